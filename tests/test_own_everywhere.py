@@ -20,7 +20,7 @@ from penstock.reproduce.base import aqm_tables
 from penstock.reproduce.own import with_own
 from penstock.scenario import tree
 from penstock.verify import agree
-from penstock.verify.agree import Terms
+from penstock.verify.agree import Setup
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "own"
 TREE: dict[str, Any] = {
@@ -366,20 +366,20 @@ class Refuses(lab.Aqm):
 
 def test_the_first_packet_on_which_two_aqms_part(trace: Path) -> None:
     """Packet 0 goes to the link, 1 waits; 2 finds one packet, which `most = 1` refuses and `most = 2` does not."""
-    terms = Terms(trace=trace, rate="8Mbit/s", limit="10p")
-    found = agree.compare("Refuses", "Refuses most=2", terms)
+    setup = Setup(trace=trace, rate="8Mbit/s", limit="10p")
+    found = agree.compare("Refuses", "Refuses most=2", setup)
     assert not found.agrees
     assert found.what == "packet 2 of flow 2, 1000 B, arrived at 0.000000 ms"
     assert found.answers[0] == "drop_early at 0.000000 ms"
     assert found.answers[1].startswith("sent at 2.000000 ms")
     assert found.states == ("refused=1", "most=2, refused=0")
     assert [row.split(":")[0] for row in found.before] == ["packet 0 of flow 1, 1000 B, arrived at 0.000000 ms"]
-    assert agree.compare("Refuses", "Refuses most=1", terms).agrees
+    assert agree.compare("Refuses", "Refuses most=1", setup).agrees
 
 
 def test_a_later_cause_is_found_before_its_effect_on_an_earlier_packet() -> None:
     """Packets are decided in the order of time: what comes first is told, not the packet with the lowest number."""
-    found = agree.compare("codel", "codel target=6ms", Terms(random=3000))
+    found = agree.compare("codel", "codel target=6ms", Setup(random=3000))
     decided = float(re.findall(r"at ([0-9.]+) ms", found.answers[0] + found.answers[1])[0])
     assert not found.agrees
     assert all(float(re.findall(r"at ([0-9.]+) ms", row)[-1]) <= decided for row in found.before)
@@ -388,10 +388,10 @@ def test_a_later_cause_is_found_before_its_effect_on_an_earlier_packet() -> None
 
 
 def test_schedulers_agree_or_part_at_a_departure() -> None:
-    assert agree.compare("TwinDrr", "drr", Terms(random=2000)).agrees
-    found = agree.compare("Fifo", "fifo", Terms(random=2000))
+    assert agree.compare("TwinDrr", "drr", Setup(random=2000)).agrees
+    found = agree.compare("Fifo", "fifo", Setup(random=2000))
     assert (found.kind, found.agrees) == ("scheduler", True)
-    apart = agree.compare("FifoLast", "fifo", Terms(random=2000, before=3))
+    apart = agree.compare("FifoLast", "fifo", Setup(random=2000, before=3))
     number = int(apart.what.removeprefix("departure "))
     assert number >= 50
     assert [row.split(":")[0] for row in apart.before] == [f"departure {n}" for n in range(number - 3, number)]
@@ -428,8 +428,8 @@ class Reno(lab.CongestionControl):
 
 
 def test_controls_part_at_the_first_loss_that_they_treat_differently() -> None:
-    assert agree.compare("Reno", "newreno", Terms(random=3000)).agrees
-    found = agree.compare("Reno keep=0.6", "newreno", Terms(random=3000))
+    assert agree.compare("Reno", "newreno", Setup(random=3000)).agrees
+    found = agree.compare("Reno keep=0.6", "newreno", Setup(random=3000))
     assert re.match(r"event \d+, (loss|ecn|rto) at ", found.what), found.what
     assert "keep=0.6" in found.states[0]
     assert "NewReno" in found.states[1]
@@ -446,7 +446,7 @@ def test_controls_part_at_the_first_loss_that_they_treat_differently() -> None:
 )
 def test_mistakes_of_agree(a: str, b: str, said: str) -> None:
     with pytest.raises(MistakeError, match=said):
-        agree.compare(a, b, Terms(random=10))
+        agree.compare(a, b, Setup(random=10))
 
 
 def test_the_command_agrees_with_0_and_parts_with_1(penstock: Command, tmp_path: Path) -> None:

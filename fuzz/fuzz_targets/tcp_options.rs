@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use penstock_core::packet::RateNotice;
+use penstock_core::packet::{RateNotice, Timestamps};
 use penstock_core::wire::TcpOptions;
 
 /// Lists all options (kind and data) up to the end of the list, or to the first one with an invalid length.
@@ -36,7 +36,9 @@ fuzz_target!(|data: &[u8]| {
     let expected = TcpOptions {
         mss: first(&options, 2).map(u16::from_be_bytes),
         window_scale: first(&options, 3).map(u8::from_be_bytes),
-        timestamps: first::<8>(&options, 8).map(u64::from_be_bytes).map(|both| ((both >> 32) as u32, both as u32)),
+        timestamps: first(&options, 8)
+            .map(u64::from_be_bytes)
+            .map(|both| Timestamps { val: (both >> 32) as u32, ecr: both as u32 }),
         rate: rate(&options),
     };
     assert_eq!(TcpOptions::parse(field), expected);

@@ -11,7 +11,7 @@
 
 use penstock_core::ack::AckPath;
 use penstock_core::ack::pink::{Config, Pink};
-use penstock_core::packet::{FlowId, TcpFlags, TcpView};
+use penstock_core::packet::{FlowId, PlainSegment, TcpFlags, Timestamps};
 use penstock_core::registry::AnyConfig;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Instant, Rate, Span};
@@ -28,50 +28,6 @@ const STRIDE: u64 = 611_953;
 /// Rate per flow in bits per second: a share of 12.5 kB, nine segments.
 const RATE_PER_FLOW: u64 = 1_000_000;
 
-#[derive(Clone, Copy)]
-struct Seg {
-    flow: u32,
-    flags: TcpFlags,
-    seq: u32,
-    ack: u32,
-    len: u32,
-    window: u16,
-    stamps: (u32, u32),
-}
-
-impl TcpView for Seg {
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn flags(&self) -> TcpFlags {
-        self.flags
-    }
-    fn seq(&self) -> u32 {
-        self.seq
-    }
-    fn ack(&self) -> u32 {
-        self.ack
-    }
-    fn payload_len(&self) -> u32 {
-        self.len
-    }
-    fn window(&self) -> u16 {
-        self.window
-    }
-    fn set_window(&mut self, window: u16) {
-        self.window = window;
-    }
-    fn window_scale(&self) -> Option<u8> {
-        self.flags.has(TcpFlags::SYN).then_some(7)
-    }
-    fn mss(&self) -> Option<u16> {
-        self.flags.has(TcpFlags::SYN).then_some(1460)
-    }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        Some(self.stamps)
-    }
-}
-
 struct Bench {
     pink: Pink,
     flows: u32,
@@ -87,19 +43,24 @@ impl Bench {
         let config = Config { max_flows: flows, ..config.clone() };
         let pink = Pink::new(&config, Rate::from_bps(RATE_PER_FLOW * u64::from(flows)));
         let mut bench = Self { pink, flows, now: Instant::ZERO, turn: 0, data: Vec::new(), acks: Vec::new() };
-        let syn =
-            |flags, ack| move |flow, _: u32| Seg { flow, flags, seq: 0, ack, len: 0, window: 65_535, stamps: (1, 1) };
+        let syn = |flags: TcpFlags, ack| {
+            let asks = flags.has(TcpFlags::SYN);
+            let (window_scale, mss, timestamps) =
+                (asks.then_some(7), asks.then_some(1460), Some(Timestamps { val: 1, ecr: 1 }));
+            let first = PlainSegment { ack, window_scale, mss, timestamps, ..PlainSegment::new(FlowId(0), flags) };
+            move |flow, _: u32| PlainSegment { flow: FlowId(flow), ..first }
+        };
         bench.pass(true, 1, syn(TcpFlags::SYN, 0));
         bench.now += TURN * u64::from(ROUND);
         bench.pass(false, 1, syn(TcpFlags::SYN.with(TcpFlags::ACK), 1));
         bench.now += Span::from_millis(2);
         let first = syn(TcpFlags::ACK, 1);
-        bench.pass(true, 1, move |flow, k| Seg { seq: 1, ..first(flow, k) });
+        bench.pass(true, 1, move |flow, k| PlainSegment { seq: 1, ..first(flow, k) });
         bench
     }
 
     /// Sends `burst` segments of each flow and returns the time that this took.
-    fn pass(&mut self, outbound: bool, burst: u32, segment: impl Fn(u32, u32) -> Seg) -> Duration {
+    fn pass(&mut self, outbound: bool, burst: u32, segment: impl Fn(u32, u32) -> PlainSegment) -> Duration {
         let flows = u64::from(self.flows);
         let mut flow = 0;
         let start = Clock::now();
@@ -120,23 +81,22 @@ impl Bench {
 
     fn turn(&mut self) {
         let (turn, base) = (self.turn, 1u32);
-        let stamps = (turn + 2, turn.saturating_sub(ROUND) + 2);
+        let timestamps = Some(Timestamps { val: turn + 2, ecr: turn.saturating_sub(ROUND) + 2 });
+        let plain = PlainSegment { timestamps, ..PlainSegment::new(FlowId(0), TcpFlags::ACK) };
         let data = move |flow, k: u32| {
             let seq = base.wrapping_add((2 * turn + k).wrapping_mul(MSS));
-            Seg { flow, flags: TcpFlags::ACK, seq, ack: 1, len: MSS, window: 502, stamps }
+            PlainSegment { flow: FlowId(flow), seq, ack: 1, payload_len: MSS, window: 502, ..plain }
         };
         let took = self.pass(true, 2, data);
         self.data.push(took / 2);
         if turn >= ROUND {
             let ack = base.wrapping_add((2 * (turn - ROUND) + 2).wrapping_mul(MSS));
-            let took = self.pass(false, 1, move |flow, _| Seg {
-                flow,
-                flags: TcpFlags::ACK,
+            let took = self.pass(false, 1, move |flow, _| PlainSegment {
+                flow: FlowId(flow),
                 seq: 1,
                 ack,
-                len: 0,
                 window: 40_000,
-                stamps,
+                ..plain
             });
             self.acks.push(took);
         }

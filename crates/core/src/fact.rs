@@ -29,7 +29,7 @@ pub struct Opening {
     pub from_inside: bool,
     /// The end that opened the connection.
     pub opener: Greeting,
-    /// The other end.
+    /// The end that answered.
     pub other: Greeting,
     /// Time from SYN to SYN-ACK; `None` if it is not known.
     pub asked: Option<Span>,

@@ -78,6 +78,15 @@ impl TcpFlags {
     }
 }
 
+/// The timestamps option of a TCP header (RFC 7323 §3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Timestamps {
+    /// TSval: the clock of the sender.
+    pub val: u32,
+    /// TSecr, the echo: a TSval that the sender received.
+    pub ecr: u32,
+}
+
 /// The rate of a flow as its sender tells it: the option of explicit rate notification (document 003 §III.A).
 ///
 /// The congestion window is coded in 16 bits and a shift of 4 bits, the round trip time in 12 bits of milliseconds, 1
@@ -211,8 +220,96 @@ pub trait TcpView {
     fn window_scale(&self) -> Option<u8>;
     /// Returns the MSS option in bytes, which only a SYN may have (RFC 9293 §3.7.1).
     fn mss(&self) -> Option<u16>;
-    /// Returns the timestamps option as (TSval, TSecr) (RFC 7323 §3.2).
-    fn timestamps(&self) -> Option<(u32, u32)>;
+    /// Returns the timestamps option.
+    fn timestamps(&self) -> Option<Timestamps>;
+}
+
+/// A TCP segment as plain values, one for each method of [`TcpView`]: a segment that was copied, recorded or made up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlainSegment {
+    /// The flow of the segment; both directions of a connection are one flow.
+    pub flow: FlowId,
+    /// The flags of the TCP header.
+    pub flags: TcpFlags,
+    /// The sequence number of the first byte.
+    pub seq: u32,
+    /// The acknowledgment number.
+    pub ack: u32,
+    /// The number of bytes of payload.
+    pub payload_len: u32,
+    /// The window field, unscaled.
+    pub window: u16,
+    /// The shift of the window scale option, if the segment has one.
+    pub window_scale: Option<u8>,
+    /// The MSS option in bytes, if the segment has one.
+    pub mss: Option<u16>,
+    /// The timestamps option, if the segment has one.
+    pub timestamps: Option<Timestamps>,
+}
+
+impl PlainSegment {
+    /// Creates a segment without payload and options, with numbers of 0 and the largest window field.
+    pub fn new(flow: FlowId, flags: TcpFlags) -> Self {
+        Self {
+            flow,
+            flags,
+            seq: 0,
+            ack: 0,
+            payload_len: 0,
+            window: u16::MAX,
+            window_scale: None,
+            mss: None,
+            timestamps: None,
+        }
+    }
+
+    /// Copies what `segment` shows.
+    pub fn of<S: TcpView>(segment: &S) -> Self {
+        Self {
+            flow: segment.flow(),
+            flags: segment.flags(),
+            seq: segment.seq(),
+            ack: segment.ack(),
+            payload_len: segment.payload_len(),
+            window: segment.window(),
+            window_scale: segment.window_scale(),
+            mss: segment.mss(),
+            timestamps: segment.timestamps(),
+        }
+    }
+}
+
+impl TcpView for PlainSegment {
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn flags(&self) -> TcpFlags {
+        self.flags
+    }
+    fn seq(&self) -> u32 {
+        self.seq
+    }
+    fn ack(&self) -> u32 {
+        self.ack
+    }
+    fn payload_len(&self) -> u32 {
+        self.payload_len
+    }
+    fn window(&self) -> u16 {
+        self.window
+    }
+    fn set_window(&mut self, window: u16) {
+        self.window = window;
+    }
+    fn window_scale(&self) -> Option<u8> {
+        self.window_scale
+    }
+    fn mss(&self) -> Option<u16> {
+        self.mss
+    }
+    fn timestamps(&self) -> Option<Timestamps> {
+        self.timestamps
+    }
 }
 
 /// The TCP header of packets which never have one. The type has no values.
@@ -247,7 +344,7 @@ impl TcpView for NoTcp {
     fn mss(&self) -> Option<u16> {
         match *self {}
     }
-    fn timestamps(&self) -> Option<(u32, u32)> {
+    fn timestamps(&self) -> Option<Timestamps> {
         match *self {}
     }
 }

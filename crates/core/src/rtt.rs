@@ -157,7 +157,7 @@ impl Half {
         if segment.flags().has(TcpFlags::SYN) {
             return self.sent_syn(segment, now);
         }
-        let tsval = segment.timestamps().map(|(tsval, _)| tsval);
+        let tsval = segment.timestamps().map(|stamps| stamps.val);
         let new_seq = self.note_sequence(segment);
         let new_tsval = tsval.is_some_and(|tsval| advance(&mut self.newest_tsval, &mut self.knows_tsval, tsval));
         if self.proof == Proof::Nothing {
@@ -179,8 +179,8 @@ impl Half {
         let after_syn = segment.seq().wrapping_add(1);
         advance(&mut self.newest_seq, &mut self.knows_seq, after_syn); // a late copy does not move it back
         self.knows_tsval = false;
-        if let Some((tsval, _)) = segment.timestamps() {
-            (self.newest_tsval, self.knows_tsval) = (tsval, true);
+        if let Some(stamps) = segment.timestamps() {
+            (self.newest_tsval, self.knows_tsval) = (stamps.val, true);
         }
         self.start(if first { Proof::Ack } else { Proof::Nothing }, after_syn, now);
     }
@@ -208,7 +208,7 @@ impl Half {
         let proven = match self.proof {
             Proof::Nothing => false,
             Proof::Ack => !is_before(segment.ack(), self.expected),
-            Proof::Echo => segment.timestamps().is_some_and(|(_, tsecr)| !is_before(tsecr, self.expected)),
+            Proof::Echo => segment.timestamps().is_some_and(|stamps| !is_before(stamps.ecr, self.expected)),
         };
         if proven {
             let sample = NonZeroU64::new((now - self.started).as_nanos()).unwrap_or(NonZeroU64::MIN);
@@ -241,68 +241,31 @@ fn advance(newest: &mut u32, known: &mut bool, value: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::FlowId;
+    use crate::packet::{FlowId, PlainSegment, Timestamps};
 
-    /// A segment of a ladder: `Seg::data(1000, 100)`, `Seg::ack(1100).ts(7, 5)`.
-    #[derive(Debug, Clone, Copy)]
-    struct Seg {
-        flags: TcpFlags,
-        seq: u32,
-        ack: u32,
-        len: u32,
-        ts: Option<(u32, u32)>,
+    fn segment(flags: TcpFlags, seq: u32, ack: u32, payload_len: u32) -> PlainSegment {
+        PlainSegment { seq, ack, payload_len, ..PlainSegment::new(FlowId(0), flags) }
+    }
+    fn syn(seq: u32) -> PlainSegment {
+        segment(TcpFlags::SYN, seq, 0, 0)
+    }
+    fn syn_ack(seq: u32, ack: u32) -> PlainSegment {
+        segment(TcpFlags::SYN.with(TcpFlags::ACK), seq, ack, 0)
+    }
+    fn data(seq: u32, len: u32) -> PlainSegment {
+        segment(TcpFlags::ACK, seq, 501, len)
+    }
+    fn ack(ack: u32) -> PlainSegment {
+        segment(TcpFlags::ACK, 501, ack, 0)
     }
 
-    impl Seg {
-        fn new(flags: TcpFlags, seq: u32, ack: u32, len: u32) -> Self {
-            Self { flags, seq, ack, len, ts: None }
-        }
-        fn syn(seq: u32) -> Self {
-            Self::new(TcpFlags::SYN, seq, 0, 0)
-        }
-        fn syn_ack(seq: u32, ack: u32) -> Self {
-            Self::new(TcpFlags::SYN.with(TcpFlags::ACK), seq, ack, 0)
-        }
-        fn data(seq: u32, len: u32) -> Self {
-            Self::new(TcpFlags::ACK, seq, 501, len)
-        }
-        fn ack(ack: u32) -> Self {
-            Self::new(TcpFlags::ACK, 501, ack, 0)
-        }
-        fn ts(mut self, tsval: u32, tsecr: u32) -> Self {
-            self.ts = Some((tsval, tsecr));
-            self
-        }
+    /// Adds timestamps to a segment of a ladder: `ack(1100).ts(7, 5)`.
+    trait Stamp {
+        fn ts(self, val: u32, ecr: u32) -> Self;
     }
-
-    impl TcpView for Seg {
-        fn flow(&self) -> FlowId {
-            FlowId(0)
-        }
-        fn flags(&self) -> TcpFlags {
-            self.flags
-        }
-        fn seq(&self) -> u32 {
-            self.seq
-        }
-        fn ack(&self) -> u32 {
-            self.ack
-        }
-        fn payload_len(&self) -> u32 {
-            self.len
-        }
-        fn window(&self) -> u16 {
-            65535
-        }
-        fn set_window(&mut self, _: u16) {}
-        fn window_scale(&self) -> Option<u8> {
-            None
-        }
-        fn mss(&self) -> Option<u16> {
-            None
-        }
-        fn timestamps(&self) -> Option<(u32, u32)> {
-            self.ts
+    impl Stamp for PlainSegment {
+        fn ts(self, val: u32, ecr: u32) -> Self {
+            Self { timestamps: Some(Timestamps { val, ecr }), ..self }
         }
     }
 
@@ -317,7 +280,7 @@ mod tests {
     }
 
     /// Shows a ladder of (milliseconds, direction, segment).
-    fn after(ladder: &[(u64, Way, Seg)]) -> RttProbe {
+    fn after(ladder: &[(u64, Way, PlainSegment)]) -> RttProbe {
         let mut probe = RttProbe::default();
         for (ms, way, segment) in ladder {
             match way {
@@ -339,65 +302,61 @@ mod tests {
 
     #[test]
     fn an_outbound_handshake_gives_both_halves() {
-        let probe = after(&[(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::ack(501))]);
+        let probe = after(&[(0, Out, syn(99)), (80, In, syn_ack(500, 100)), (83, Out, ack(501))]);
         assert_eq!((ms(probe.wan()), ms(probe.lan()), ms(probe.whole())), (Some(80), Some(3), Some(83)));
     }
 
     #[test]
     fn the_end_of_what_was_sent_counts_the_syn_and_ignores_retransmissions() {
         assert_eq!(RttProbe::default().outbound_end(), None);
-        let sent = after(&[(0, Out, Seg::syn(99)), (90, Out, Seg::data(100, 10)), (91, Out, Seg::data(100, 5))]);
+        let sent = after(&[(0, Out, syn(99)), (90, Out, data(100, 10)), (91, Out, data(100, 5))]);
         assert_eq!(sent.outbound_end(), Some(110));
     }
 
     #[test]
     fn an_inbound_handshake_gives_the_lan_half_first() {
-        let half_way = [(0, In, Seg::syn(99)), (3, Out, Seg::syn_ack(500, 100))];
+        let half_way = [(0, In, syn(99)), (3, Out, syn_ack(500, 100))];
         let probe = after(&half_way);
         assert_eq!((ms(probe.wan()), ms(probe.lan()), probe.whole()), (None, Some(3), None));
-        let probe = after(&[(0, In, Seg::syn(99)), (3, Out, Seg::syn_ack(500, 100)), (83, In, Seg::ack(501))]);
+        let probe = after(&[(0, In, syn(99)), (3, Out, syn_ack(500, 100)), (83, In, ack(501))]);
         assert_eq!((ms(probe.wan()), ms(probe.whole())), (Some(80), Some(83)));
     }
 
     #[test]
     fn a_retransmitted_syn_or_syn_ack_is_not_sampled() {
-        let syn_twice = after(&[
-            (0, Out, Seg::syn(99)),
-            (1000, Out, Seg::syn(99)),
-            (1010, In, Seg::syn_ack(500, 100)),
-            (1012, Out, Seg::ack(501)),
-        ]);
+        let syn_twice =
+            after(&[(0, Out, syn(99)), (1000, Out, syn(99)), (1010, In, syn_ack(500, 100)), (1012, Out, ack(501))]);
         assert_eq!((syn_twice.wan(), ms(syn_twice.lan())), (None, Some(2)));
-        let with_data = Seg::new(TcpFlags::SYN, 99, 0, 50); // RFC 7413; repeated without the data
-        let fast_open = after(&[(0, Out, with_data), (1000, Out, Seg::syn(99)), (1010, In, Seg::syn_ack(500, 150))]);
+        let with_data = segment(TcpFlags::SYN, 99, 0, 50); // RFC 7413; repeated without the data
+        let fast_open = after(&[(0, Out, with_data), (1000, Out, syn(99)), (1010, In, syn_ack(500, 150))]);
         assert_eq!(fast_open.wan(), None);
         let syn_ack_twice = after(&[
-            (0, Out, Seg::syn(99)),
-            (80, In, Seg::syn_ack(500, 100)),
-            (1080, In, Seg::syn_ack(500, 100)),
-            (1081, Out, Seg::ack(501)),
+            (0, Out, syn(99)),
+            (80, In, syn_ack(500, 100)),
+            (1080, In, syn_ack(500, 100)),
+            (1081, Out, ack(501)),
         ]);
         assert_eq!((ms(syn_ack_twice.wan()), syn_ack_twice.lan()), (Some(80), None));
     }
 
     #[test]
     fn an_answer_without_the_right_number_is_no_answer() {
-        let probe = after(&[(0, Out, Seg::syn(99)), (5, In, Seg::ack(99)), (80, In, Seg::syn_ack(500, 100))]);
+        let probe = after(&[(0, Out, syn(99)), (5, In, ack(99)), (80, In, syn_ack(500, 100))]);
         assert_eq!(ms(probe.wan()), Some(80));
-        let refused = Seg::new(TcpFlags::RST.with(TcpFlags::ACK), 0, 100, 0);
-        assert_eq!(after(&[(0, Out, Seg::syn(99)), (5, In, refused)]).wan(), None);
+        let refused = segment(TcpFlags::RST.with(TcpFlags::ACK), 0, 100, 0);
+        assert_eq!(after(&[(0, Out, syn(99)), (5, In, refused)]).wan(), None);
     }
 
     #[test]
     fn timestamps_refresh_both_halves_and_the_minimum_is_kept() {
         let probe = after(&[
-            (0, Out, Seg::data(100, 10).ts(1000, 1)), // first seen: shows where the clocks stand
-            (1, In, Seg::ack(100).ts(70, 900)),
-            (10, Out, Seg::data(110, 10).ts(1010, 1)),   // starts the WAN half
-            (15, Out, Seg::data(120, 10).ts(1015, 1)),   // one sample in flight
-            (100, In, Seg::ack(120).ts(80, 1010)),       // WAN 90; starts the LAN half
-            (104, Out, Seg::data(130, 10).ts(1104, 80)), // LAN 4; starts the WAN half
-            (200, In, Seg::ack(140).ts(180, 1104)),      // WAN 96: longer
+            (0, Out, data(100, 10).ts(1000, 1)), // first seen: shows where the clocks stand
+            (1, In, ack(100).ts(70, 900)),
+            (10, Out, data(110, 10).ts(1010, 1)),   // starts the WAN half
+            (15, Out, data(120, 10).ts(1015, 1)),   // one sample in flight
+            (100, In, ack(120).ts(80, 1010)),       // WAN 90; starts the LAN half
+            (104, Out, data(130, 10).ts(1104, 80)), // LAN 4; starts the WAN half
+            (200, In, ack(140).ts(180, 1104)),      // WAN 96: longer
         ]);
         assert_eq!((ms(probe.wan()), ms(probe.lan())), (Some(90), Some(4)));
     }
@@ -406,11 +365,11 @@ mod tests {
     fn a_coarse_clock_does_not_shorten_a_sample() {
         // Two segments in one tick: the echo at 90 answers the first, so the second must not have started a sample.
         let probe = after(&[
-            (0, Out, Seg::data(100, 10).ts(1, 0)),
-            (10, Out, Seg::data(110, 10).ts(2, 0)),
-            (90, In, Seg::ack(120).ts(7, 2)),
-            (91, Out, Seg::data(120, 10).ts(2, 7)),
-            (95, In, Seg::ack(130).ts(7, 2)),
+            (0, Out, data(100, 10).ts(1, 0)),
+            (10, Out, data(110, 10).ts(2, 0)),
+            (90, In, ack(120).ts(7, 2)),
+            (91, Out, data(120, 10).ts(2, 7)),
+            (95, In, ack(130).ts(7, 2)),
         ]);
         assert_eq!(ms(probe.wan()), Some(80));
     }
@@ -418,30 +377,30 @@ mod tests {
     #[test]
     fn timestamps_and_sequence_numbers_wrap() {
         let probe = after(&[
-            (0, Out, Seg::data(u32::MAX - 20, 10).ts(u32::MAX - 1, 0)),
-            (10, Out, Seg::data(u32::MAX - 10, 20).ts(3, 0)),
-            (60, In, Seg::ack(9).ts(7, 3)),
+            (0, Out, data(u32::MAX - 20, 10).ts(u32::MAX - 1, 0)),
+            (10, Out, data(u32::MAX - 10, 20).ts(3, 0)),
+            (60, In, ack(9).ts(7, 3)),
         ]);
         assert_eq!(ms(probe.wan()), Some(50));
         let plain = after(&[
-            (0, Out, Seg::data(u32::MAX - 20, 10)),
-            (10, Out, Seg::data(u32::MAX - 10, 20)),
-            (20, In, Seg::ack(u32::MAX - 10)),
-            (60, In, Seg::ack(9)),
+            (0, Out, data(u32::MAX - 20, 10)),
+            (10, Out, data(u32::MAX - 10, 20)),
+            (20, In, ack(u32::MAX - 10)),
+            (60, In, ack(9)),
         ]);
         assert_eq!(ms(plain.wan()), Some(50));
     }
 
     #[test]
     fn without_timestamps_new_data_is_timed_and_a_retransmission_ends_the_sample() {
-        let opened = || [(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::data(100, 0))];
-        let timed = [(90, Out, Seg::data(100, 10)), (91, Out, Seg::data(110, 10)), (160, In, Seg::ack(110))];
+        let opened = || [(0, Out, syn(99)), (80, In, syn_ack(500, 100)), (83, Out, data(100, 0))];
+        let timed = [(90, Out, data(100, 10)), (91, Out, data(110, 10)), (160, In, ack(110))];
         let probe = after(&opened().into_iter().chain(timed).collect::<Vec<_>>());
         assert_eq!(ms(probe.wan()), Some(70));
         let lost = [
-            (90, Out, Seg::data(100, 10)),
-            (120, Out, Seg::data(100, 10)),
-            (121, In, Seg::ack(110)), // answers the original: neither 31 nor 1 is taken
+            (90, Out, data(100, 10)),
+            (120, Out, data(100, 10)),
+            (121, In, ack(110)), // answers the original: neither 31 nor 1 is taken
         ];
         let probe = after(&opened().into_iter().chain(lost).collect::<Vec<_>>());
         assert_eq!(ms(probe.wan()), Some(80));
@@ -450,9 +409,9 @@ mod tests {
     #[test]
     fn a_segment_that_repeats_some_old_data_starts_no_sample() {
         let probe = after(&[
-            (0, Out, Seg::data(100, 10)),
-            (10, Out, Seg::data(105, 10)), // five bytes old, five new
-            (11, In, Seg::ack(115)),
+            (0, Out, data(100, 10)),
+            (10, Out, data(105, 10)), // five bytes old, five new
+            (11, In, ack(115)),
         ]);
         assert_eq!(probe.wan(), None);
     }
@@ -460,11 +419,11 @@ mod tests {
     #[test]
     fn another_connection_with_the_same_addresses_starts_afresh() {
         let probe = after(&[
-            (0, Out, Seg::syn(99)),
-            (10, In, Seg::syn_ack(500, 100)),
-            (11, Out, Seg::ack(501)),
-            (5000, Out, Seg::syn(77_000)),
-            (5080, In, Seg::syn_ack(9000, 77_001)),
+            (0, Out, syn(99)),
+            (10, In, syn_ack(500, 100)),
+            (11, Out, ack(501)),
+            (5000, Out, syn(77_000)),
+            (5080, In, syn_ack(9000, 77_001)),
         ]);
         assert_eq!((ms(probe.wan()), probe.lan()), (Some(80), None));
     }

@@ -36,7 +36,7 @@ fn with_forced(ledger: &Ledger, told: &Stats) -> Stats {
 
 fn count(counter: &mut Backlog, packet: &Numbered) {
     counter.packets += 1;
-    counter.bytes += packet.size;
+    counter.bytes += packet.size.get();
 }
 
 /// Sends at twice the rate of the link for two seconds, in packets of 40 to 1540 B; twice a flow is taken out of the
@@ -53,7 +53,7 @@ fn overloaded(config: &AnyConfig, limit: Limit) -> (AnyQdisc<Numbered>, Ledger) 
         let size = 40 + (sizes.uniform() * 1500.0) as u64;
         let flow = (sizes.uniform() * 8.0) as u32;
         let ecn = if flow.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::NotEct };
-        let packet = Numbered::new(tick.into(), flow, size).with_ecn(ecn);
+        let packet = Numbered::new(tick.into(), FlowId(flow), Bytes::new(size)).with_ecn(ecn);
         count(&mut ledger.0.arrived, &packet);
         queue.enqueue(packet, now, &mut rng, &mut ledger);
         if tick % 2 == 0

@@ -3,11 +3,10 @@
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags};
+use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, PlainSegment, RateNotice, TcpFlags, Timestamps};
 use penstock_core::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
 use penstock_core::rng::{Rng, Streams};
-use penstock_core::testing::Segment;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use proptest::prelude::*;
 
@@ -16,17 +15,17 @@ struct TestPacket {
     number: u64,
     size: Bytes,
     ecn: Ecn,
-    segment: Segment,
+    segment: PlainSegment,
 }
 
 impl Packet for TestPacket {
-    type Tcp = Segment;
+    type Tcp = PlainSegment;
 
     fn size(&self) -> Bytes {
         self.size
     }
     fn flow(&self) -> FlowId {
-        FlowId(self.segment.flow)
+        self.segment.flow
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -35,12 +34,12 @@ impl Packet for TestPacket {
         assert!(self.ecn.is_capable(), "a packet that is not ECN-capable was marked");
         self.ecn = Ecn::Ce;
     }
-    fn tcp(&mut self) -> Option<&mut Segment> {
+    fn tcp(&mut self) -> Option<&mut PlainSegment> {
         Some(&mut self.segment)
     }
     /// The notice is derived from the numbers of the segment, which are random.
     fn explicit_rate(&self) -> Ern {
-        let Segment { seq, ack, window, .. } = self.segment;
+        let PlainSegment { seq, ack, window, .. } = self.segment;
         Ern::new(seq as u8, RateNotice::from_bytes(ack.wrapping_add(window.into()).to_be_bytes()))
     }
 }
@@ -49,23 +48,24 @@ impl Packet for TestPacket {
 #[derive(Debug, Clone)]
 enum Step {
     Wait(u64),
-    Arrive { size: u64, ecn: u8, segment: Segment },
+    Arrive { size: u64, ecn: u8, segment: PlainSegment },
     Depart,
-    Inbound(Segment),
+    Inbound(PlainSegment),
     TakeOut(u32),
     Tell(Fact),
 }
 
 /// Segments with few different values, so that segments of a flow acknowledge each other now and then.
-fn segments() -> impl Strategy<Value = Segment> {
+fn segments() -> impl Strategy<Value = PlainSegment> {
     let number = prop_oneof![0..20u32, (0..20u32).prop_map(|n| u32::MAX - n), any::<u32>()];
     let flags = prop_oneof![Just(0x02u8), Just(0x12), Just(0x10), Just(0x10), Just(0x11), any::<u8>()];
     let times = prop::option::of((0..20u32, 0..20u32));
     let lengths = prop_oneof![Just(0u32), 1..5u32, Just(1448)];
     (0..6u32, flags, number.clone(), number, lengths, any::<u16>(), prop::option::of(0..=14u8), times).prop_map(
-        |(flow, flags, seq, ack, len, window, scale, ts)| {
-            let mss = scale.map(|_| 1448);
-            Segment { flow, flags: TcpFlags(flags), seq, ack, len, window, scale, mss, ts }
+        |(flow, flags, seq, ack, payload_len, window, window_scale, times)| {
+            let (mss, timestamps) = (window_scale.map(|_| 1448), times.map(|(val, ecr)| Timestamps { val, ecr }));
+            let plain = PlainSegment::new(FlowId(flow), TcpFlags(flags));
+            PlainSegment { seq, ack, payload_len, window, window_scale, mss, timestamps, ..plain }
         },
     )
 }
@@ -179,17 +179,17 @@ impl World {
         Ok(())
     }
 
-    fn arrive(&mut self, size: u64, ecn: u8, mut segment: Segment) -> Result<(), TestCaseError> {
+    fn arrive(&mut self, size: u64, ecn: u8, mut segment: PlainSegment) -> Result<(), TestCaseError> {
         if self.queue.sees_segments() {
             self.queue.outbound(&mut segment, self.now);
         }
         // All packets of a flow are either L4S or classic: DualPI2 has a queue for each kind, and order holds within a
         // queue.
-        let ecn = Ecn::from_bits(ecn & 2 | segment.flow as u8 & 1);
+        let ecn = Ecn::from_bits(ecn & 2 | segment.flow.0 as u8 & 1);
         let packet = TestPacket { number: self.arrived, size: Bytes::new(size), ecn, segment };
         let before = self.told.dropped.len();
         self.arrived += 1;
-        self.flows.push(segment.flow);
+        self.flows.push(segment.flow.0);
         let answer = self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.told);
         if let Enqueued::Dropped(reason) = answer {
             let told = &self.told.dropped[before..];
@@ -200,7 +200,7 @@ impl World {
 
     fn depart(&mut self) -> Result<(), TestCaseError> {
         if let Some(packet) = self.queue.dequeue(self.now, &mut self.rng, &mut self.told) {
-            self.told.sent.push((packet.number, packet.segment.flow, packet.ecn));
+            self.told.sent.push((packet.number, packet.segment.flow.0, packet.ecn));
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl World {
     fn take_out(&mut self, flow: u32) -> Result<(), TestCaseError> {
         let (mut taken, before) = (Vec::new(), self.queue.backlog().packets);
         self.queue.take_out(FlowId(flow), &mut taken);
-        prop_assert!(taken.iter().all(|packet| packet.segment.flow == flow), "others were taken out");
+        prop_assert!(taken.iter().all(|packet| packet.segment.flow.0 == flow), "others were taken out");
         prop_assert_eq!(self.queue.backlog().packets + taken.len() as u64, before);
         prop_assert!(taken.is_empty() || self.queue.gives_up());
         self.told.taken_out.extend(taken.iter().map(|packet| (packet.number, flow)));
@@ -235,12 +235,12 @@ impl World {
     }
 
     /// An element may reduce the window of an incoming segment, and must not change anything else.
-    fn inbound(&mut self, before: Segment) -> Result<(), TestCaseError> {
+    fn inbound(&mut self, before: PlainSegment) -> Result<(), TestCaseError> {
         if self.queue.sees_segments() {
             let mut after = before;
             self.queue.inbound(&mut after, self.now);
             prop_assert!(after.window <= before.window, "a window was raised");
-            prop_assert_eq!(Segment { window: before.window, ..after }, before);
+            prop_assert_eq!(PlainSegment { window: before.window, ..after }, before);
         }
         Ok(())
     }
@@ -364,7 +364,7 @@ fn every_aqm_signals_when_a_queue_stands() {
         for config in configurations(name) {
             let mut world = World::new(&config, link);
             for tick in 0..20_000u32 {
-                let segment = Segment { window: 0, ..Segment::new(tick % 10, TcpFlags::ACK, 0, 0) };
+                let segment = PlainSegment { window: 0, ..PlainSegment::new(FlowId(tick % 10), TcpFlags::ACK) };
                 world.step(&Step::Arrive { size: 1500, ecn: 2, segment }).unwrap();
                 if tick % 2 == 0 {
                     world.step(&Step::Depart).unwrap();

@@ -14,7 +14,7 @@ use penstock_core::queue::Fifo;
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::testing::Numbered;
-use penstock_core::units::{Instant, Limit, Rate, Span};
+use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use std::sync::{Arc, Mutex};
 
 const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(10_000_000), limit: Limit::Packets(100) };
@@ -87,11 +87,11 @@ fn flow_queues_tell_the_aqm_of_each_queue_whenever_it_is_first_used() {
     let told = |queue: &FlowQueue<Numbered, Probe>, facts: &[Fact]| {
         (0..8).filter(|at| queue.aqm(*at).is_some_and(|aqm| aqm.0 == facts)).count()
     };
-    let _ = queue.enqueue(Numbered::new(0, 0, 1000), Instant::ZERO, &mut rng, &mut ());
+    let _ = queue.enqueue(Numbered::new(0, FlowId(0), Bytes::new(1000)), Instant::ZERO, &mut rng, &mut ());
     tell_all(&mut queue, &facts[..3]);
     assert_eq!(told(&queue, &facts[..3]), 1, "the queue in use");
     for flow in 1..100 {
-        let _ = queue.enqueue(Numbered::new(1, flow, 1000), Instant::ZERO, &mut rng, &mut ());
+        let _ = queue.enqueue(Numbered::new(1, FlowId(flow), Bytes::new(1000)), Instant::ZERO, &mut rng, &mut ());
     }
     assert_eq!(told(&queue, &facts[..3]), 8, "queues used since");
     tell_all(&mut queue, &facts[3..]);

@@ -67,7 +67,7 @@ fn serve_bursts<Q: Qdisc<Numbered>>(file: &'static str, mut queue: Q, rate: Rate
         let mut now = Instant::ZERO + ms(burst[1]);
         for _ in 0..burst[2].parse::<u32>().unwrap() {
             let size: Bytes = burst[3].parse().unwrap();
-            let packet = Numbered::new(number, 0, size.get());
+            let packet = Numbered::new(number, FlowId(0), size);
             assert_eq!(queue.enqueue(packet, now, &mut random, &mut drops), Enqueued::Queued);
             number += 1;
         }
@@ -104,7 +104,8 @@ fn red_follows_its_equations_step_by_step() {
             continue;
         }
         assert_eq!(queue.backlog().packets.to_string(), step[2], "{step:?}");
-        let fate = match queue.enqueue(Numbered::new(number, 0, 1000), now, &mut random, &mut drops) {
+        let fate = match queue.enqueue(Numbered::new(number, FlowId(0), Bytes::new(1000)), now, &mut random, &mut drops)
+        {
             Enqueued::Queued => "queued",
             Enqueued::Dropped(reason) => reason.fate(),
         };
@@ -135,7 +136,8 @@ fn sfb_raises_and_lowers_its_bins_and_keeps_its_penalty_box() {
             continue;
         }
         assert_eq!(queue.backlog().packets.to_string(), step[2], "{step:?}");
-        let fate = match queue.enqueue(Numbered::new(number, 0, 1000), now, &mut random, &mut drops) {
+        let fate = match queue.enqueue(Numbered::new(number, FlowId(0), Bytes::new(1000)), now, &mut random, &mut drops)
+        {
             Enqueued::Queued => "queued",
             Enqueued::Dropped(reason) => reason.fate(),
         };

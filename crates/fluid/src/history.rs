@@ -15,7 +15,7 @@ pub struct History {
 
 /// A time in the past: the grid point before it and the weights of the four numbers around it.
 #[derive(Debug, Clone, Copy)]
-pub struct Spot {
+pub struct PastTime {
     /// Place of the earlier grid point in the ring; `None` before the beginning, at `before` seconds.
     at: Option<(usize, usize)>,
     weights: [f64; 4],
@@ -45,10 +45,10 @@ impl History {
 
     /// Finds the time `t` in the history. A time beyond the newest grid point is taken for that point, and one that is
     /// older than the horizon for the oldest point.
-    pub fn find(&self, t: f64) -> Spot {
+    pub fn find(&self, t: f64) -> PastTime {
         let newest = self.kept.saturating_sub(1);
         if t < 0.0 || self.kept == 0 {
-            return Spot { at: None, weights: [0.0; 4] };
+            return PastTime { at: None, weights: [0.0; 4] };
         }
         let place = t / self.step;
         let oldest = self.kept.saturating_sub(self.room);
@@ -58,14 +58,14 @@ impl History {
         let (s2, s3) = (s * s, s * s * s);
         let weights =
             [2.0 * s3 - 3.0 * s2 + 1.0, (s3 - 2.0 * s2 + s) * self.step, 3.0 * s2 - 2.0 * s3, (s3 - s2) * self.step];
-        Spot { at: Some((left % self.room * self.dimension, right % self.room * self.dimension)), weights }
+        PastTime { at: Some((left % self.room * self.dimension, right % self.room * self.dimension)), weights }
     }
 
     /// Returns the number with this index at a time that was found; `before` if the time is before the beginning.
     #[inline]
-    pub fn value(&self, spot: &Spot, index: usize, before: f64) -> f64 {
-        let Some((left, right)) = spot.at else { return before };
-        let [a, b, c, d] = spot.weights;
+    pub fn value(&self, time: &PastTime, index: usize, before: f64) -> f64 {
+        let Some((left, right)) = time.at else { return before };
+        let [a, b, c, d] = time.weights;
         a * self.values[left + index]
             + b * self.slopes[left + index]
             + c * self.values[right + index]

@@ -37,7 +37,7 @@ mod scenario;
 mod solver;
 mod summary;
 
-pub use history::{History, Spot};
+pub use history::{History, PastTime};
 pub use laws::{Gaps, drop_time, root_sum_constant};
 pub use model::{Class, Control, Discipline, Losses, Model};
 pub use run::{Moment, Run, Totals};

@@ -53,11 +53,11 @@ impl Equations {
     }
 
     /// Returns the probability of a drop by the discipline at a time that was found in the past.
-    fn chance(&self, past: &History, spot: &crate::history::Spot) -> f64 {
+    fn chance(&self, past: &History, time: &crate::history::PastTime) -> f64 {
         if self.law.is_function_of_average() {
-            self.law.probability(past.value(spot, self.places.average, 0.0))
+            self.law.probability(past.value(time, self.places.average, 0.0))
         } else {
-            past.value(spot, self.places.chance, 0.0)
+            past.value(time, self.places.chance, 0.0)
         }
     }
 
@@ -69,11 +69,11 @@ impl Equations {
         if !class.is_active(t - rtt) {
             return Seen { rtt, losses: 0.0, full };
         }
-        let spot = past.find(t - rtt);
-        let window = past.value(&spot, index * SLOTS, class.initial_window);
-        let queue = past.value(&spot, places.queue, 0.0).max(0.0);
-        let overflow = past.value(&spot, places.overflow, 0.0);
-        let p = 1.0 - (1.0 - self.chance(past, &spot)) * (1.0 - overflow);
+        let time = past.find(t - rtt);
+        let window = past.value(&time, index * SLOTS, class.initial_window);
+        let queue = past.value(&time, places.queue, 0.0).max(0.0);
+        let overflow = past.value(&time, places.overflow, 0.0);
+        let p = 1.0 - (1.0 - self.chance(past, &time)) * (1.0 - overflow);
         Seen { rtt, losses: window / class.rtt(queue, self.model.rate) * p.clamp(0.0, 1.0), full }
     }
 

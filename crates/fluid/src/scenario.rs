@@ -66,13 +66,13 @@ fn model(scenario: &Scenario) -> Told<Model> {
             .extend(classes_of(scenario, link, index, spec)?.into_iter().map(|class| Class { group: index, ..class }));
     }
     let rate = link.link.rate.bytes_per_sec();
-    let mean = classes.iter().map(|class| class.packet).sum::<f64>() / classes.len().max(1) as f64;
+    let discipline = discipline(&link.queue.config)?;
+    let model = Model { rate, room: 0.0, discipline, classes, losses: Losses::Rounds, seed: scenario.seed };
     let room = match link.link.limit {
-        Limit::Packets(packets) => packets as f64 * mean,
+        Limit::Packets(packets) => packets as f64 * model.mean_packet(),
         Limit::Bytes(bytes) => bytes.get() as f64,
     };
-    let discipline = discipline(&link.queue.config)?;
-    Ok(Model { rate, room, discipline, classes, losses: Losses::Rounds, seed: scenario.seed })
+    Ok(Model { room, ..model })
 }
 
 fn refuse_parts(scenario: &Scenario) -> Told<()> {
@@ -194,5 +194,21 @@ fn class(
         start: 0.0,
         stop: spec.stop.map_or(f64::INFINITY, Span::as_secs_f64),
         group: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three flows with packets of 1500 bytes and one with packets of 1000, with headers and timestamps: 1375 bytes on
+    /// average, however the flows are written down.
+    #[test]
+    fn a_limit_in_packets_counts_the_packets_of_flows_and_not_of_groups() {
+        let text = "duration = \"10s\"\n[topology]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
+                    [[flows]]\ncount = 3\ntcp = { cc = \"newreno\", mss = \"1448B\" }\n\
+                    [[flows]]\ntcp = { cc = \"newreno\", mss = \"948B\" }\n";
+        let read = read(text, "mixed.toml", None, &()).unwrap_or_else(|mistake| panic!("{mistake}"));
+        assert_eq!(read.model.room, 400.0 * 1375.0);
     }
 }

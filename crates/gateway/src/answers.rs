@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A status is computed anew after this time; who asks more often gets the last one.
 const FRESH: Span = Span::from_millis(100);
 
-/// Answers one request.
+/// Carries out a request from the control socket and returns the answer to it.
 pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
     match request {
         Request::Status => status(daemon),

@@ -2,15 +2,19 @@
 
 use crate::cli::{Change, Verb};
 use crate::error::Error;
-use crate::report::{DIRECTIONS, ROWS};
-use penstock_control::message::{self, Request, Set, Until};
+use penstock_control::message::{Request, Set, Until};
 use penstock_net::ask::{self, converse};
-use penstock_net::cli::{Ask, By};
+use penstock_net::cli::Ask;
 use serde_json::Value;
 use std::fmt::Write as _;
 
 /// The beginning of the names of gateways that were given none.
 pub const DEFAULT_NAME: &str = "gateway";
+
+/// The names of the two directions.
+const DIRECTIONS: [&str; 2] = ["download", "upload"];
+/// Rows of the table of a status that only an emulated wire has: its delay and its losses.
+const OF_A_WIRE: [&str; 4] = ["/delay_ms", "/loss", "/lost", "/in_flight"];
 
 /// Asks what a verb asks, and prints the answer. Verbs that ask nothing do nothing.
 ///
@@ -19,16 +23,13 @@ pub const DEFAULT_NAME: &str = "gateway";
 pub fn run(verb: &Verb) -> Result<(), Error> {
     let (which, request, show): (&Ask, _, fn(&Value) -> String) = match verb {
         Verb::Status(ask) => (ask, Request::Status, status),
-        Verb::Top { ask, by, most } => {
-            let by = if *by == By::Node { message::By::Node } else { message::By::Flow };
-            (ask, Request::Top { by, most: usize::from(*most) }, |answer| ask::top(answer, &DIRECTIONS))
-        }
+        Verb::Top(top) => (&top.ask, top.request(), |answer| ask::top(answer, &DIRECTIONS)),
         Verb::Set(change) => (&change.ask, set(change)?, changed),
         Verb::Rollback(ask) => (ask, Request::Rollback, changed),
         Verb::Run { .. } | Verb::Check(_) | Verb::Explain(_) | Verb::Guard(_) => return Ok(()),
     };
     let path = ask::socket(which, DEFAULT_NAME, "penstock-gateway")?;
-    Ok(converse(&path, &request, which.json, matches!(verb, Verb::Top { .. }), show)?)
+    Ok(converse(&path, &request, which.json, matches!(verb, Verb::Top(_)), show)?)
 }
 
 fn set(change: &Change) -> Result<Request, Error> {
@@ -52,7 +53,8 @@ fn changed(answer: &Value) -> String {
 
 /// Returns the status as a table.
 pub fn status(answer: &Value) -> String {
-    let mut text = ask::table(answer, &DIRECTIONS, &ROWS);
+    let rows: Vec<_> = ask::ROWS.into_iter().filter(|(_, pointer)| !OF_A_WIRE.contains(pointer)).collect();
+    let mut text = ask::table(answer, &DIRECTIONS, &rows);
     let number = |pointer: &str| answer.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
     let _ = writeln!(text, "state: {}", answer["state"].as_str().unwrap_or_default());
     let _ = writeln!(

@@ -3,7 +3,7 @@
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
 use penstock_core::units::Span;
-use penstock_net::cli::{Ask, By};
+use penstock_net::cli::{Ask, Top};
 use std::path::PathBuf;
 
 /// The options.
@@ -28,7 +28,7 @@ pub enum Verb {
     /// Govern the link that the file describes, until SIGTERM or Ctrl-C
     #[command(after_help = "Example:\n  penstock-gateway run gateway.toml --observe")]
     Run {
-        /// The file
+        /// The gateway's file, such as gateway.toml
         file: PathBuf,
         /// Measure everything and change nothing
         #[arg(long)]
@@ -48,17 +48,7 @@ pub enum Verb {
     Status(Ask),
     /// Print who carries most; on a terminal, every second until Ctrl-C
     #[command(after_help = "Example:\n  penstock-gateway top --by node --most 5")]
-    Top {
-        /// Which gateway to ask.
-        #[command(flatten)]
-        ask: Ask,
-        /// Who is counted: flows, or the hosts of the LAN
-        #[arg(long, value_enum, default_value_t = By::Flow)]
-        by: By,
-        /// The largest number of entries
-        #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        most: u16,
-    },
+    Top(Top),
     /// Change a gateway that runs: rate, limit, discipline.PARAMETER, and the same with reverse_ before it
     #[command(after_help = "Examples:\n  penstock-gateway set rate=15Mbit/s reverse_rate=1Mbit/s\n  \
                             penstock-gateway set rate=5Mbit/s --for 2h\n  \
@@ -75,14 +65,14 @@ pub enum Verb {
 /// A file, and how to print what it means.
 #[derive(Debug, Clone, Args)]
 pub struct Described {
-    /// The file
+    /// The gateway's file, such as gateway.toml
     pub file: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
-/// A change.
+/// A change of a gateway that runs, or the order to keep the last one.
 #[derive(Debug, Clone, Args)]
 pub struct Change {
     /// Which gateway to ask.

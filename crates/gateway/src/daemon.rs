@@ -5,7 +5,7 @@ use crate::answers;
 use crate::error::Error;
 use crate::file::{File, Keys};
 use crate::guard::Guard;
-use crate::held::{Fates, Held};
+use crate::held::{Held, Verdicts};
 use crate::history::{History, Settings};
 use crate::log::Log;
 use crate::report::{Event, Past, State, Status, add_event};
@@ -195,7 +195,7 @@ impl Daemon {
     fn let_go(&mut self) {
         let end = self.now() + Span::from_secs(3600);
         while let Some((direction, delivery)) =
-            self.path.poll(end, &mut Fates { queue: &mut self.queue, pool: &mut self.pool })
+            self.path.poll(end, &mut Verdicts { queue: &mut self.queue, pool: &mut self.pool })
         {
             self.deliver(direction, &delivery, delivery.due);
         }
@@ -245,8 +245,8 @@ impl Daemon {
     pub(crate) fn release(&mut self) -> Instant {
         loop {
             let now = self.now();
-            let mut fates = Fates { queue: &mut self.queue, pool: &mut self.pool };
-            let Some((direction, delivery)) = self.path.poll(now, &mut fates) else { return now };
+            let mut verdicts = Verdicts { queue: &mut self.queue, pool: &mut self.pool };
+            let Some((direction, delivery)) = self.path.poll(now, &mut verdicts) else { return now };
             self.deliver(direction, &delivery, now);
             self.pool.give(delivery.packet.into_bytes());
         }
@@ -285,7 +285,7 @@ impl Daemon {
     fn arrive(&mut self, ticket: Ticket, whole: bool, buffer: Box<[u8]>, len: usize, now: Instant) {
         let down = ticket.queue == self.keys.queue;
         let direction = if down { Direction::Forward } else { Direction::Reverse };
-        let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+        let (packet, facts) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
         if let Some(warning) = self.classifier.warning() {
             self.note(now, warning);
         }
@@ -296,9 +296,9 @@ impl Daemon {
             self.pool.give(packet.into_bytes());
             return;
         }
-        self.path.tell(&news, now);
-        let mut fates = Fates { queue: &mut self.queue, pool: &mut self.pool };
-        self.path.arrive(direction, Held::new(packet, ticket, whole), now, &mut fates);
+        self.path.tell(&facts, now);
+        let mut verdicts = Verdicts { queue: &mut self.queue, pool: &mut self.pool };
+        self.path.arrive(direction, Held::new(packet, ticket, whole), now, &mut verdicts);
     }
 
     /// Changes how many packets of a direction the kernel may hold.

@@ -43,7 +43,7 @@ pub const LOG: &str = "/var/log/penstock/gateway.jsonl";
 pub struct File {
     /// The keys outside of tables.
     pub keys: Keys,
-    /// The interfaces.
+    /// The interfaces between which packets are governed.
     pub interfaces: Interfaces,
     /// What packets meet from the WAN to the LAN, and from the LAN to the WAN.
     pub bottlenecks: [Config; 2],

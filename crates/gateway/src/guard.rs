@@ -147,14 +147,14 @@ fn wait(signs: &io::Stdin, patience: Option<Span>) -> Sign {
 }
 
 /// What the guard does to the rules.
-trait Door {
+trait GuardedRules {
     /// Lets packets pass.
     fn open(&self) -> Result<(), Error>;
     /// Removes all rules.
     fn remove(&self) -> Result<(), Error>;
 }
 
-impl Door for Chains {
+impl GuardedRules for Chains {
     fn open(&self) -> Result<(), Error> {
         Chains::open(self)
     }
@@ -166,7 +166,7 @@ impl Door for Chains {
 fn watch(
     patience: Span,
     mut wait: impl FnMut(Option<Span>) -> Sign,
-    door: &impl Door,
+    rules: &impl GuardedRules,
     mut news: impl FnMut() -> io::Result<()>,
 ) -> Result<(), Error> {
     // Its patience begins when the first process says that the rules are there.
@@ -178,11 +178,11 @@ fn watch(
             Sign::Came(_) => {}
             Sign::Silence => {
                 // Rules that cannot be opened, as somebody changed them, are removed.
-                door.open().or_else(|_| door.remove())?;
+                rules.open().or_else(|_| rules.remove())?;
                 open = true;
                 let _ = news();
             }
-            Sign::End => return door.remove(),
+            Sign::End => return rules.remove(),
         }
     }
 }
@@ -198,7 +198,7 @@ mod tests {
         stuck: bool,
     }
 
-    impl Door for Notes {
+    impl GuardedRules for Notes {
         fn open(&self) -> Result<(), Error> {
             self.done.borrow_mut().push("open");
             if self.stuck { Err(Error::ReadBack("x".into())) } else { Ok(()) }

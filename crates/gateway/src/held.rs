@@ -19,7 +19,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Keeps a packet.
+    /// Takes a packet whose verdict the kernel waits for; `whole` is false if the end of the packet is not here.
     pub fn new(packet: RealPacket, ticket: Ticket, whole: bool) -> Self {
         let before = (TcpView::window(&packet), packet.ecn());
         Self { packet, ticket, whole, before }
@@ -75,14 +75,14 @@ impl Packet for Held {
 }
 
 /// Gives the verdict of dropped packets, and their buffers back.
-pub struct Fates<'a> {
+pub struct Verdicts<'a> {
     /// Where verdicts go.
     pub queue: &'a mut NfQueue,
     /// Where buffers go.
     pub pool: &'a mut Pool,
 }
 
-impl PacketObserver<Held> for Fates<'_> {
+impl PacketObserver<Held> for Verdicts<'_> {
     fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
         self.queue.drop(packet.ticket);
         self.pool.give(packet.into_bytes());

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// The file.
+/// The log of a gateway: a file to which each change of its settings is appended.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,

@@ -12,7 +12,7 @@ use serde::Serialize;
 /// Number of events that are kept.
 const MOST_EVENTS: usize = 64;
 
-/// The status.
+/// The status of a gateway at one time, as `penstock-gateway status --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
     /// Time since the start in seconds.
@@ -80,7 +80,7 @@ pub struct Past {
     pub overflow_at_least: u64,
 }
 
-/// Something that happened.
+/// An event of a gateway, such as a change of its rules.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
     /// When, in seconds since the start.
@@ -96,28 +96,6 @@ pub fn add_event(events: &mut Vec<Event>, at_s: f64, what: String) {
     }
     events.push(Event { at_s, what });
 }
-
-/// The rows of the table of a status.
-pub const ROWS: [(&str, &str); 16] = [
-    ("discipline", "/aqm"),
-    ("rate, bit/s", "/rate_bps"),
-    ("limit", "/limit"),
-    ("arrived packets", "/arrived/packets"),
-    ("delivered packets", "/delivered/packets"),
-    ("delivered bytes", "/delivered/bytes"),
-    ("dropped on arrival", "/dropped/early"),
-    ("dropped, no room", "/dropped/overflow"),
-    ("dropped from queue", "/dropped/dequeue"),
-    ("marked CE", "/marked"),
-    ("waiting packets", "/waiting/packets"),
-    ("not read in time", "/unread"),
-    ("queueing p50, ms", "/sojourn_ms/p50"),
-    ("queueing p90, ms", "/sojourn_ms/p90"),
-    ("queueing p99, ms", "/sojourn_ms/p99"),
-    ("lateness p99, us", "/lateness_us/p99"),
-];
-/// The names of the two directions.
-pub const DIRECTIONS: [&str; 2] = ["download", "upload"];
 
 #[cfg(test)]
 mod tests {

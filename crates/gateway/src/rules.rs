@@ -49,7 +49,7 @@ impl Firewall {
 /// The chains of one gateway. Whoever knows the number of the queue can open and remove them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chains {
-    /// The programs.
+    /// The program of the kernel's firewall which makes the chains.
     pub firewall: Firewall,
     /// The families of this machine.
     pub families: Vec<Family>,
@@ -60,9 +60,9 @@ pub struct Chains {
 /// Numbers of packets and bytes that rules have counted. Packets that an interface has merged count as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
-    /// Handed over.
+    /// What the rules handed to the gateway.
     pub handed: Backlog,
-    /// Passed while the rule was away.
+    /// What passed the gateway by while its rules were removed.
     pub past: Backlog,
 }
 
@@ -168,7 +168,7 @@ impl Chains {
 /// The rules of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Their chains.
+    /// The chains of the firewall in which the rules are.
     pub chains: Chains,
     interfaces: Interfaces,
 }

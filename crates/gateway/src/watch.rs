@@ -29,7 +29,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// The thread.
+/// The thread that runs the programs of the firewall. Its owner sends orders to it and reads its answers later.
 #[derive(Debug)]
 pub struct Watch {
     /// `None` after the end.

@@ -19,7 +19,7 @@ pub struct Snapshot {
     computed: Option<(Instant, String)>,
 }
 
-/// Answers one request.
+/// Carries out a request from the control socket and returns the answer to it.
 pub fn answer(emulator: &mut Emulator, request: Request) -> Answer {
     match request {
         Request::Status => status(emulator),

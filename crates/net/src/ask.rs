@@ -1,6 +1,6 @@
 //! `status`, `top` and `set` of an appliance: asks a run that goes on, and prints its answer.
 
-use crate::cli::{Ask, By, Command};
+use crate::cli::{Ask, Command};
 use crate::error::Error;
 use crate::output::print;
 use penstock_control::client;
@@ -25,14 +25,11 @@ const REFRESH: Duration = Duration::from_secs(1);
 pub fn run(command: &Command) -> Result<(), Error> {
     let (ask, request, show): (_, _, fn(&Value) -> String) = match command {
         Command::Status(ask) => (ask, Request::Status, status),
-        Command::Top { ask, by, most } => {
-            let by = if *by == By::Node { message::By::Node } else { message::By::Flow };
-            (ask, Request::Top { by, most: usize::from(*most) }, |answer| top(answer, &["to right", "to left"]))
-        }
+        Command::Top(asked) => (&asked.ask, asked.request(), |answer| top(answer, &["to right", "to left"])),
         Command::Set { ask, values } => (ask, Request::Set(message::Set { values: pairs(values)?, until: None }), set),
     };
     let path = socket(ask, DEFAULT_NAME, "penstock-emulate")?;
-    converse(&path, &request, ask.json, matches!(command, Command::Top { .. }), show)
+    converse(&path, &request, ask.json, matches!(command, Command::Top(_)), show)
 }
 
 /// Splits settings such as `rate=2Mbit/s`.
@@ -95,29 +92,32 @@ pub fn socket(ask: &Ask, default: &str, program: &str) -> Result<PathBuf, Error>
     }
 }
 
+/// The rows of the table of a status: the name of each, and where its value is in the answer.
+pub const ROWS: [(&str, &str); 20] = [
+    ("discipline", "/aqm"),
+    ("rate, bit/s", "/rate_bps"),
+    ("delay, ms", "/delay_ms"),
+    ("loss", "/loss"),
+    ("limit", "/limit"),
+    ("arrived packets", "/arrived/packets"),
+    ("delivered packets", "/delivered/packets"),
+    ("delivered bytes", "/delivered/bytes"),
+    ("dropped on arrival", "/dropped/early"),
+    ("dropped, no room", "/dropped/overflow"),
+    ("dropped from queue", "/dropped/dequeue"),
+    ("marked CE", "/marked"),
+    ("lost on the wire", "/lost"),
+    ("waiting packets", "/waiting/packets"),
+    ("in flight", "/in_flight"),
+    ("not read in time", "/unread"),
+    ("queueing p50, ms", "/sojourn_ms/p50"),
+    ("queueing p90, ms", "/sojourn_ms/p90"),
+    ("queueing p99, ms", "/sojourn_ms/p99"),
+    ("lateness p99, us", "/lateness_us/p99"),
+];
+
 fn status(answer: &Value) -> String {
-    let rows = [
-        ("discipline", "/aqm"),
-        ("rate, bit/s", "/rate_bps"),
-        ("delay, ms", "/delay_ms"),
-        ("loss", "/loss"),
-        ("limit", "/limit"),
-        ("arrived packets", "/arrived/packets"),
-        ("delivered packets", "/delivered/packets"),
-        ("delivered bytes", "/delivered/bytes"),
-        ("dropped on arrival", "/dropped/early"),
-        ("dropped, no room", "/dropped/overflow"),
-        ("dropped from queue", "/dropped/dequeue"),
-        ("marked CE", "/marked"),
-        ("lost on the wire", "/lost"),
-        ("waiting packets", "/waiting/packets"),
-        ("in flight", "/in_flight"),
-        ("not read in time", "/unread"),
-        ("queueing p50, ms", "/sojourn_ms/p50"),
-        ("queueing p99, ms", "/sojourn_ms/p99"),
-        ("lateness p99, us", "/lateness_us/p99"),
-    ];
-    let mut text = table(answer, &["left to right", "right to left"], &rows);
+    let mut text = table(answer, &["left to right", "right to left"], &ROWS);
     let causes: Vec<&str> = answer["disturbed_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let _ = writeln!(text, "disturbed by: {}", if causes.is_empty() { "nothing".into() } else { causes.join(", ") });
     text

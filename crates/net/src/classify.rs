@@ -24,9 +24,9 @@ pub struct Unclassified {
     pub not_from_syn: u64,
 }
 
-/// What disciplines must be told before a packet arrives.
+/// The facts that disciplines must be told before a packet arrives.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct News {
+pub struct PacketFacts {
     /// The direction of the packet.
     direction: Direction,
     /// The flow whose index belonged to another connection until now.
@@ -36,12 +36,12 @@ pub struct News {
     opening: Option<Opening>,
 }
 
-impl News {
+impl PacketFacts {
     /// Returns the facts for the discipline of a direction, in the order in which they must be told.
-    pub fn facts(&self, of: Direction) -> impl Iterator<Item = Fact> {
+    pub fn told(&self, queue: Direction) -> impl Iterator<Item = Fact> {
         let node = self.owner.filter(|owner| owner.fresh).map(|owner| Fact::Gone(owner.node));
         let owner = self.owner.map(|FlowOwner { flow, node, .. }| Fact::Owner { flow, node });
-        let same = of == self.direction;
+        let same = queue == self.direction;
         let opening = self.opening.map(|o| Fact::Opened(Opening { from_inside: o.from_inside == same, ..o }));
         [self.gone.map(Fact::FlowGone), node, owner, opening].into_iter().flatten()
     }
@@ -69,8 +69,8 @@ impl Classifier {
         Self { side, table, nodes: Nodes::default(), unclassified: Unclassified::default(), warned: false }
     }
 
-    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Returns what disciplines must be
-    /// told before it arrives as well.
+    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Returns the facts that
+    /// disciplines must be told before it arrives as well.
     pub fn packet(
         &mut self,
         direction: Direction,
@@ -78,13 +78,13 @@ impl Classifier {
         len: usize,
         now: Instant,
         pool: &mut Pool,
-    ) -> (RealPacket, News) {
+    ) -> (RealPacket, PacketFacts) {
         let bytes = &buffer[..len.min(buffer.len())];
         let headers = Headers::parse(bytes);
         let arrived = Arrived::read(bytes, &headers, self.side.end(direction));
         let seen = self.table.see(&arrived, now);
         let owner = self.owner(&arrived, &seen, now);
-        let news = News { direction, gone: seen.fresh.then_some(seen.flow), owner, opening: seen.opening };
+        let facts = PacketFacts { direction, gone: seen.fresh.then_some(seen.flow), owner, opening: seen.opening };
         self.count(&headers, &seen);
         let packet = if headers.version == IpVersion::Unknown {
             // A packet has the length of its buffer, so the buffer must fit: these bytes are copied into a new one.
@@ -94,7 +94,7 @@ impl Classifier {
         } else {
             RealPacket::new(buffer, seen.flow)
         };
-        (if seen.shown { packet } else { packet.hide_tcp() }, news)
+        (if seen.shown { packet } else { packet.hide_tcp() }, facts)
     }
 
     fn owner(&mut self, arrived: &Arrived, seen: &Seen, now: Instant) -> Option<FlowOwner> {
@@ -208,10 +208,10 @@ mod tests {
             let mut buffer = pool.take();
             buffer[..41].copy_from_slice(&segment(0x02));
             buffer[12..16].copy_from_slice(&(0x0b00_0000 + forged).to_be_bytes());
-            let (mut packet, news) = classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool);
+            let (mut packet, facts) = classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool);
             hidden += u64::from(packet.tcp().is_none());
             assert!(packet.is_syn(), "QRM limits SYNs that are hidden as well");
-            let owner = news.owner().unwrap();
+            let owner = facts.owner().unwrap();
             assert!(owner.node != STRANGERS && owner.fresh && owner.flow == packet.flow());
             pool.give(packet.into_bytes());
         }
@@ -237,9 +237,9 @@ mod tests {
             bytes[22..24].copy_from_slice(&port.to_be_bytes());
             let mut buffer = pool.take();
             buffer[..28].copy_from_slice(&bytes);
-            let (packet, news) = classifier.packet(Direction::Forward, buffer, 28, Instant::ZERO, &mut pool);
-            told += usize::from(news.owner().is_some());
-            assert!(news.owner().is_none_or(|owner| owner.node.0 == news.owner().unwrap().node.0));
+            let (packet, facts) = classifier.packet(Direction::Forward, buffer, 28, Instant::ZERO, &mut pool);
+            told += usize::from(facts.owner().is_some());
+            assert!(facts.owner().is_none_or(|owner| owner.node.0 == facts.owner().unwrap().node.0));
             flows.insert(packet.flow().0);
             pool.give(packet.into_bytes());
         }

@@ -6,6 +6,7 @@ use crate::file::{EndKeys, File};
 use crate::nodes::Side;
 use crate::tun::{self, Cidr};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use penstock_control::message::{self, Request};
 use penstock_control::place::is_name;
 use penstock_core::foreign::Library;
 use penstock_core::registry::{AnyConfig, entries};
@@ -169,17 +170,7 @@ pub enum Command {
     /// Print the counters of a run, as in its report
     Status(Ask),
     /// Print who carries most; on a terminal, every second until Ctrl-C
-    Top {
-        /// Which run to ask.
-        #[command(flatten)]
-        ask: Ask,
-        /// Who is counted
-        #[arg(long, value_enum, default_value_t = By::Flow)]
-        by: By,
-        /// The largest number of entries
-        #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        most: u16,
-    },
+    Top(Top),
     /// Change a run: rate, delay, loss, limit, aqm.PARAMETER, and the same with reverse_ before it
     Set {
         /// Which run to ask.
@@ -205,12 +196,37 @@ pub struct Ask {
     pub json: bool,
 }
 
+/// The options of `top`, which lists the flows or the nodes that carry most.
+#[derive(Debug, Clone, Args)]
+pub struct Top {
+    /// Which run to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Who is counted
+    #[arg(long, value_enum, default_value_t = By::Flow)]
+    pub by: By,
+    /// The largest number of entries
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub most: u16,
+}
+
+impl Top {
+    /// Returns the question that these options ask.
+    pub fn request(&self) -> Request {
+        let by = match self.by {
+            By::Flow => message::By::Flow,
+            By::Node => message::By::Node,
+        };
+        Request::Top { by, most: usize::from(self.most) }
+    }
+}
+
 /// Who is counted by `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
     /// Each flow
     Flow,
-    /// Each node, which --nodes of the run defines, with all its flows
+    /// Each node with all its flows: a host of the side that `--nodes` of an emulator names, or of the LAN of a gateway
     Node,
 }
 

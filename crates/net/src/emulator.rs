@@ -123,7 +123,7 @@ impl Ended {
 
 /// A run that has ended. Its interfaces are gone.
 pub struct Finished {
-    /// The results.
+    /// The results of the run.
     pub report: Report,
     /// What made the run end before it should, as a sentence.
     pub failure: Option<String>,
@@ -354,8 +354,8 @@ impl Emulator {
             }
             // The packets behind this one have waited as well, but for them the wire is busy now.
             (waited, since) = (Some(Span::ZERO), now);
-            let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
-            self.path.tell(&news, now);
+            let (packet, facts) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+            self.path.tell(&facts, now);
             if let Some(warning) = self.classifier.warning() {
                 let _ = writeln!(std::io::stderr(), "{warning}");
             }

@@ -7,7 +7,7 @@ use penstock_core::rng::Streams;
 use penstock_flows::SipHash;
 use std::io;
 
-/// The keys.
+/// The keys of the hashes by which the emulator and the gateway find connections and hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
     /// The key of the hash of connections.

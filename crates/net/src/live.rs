@@ -30,10 +30,10 @@ pub struct Changes {
     pub aqm: Option<AnyConfig>,
 }
 
-/// What is there now in one direction.
+/// The state of one direction before a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
-    /// The settings.
+    /// The settings of the bottleneck.
     pub config: &'a Config,
     /// True if the discipline keeps state of connections, so that it cannot be replaced.
     pub keeps_connections: bool,

@@ -78,7 +78,7 @@ pub struct Queued<'a> {
     pub whole: bool,
 }
 
-/// What a verdict names.
+/// The name of a packet which waits in the kernel for its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
     /// Number of the queue.

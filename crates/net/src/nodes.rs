@@ -101,8 +101,8 @@ mod tests {
         fn packet(&mut self, direction: Direction, bytes: &[u8], now: Instant) -> (FlowId, Option<FlowOwner>) {
             let mut buffer = self.pool.take();
             buffer[..bytes.len()].copy_from_slice(bytes);
-            let (packet, news) = self.classifier.packet(direction, buffer, bytes.len(), now, &mut self.pool);
-            (packet.flow(), news.owner())
+            let (packet, facts) = self.classifier.packet(direction, buffer, bytes.len(), now, &mut self.pool);
+            (packet.flow(), facts.owner())
         }
     }
 

@@ -2,7 +2,7 @@
 //! also see the segments which the opposite direction delivers there: the ACKs of its own traffic.
 
 use crate::bottleneck::{Bottleneck, Config, Delivery};
-use crate::classify::News;
+use crate::classify::PacketFacts;
 use crate::direction::Direction;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
@@ -40,10 +40,10 @@ impl<P: Packet> Path<P> {
         self.0.iter_mut().for_each(Bottleneck::keep_journal);
     }
 
-    /// Tells both disciplines what a packet brings of news. Call this before the packet arrives.
-    pub fn tell(&mut self, news: &News, now: Instant) {
+    /// Tells both disciplines the facts that come with a packet. Call this before the packet arrives.
+    pub fn tell(&mut self, facts: &PacketFacts, now: Instant) {
         for direction in Direction::BOTH {
-            news.facts(direction).for_each(|fact| self.0[direction.index()].on_fact(&fact, now));
+            facts.told(direction).for_each(|fact| self.0[direction.index()].on_fact(&fact, now));
         }
     }
 

@@ -4,9 +4,9 @@ use crate::own::PyLibrary;
 use crate::replay::{config, trace_error};
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{Ecn, FlowId, NodeId, TcpFlags};
+use penstock_core::packet::{Ecn, FlowId, NodeId, PlainSegment, TcpFlags, Timestamps};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, UnitError};
-use penstock_trace::replay::segments::{Seen, Segment, Step, play};
+use penstock_trace::replay::segments::{Seen, Step, play};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -52,16 +52,16 @@ impl Given {
 
 impl Shown {
     fn step(&self) -> PyResult<Step> {
-        let segment = Segment {
+        let segment = PlainSegment {
             flow: FlowId(self.flow),
             flags: TcpFlags(self.flags),
             seq: self.seq,
             ack: self.ack,
-            payload: self.payload,
+            payload_len: self.payload,
             window: self.window,
-            scale: self.scale,
+            window_scale: self.scale,
             mss: self.mss,
-            timestamps: self.timestamps,
+            timestamps: self.timestamps.map(|(val, ecr)| Timestamps { val, ecr }),
         };
         if self.inbound {
             return Ok(Step::Inbound(segment));

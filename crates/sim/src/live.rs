@@ -14,7 +14,7 @@ use penstock_core::units::{Rate, Span};
 /// The state of a measured queue and of its link. Counters count from the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueNow {
-    /// What waits.
+    /// The packets and bytes that wait in the queue.
     pub backlog: Backlog,
     /// Number of packets whose delay was measured: all that left the queue to be sent.
     pub left: u64,

@@ -207,6 +207,7 @@ impl QueueProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::Payload;
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn a_window_is_a_mean_over_its_own_time() {
         let mut probe = QueueProbe::new(None);
-        let mut packet = Segment::udp(0, 0, 972);
+        let mut packet = Segment::udp(0, true, Payload { seq: 0, len: 972 });
         let windows = [(250, 750), (1900, 2100)].map(|(come, go)| {
             probe.before_change(waiting(0), at(come));
             probe.after_arrival(waiting(1000));

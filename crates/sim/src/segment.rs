@@ -1,6 +1,6 @@
 //! The simulated packet: a TCP segment or UDP datagram as a 64-byte value, moved and never boxed.
 
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView, Timestamps};
 use penstock_core::units::{Bytes, Instant};
 
 /// Largest number of SACK blocks in a segment, which is what fits beside timestamps (RFC 2018 §3).
@@ -70,6 +70,15 @@ const ERN_TELLS_RATE: u8 = 1 << 3;
 const ERN_OPTION: u8 = 1 << 4;
 const RATE_BLOCK: usize = MAX_SACK - 1;
 
+/// The payload of a UDP datagram, which has no sequence number in its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payload {
+    /// The sequence number that the application writes into the payload.
+    pub seq: u32,
+    /// The number of bytes of payload.
+    pub len: u16,
+}
+
 impl Segment {
     /// Creates a TCP segment without options.
     pub fn tcp(flow: u32, from_client: bool, flags: TcpFlags) -> Self {
@@ -91,22 +100,13 @@ impl Segment {
         }
     }
 
-    /// Creates a UDP datagram from the client, with a sequence number in its payload of `len` bytes.
-    pub fn udp(flow: u32, seq: u32, len: u16) -> Self {
-        let mut packet = Self::tcp(flow, true, TcpFlags(0));
+    /// Creates a UDP datagram.
+    pub fn udp(flow: u32, from_client: bool, payload: Payload) -> Self {
+        let mut packet = Self::tcp(flow, from_client, TcpFlags(0));
         packet.header = IP_HEADER + UDP_HEADER;
         packet.bits |= UDP;
-        packet.seq = seq;
-        packet.len = len;
-        packet
-    }
-
-    /// Creates a UDP datagram from either side, with a sequence number in its payload of `len` bytes.
-    pub fn udp_of(flow: u32, seq: u32, len: u16, from_client: bool) -> Self {
-        let mut packet = Self::udp(flow, seq, len);
-        if !from_client {
-            packet.bits &= !FROM_CLIENT;
-        }
+        packet.seq = payload.seq;
+        packet.len = payload.len;
         packet
     }
 
@@ -131,8 +131,8 @@ impl Segment {
     }
 
     /// Adds timestamps: 10 bytes, padded to 12. On a SYN, SACK-permitted takes the place of the padding.
-    pub fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
-        (self.tsval, self.tsecr) = (tsval, tsecr);
+    pub fn set_timestamps(&mut self, timestamps: Timestamps) {
+        (self.tsval, self.tsecr) = (timestamps.val, timestamps.ecr);
         self.bits |= TIMESTAMPS;
         self.header += 12;
     }
@@ -154,14 +154,14 @@ impl Segment {
         }
     }
 
-    /// Adds one SACK block. A block is left out if the segment has [`MAX_SACK`] blocks already, or one less beside a
+    /// Adds one SACK block, its left and its right edge. A block is left out if the segment has [`MAX_SACK`] blocks already, or one less beside a
     /// rate. Must not be called on a SYN.
-    pub fn add_sack(&mut self, start: u32, end: u32) {
+    pub fn add_sack(&mut self, block: (u32, u32)) {
         let n = usize::from(self.sacks & SACK_COUNT);
         let room = if self.sacks & ERN_OPTION == 0 { MAX_SACK } else { RATE_BLOCK };
         if n < room {
             self.header += if n == 0 { 12 } else { 8 };
-            self.blocks[n] = (start, end);
+            self.blocks[n] = block;
             self.sacks += 1;
         }
     }
@@ -271,8 +271,8 @@ impl TcpView for Segment {
     fn mss(&self) -> Option<u16> {
         self.syn_options().map(|o| o.mss)
     }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        self.has_timestamps().then_some((self.tsval, self.tsecr))
+    fn timestamps(&self) -> Option<Timestamps> {
+        self.has_timestamps().then_some(Timestamps { val: self.tsval, ecr: self.tsecr })
     }
 }
 
@@ -290,18 +290,18 @@ mod tests {
         // 1000 bytes of payload with timestamps: the 1052-byte frame of the PINK paper.
         let mut data = Segment::tcp(0, true, TcpFlags::ACK);
         data.len = 1000;
-        data.set_timestamps(1, 2);
+        data.set_timestamps(Timestamps { val: 1, ecr: 2 });
         assert_eq!(data.size(), Bytes::new(1052));
         // SYN with MSS, SACK-permitted, timestamps and scale: 60 bytes of IPv4.
         let mut syn = Segment::tcp(0, true, TcpFlags::SYN);
-        syn.set_timestamps(1, 0);
+        syn.set_timestamps(Timestamps { val: 1, ecr: 0 });
         syn.set_syn_options(SynOptions { mss: 1448, window_scale: Some(7), sack_permitted: true });
         assert_eq!(syn.size(), Bytes::new(60));
         // An ACK with timestamps and three SACK blocks: 20 + 20 + 12 + 28.
         let mut ack = Segment::tcp(0, false, TcpFlags::ACK);
-        ack.set_timestamps(1, 2);
+        ack.set_timestamps(Timestamps { val: 1, ecr: 2 });
         for i in 0..4 {
-            ack.add_sack(i, i + 1);
+            ack.add_sack((i, i + 1));
         }
         assert_eq!(ack.size(), Bytes::new(80));
         assert_eq!(ack.sacks().len(), 3);
@@ -311,19 +311,19 @@ mod tests {
     fn a_rate_takes_eight_bytes_and_the_place_of_a_sack_block() {
         let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
         assert_eq!(segment.explicit_rate(), Ern::default());
-        segment.set_timestamps(1, 2);
+        segment.set_timestamps(Timestamps { val: 1, ecr: 2 });
         let rate = RateNotice::new(Bytes::new(1_000_000), penstock_core::units::Span::from_millis(4095));
         let told = Ern { capable: true, tells_rate: true, rate: Some(rate) };
         segment.set_explicit_rate(told);
         assert_eq!(segment.size(), Bytes::new(20 + 20 + 12 + 8));
-        (0..4).for_each(|i| segment.add_sack(i, i + 1));
+        (0..4).for_each(|i| segment.add_sack((i, i + 1)));
         // 12 + 8 + 4 + 2 * 8 = 40, the most that options may take.
         assert_eq!(segment.size(), Bytes::new(80));
         assert_eq!(segment.sacks(), [(0, 1), (1, 2)]);
         assert_eq!(segment.explicit_rate(), told);
         let mut between = Segment::tcp(0, true, TcpFlags::ACK);
         between.set_explicit_rate(Ern { tells_rate: false, rate: None, ..told });
-        (0..4).for_each(|i| between.add_sack(i, i + 1));
+        (0..4).for_each(|i| between.add_sack((i, i + 1)));
         assert_eq!((between.sacks().len(), between.explicit_rate().bits()), (3, Ern::ERC));
     }
 }

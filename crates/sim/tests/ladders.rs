@@ -18,7 +18,7 @@
 //! compared only if it is named. Numbers count from each side's SYN, which is 0. SACK blocks, ERN's bits (00 if not
 //! named) and its option are always compared, other options when they are named.
 
-use penstock_core::packet::{Ecn, Packet, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Packet, TcpFlags, TcpView, Timestamps};
 use penstock_core::units::{Instant, Span};
 use penstock_sim::segment::{Segment, SynOptions};
 use penstock_sim::tcp::{Endpoint, Role, State, TcpConfig};
@@ -70,7 +70,7 @@ impl Ladder {
         syn.seq = PEER_ISS;
         syn.window = window;
         if self.config.timestamps {
-            syn.set_timestamps(1, self.now.as_nanos() as u32 / 1000);
+            syn.set_timestamps(Timestamps { val: 1, ecr: self.now.as_nanos() as u32 / 1000 });
         }
         let window_scale = self.config.window_scaling.then_some(0);
         syn.set_syn_options(SynOptions {
@@ -98,7 +98,7 @@ impl Ladder {
             let mut ack = Segment::tcp(0, true, TcpFlags::ACK);
             (ack.seq, ack.ack, ack.window) = (PEER_ISS.wrapping_add(1), OUR_ISS.wrapping_add(1), window);
             if self.config.timestamps {
-                ack.set_timestamps(2, tsval);
+                ack.set_timestamps(Timestamps { val: 2, ecr: tsval });
             }
             self.arrive(&ack);
         }
@@ -184,7 +184,7 @@ struct Expected {
     scale: Option<u8>,
     sack_ok: Option<bool>,
     sacks: Vec<(u32, u32)>,
-    timestamps: Option<(u32, u32)>,
+    timestamps: Option<Timestamps>,
     ecn: Option<Ecn>,
     ern: u8,
     rate: Option<(u64, u16)>,
@@ -224,7 +224,7 @@ impl Expected {
                 "nosack" => this.sack_ok = Some(false),
                 "ts" => {
                     let (val, ecr) = value()?.split_once(':').ok_or("ts VAL:ECR")?;
-                    this.timestamps = Some((number(val)?, number(ecr)?));
+                    this.timestamps = Some(Timestamps { val: number(val)?, ecr: number(ecr)? });
                 }
                 "sack" => {
                     while let Some((a, b)) = words.peek().and_then(|w| w.split_once('-')) {
@@ -283,8 +283,8 @@ fn build(text: &str, from_client: bool) -> Result<Segment, String> {
     segment.len = (want.end - want.start) as u16;
     segment.ack = want.ack.map_or(0, |a| OUR_ISS.wrapping_add(a));
     segment.window = want.window.unwrap_or(65535);
-    if let Some((val, ecr)) = want.timestamps {
-        segment.set_timestamps(val, ecr);
+    if let Some(timestamps) = want.timestamps {
+        segment.set_timestamps(timestamps);
     }
     if segment.flags.has(TcpFlags::SYN) {
         segment.set_syn_options(SynOptions {
@@ -294,7 +294,7 @@ fn build(text: &str, from_client: bool) -> Result<Segment, String> {
         });
     }
     for (a, b) in want.sacks {
-        segment.add_sack(OUR_ISS.wrapping_add(a), OUR_ISS.wrapping_add(b));
+        segment.add_sack((OUR_ISS.wrapping_add(a), OUR_ISS.wrapping_add(b)));
     }
     segment.set_ecn(want.ecn.unwrap_or_default());
     Ok(segment)
@@ -308,7 +308,7 @@ fn show(segment: &Segment) -> String {
     for (a, b) in segment.sacks() {
         let _ = write!(text, " sack {}-{}", a.wrapping_sub(PEER_ISS), b.wrapping_sub(PEER_ISS));
     }
-    if let Some((val, ecr)) = segment.timestamps() {
+    if let Some(Timestamps { val, ecr }) = segment.timestamps() {
         let _ = write!(text, " ts {val}:{ecr}");
     }
     if let Some(o) = segment.syn_options() {

@@ -46,7 +46,7 @@ pub(crate) struct Given {
     pub b_wfi: Option<f64>,
     /// The B-WFI with t1 only at the start of a busy period, in packets.
     pub lag: Option<f64>,
-    /// The T-WFI in transmission times of a packet. T-WFI and delay are `None` if no packet left.
+    /// The T-WFI in transmission times of a packet; `None`, like the delay, if no packet of the flow left.
     pub t_wfi: Option<f64>,
     pub delay: Option<u64>,
     /// The RFI in packets per relative weight; `None` for a flow that is in no pair.
@@ -65,7 +65,7 @@ struct Flow {
     weight: u32,
     packets: u64,
     delay: u64,
-    /// The largest T-WFI so far, times the weight.
+    /// The largest T-WFI so far, in transmission times of a packet, multiplied by the flow's weight: so it is an integer.
     t_wfi: i128,
     /// The largest B-WFI so far, times the sum of the weights.
     b_wfi: Option<i128>,

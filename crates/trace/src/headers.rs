@@ -3,7 +3,7 @@
 //! Source: RFC 791 §3.1, RFC 9293 §3.1, RFC 768, RFC 2018 §3, RFC 7323 §2.2 and §3.2. Checksums are those of a packet
 //! whose payload is all zeros, which does not change them; so the payload need not be captured.
 
-use penstock_core::packet::{Ecn, Ern, TcpFlags};
+use penstock_core::packet::{Ecn, Ern, TcpFlags, Timestamps};
 use penstock_core::units::Bytes;
 use penstock_core::wire::{ERN, ERN_LENGTH};
 
@@ -48,8 +48,8 @@ pub struct Tcp<'a> {
     pub window_scale: Option<u8>,
     /// True if the segment carries the option SACK-permitted.
     pub sack_permitted: bool,
-    /// TSval and TSecr; `None` leaves the option out.
-    pub timestamps: Option<(u32, u32)>,
+    /// Timestamps; `None` leaves the option out.
+    pub timestamps: Option<Timestamps>,
     /// Bits and option of explicit rate notification.
     pub ern: Ern,
     /// SACK blocks, each with its left and right edge. As many as fit are written: three beside timestamps, otherwise
@@ -129,10 +129,10 @@ fn tcp_options(segment: &Tcp<'_>) -> Vec<u8> {
         (false, Some(_)) => options.extend_from_slice(&[1, 1]),
         (false, None) => {}
     }
-    if let Some((value, echo)) = segment.timestamps {
+    if let Some(Timestamps { val, ecr }) = segment.timestamps {
         options.extend_from_slice(&[8, 10]);
-        options.extend_from_slice(&value.to_be_bytes());
-        options.extend_from_slice(&echo.to_be_bytes());
+        options.extend_from_slice(&val.to_be_bytes());
+        options.extend_from_slice(&ecr.to_be_bytes());
     }
     if let Some(shift) = segment.window_scale {
         options.extend_from_slice(&[1, 3, 3, shift]);
@@ -242,7 +242,7 @@ mod tests {
             mss: Some(1448),
             window_scale: Some(7),
             sack_permitted: true,
-            timestamps: Some((9, 8)),
+            timestamps: Some(Timestamps { val: 9, ecr: 8 }),
             sack: &blocks,
             ..plain()
         };
@@ -251,10 +251,10 @@ mod tests {
         let cases = [
             (full, 20 + 20 + 20),
             (Tcp { sack: &[], ..full }, 20 + 20),
-            (Tcp { timestamps: Some((1, 2)), sack: &blocks, ..plain() }, 20 + 12 + 28),
+            (Tcp { timestamps: Some(Timestamps { val: 1, ecr: 2 }), sack: &blocks, ..plain() }, 20 + 12 + 28),
             (Tcp { sack: &blocks, ..plain() }, 20 + 36),
             (Tcp { ern, ..plain() }, 20 + 8),
-            (Tcp { ern, timestamps: Some((1, 2)), sack: &blocks, ..plain() }, 20 + 12 + 8 + 20),
+            (Tcp { ern, timestamps: Some(Timestamps { val: 1, ecr: 2 }), sack: &blocks, ..plain() }, 20 + 12 + 8 + 20),
             (Tcp { window_scale: Some(2), ..plain() }, 20 + 4),
         ];
         for (segment, header_len) in cases {

@@ -253,6 +253,7 @@ fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<Found> {
 mod tests {
     use super::*;
     use crate::headers::{Ip, Tcp, tcp};
+    use penstock_core::packet::Timestamps;
     use penstock_core::packet::{RateNotice, TcpFlags};
     use penstock_core::units::Span;
     use proptest::prelude::*;
@@ -347,7 +348,7 @@ mod tests {
             mss: None,
             window_scale: None,
             sack_permitted: false,
-            timestamps: Some((1, 2)),
+            timestamps: Some(Timestamps { val: 1, ecr: 2 }),
             ern: told,
             sack: &[],
         };

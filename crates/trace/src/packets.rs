@@ -148,8 +148,8 @@ fn tcp(header: &[u8], length: u32) -> [u32; 9] {
         | bit(options.timestamps.is_some(), TIMESTAMPS)
         | bit(options.mss.is_some(), MSS)
         | bit(options.window_scale.is_some(), WINDOW_SCALE);
-    let (tsval, tsecr) = options.timestamps.unwrap_or_default();
+    let stamps = options.timestamps.unwrap_or_default();
     let payload = length.saturating_sub(header_len as u32);
-    let scale = options.window_scale.unwrap_or_default();
-    [flags, be32(4), be32(8), be16(14), payload, tsval, tsecr, options.mss.unwrap_or_default().into(), scale.into()]
+    let (mss, scale) = (options.mss.unwrap_or_default().into(), options.window_scale.unwrap_or_default().into());
+    [flags, be32(4), be32(8), be16(14), payload, stamps.val, stamps.ecr, mss, scale]
 }

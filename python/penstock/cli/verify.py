@@ -352,8 +352,8 @@ def agree(
         numbers = tuple(int(weight) for weight in weights.split(","))
     except ValueError:
         raise MistakeError(f"--weights {weights}: write numbers with commas between, such as 1,2,4") from None
-    terms = agreeing.Terms(trace, packets, rate, limit, numbers, seed, before)
-    found = agreeing.compare(a, b, terms)
+    setup = agreeing.Setup(trace, packets, rate, limit, numbers, seed, before)
+    found = agreeing.compare(a, b, setup)
     if json:
         show.as_json(found.to_json())
     else:

@@ -39,7 +39,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Recovery:
-    """The draws of one parameter."""
+    """How well a fit recovers parameters: in each draw they are hidden, and fitted to numbers which they gave."""
 
     fit: Fit
     draws: tuple[tuple[Draw, ...], ...]  # for each table, its parameters

@@ -36,7 +36,7 @@ class Params:
 
 
 def weights(policy: str, losses: Sequence[float]) -> list[int]:
-    """§4.2.4.2: stations are ranked from the largest loss to the smallest, the first has rank 1."""
+    """Returns the weight of each station (§4.2.4.2). The rank of the station that loses most is 1, of the next 2."""
     ranked = sorted(range(len(losses)), key=lambda station: -losses[station])
     rank = {station: place + 1 for place, station in enumerate(ranked)}
     stations = range(len(losses))

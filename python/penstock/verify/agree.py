@@ -34,7 +34,7 @@ _LARGEST = 1500
 
 
 @dataclass(frozen=True)
-class Terms:
+class Setup:
     """Under which both algorithms are compared."""
 
     trace: Path | None = None
@@ -72,18 +72,18 @@ class Agreement:
         }
 
 
-def compare(a: str, b: str, terms: Terms) -> Agreement:
+def compare(a: str, b: str, setup: Setup) -> Agreement:
     """Compares two algorithms; raises `MistakeError` if they are not of one kind or cannot be used."""
     with tempfile.TemporaryDirectory() as directory:
         pair = _open(a), _open(b)
-        kind = _kind(pair, terms)
-        ways: dict[str, Callable[[Path, Terms], _Way]] = {
+        kind = _kind(pair, setup)
+        ways: dict[str, Callable[[Path, Setup], _Way]] = {
             "discipline": _Packets,
             "scheduler": _Departures,
             "control": _Windows,
         }
         try:
-            return _part(kind, pair, ways[kind](Path(directory), terms), terms.before)
+            return _part(kind, pair, ways[kind](Path(directory), setup), setup.before)
         except (engine.TraceError, engine.AlgorithmError):
             raise
         except ValueError as error:
@@ -173,9 +173,9 @@ def _printed(command: Sequence[str | Path]) -> str:
     return done.stdout
 
 
-def _kind(pair: tuple[_Algorithm, _Algorithm], terms: Terms) -> str:
+def _kind(pair: tuple[_Algorithm, _Algorithm], setup: Setup) -> str:
     both = pair[0].kinds & pair[1].kinds
-    if terms.trace and "discipline" in both:
+    if setup.trace and "discipline" in both:
         return "discipline"  # a trace has packets of flows, which are the classes of a scheduler
     found = next((kind for kind in reversed(KINDS) if kind in both), None)
     if found is None:
@@ -223,11 +223,11 @@ def _part(kind: str, pair: tuple[_Algorithm, _Algorithm], way: _Way, most: int) 
 class _Packets:
     """Packets through two disciplines before a link."""
 
-    def __init__(self, directory: Path, terms: Terms) -> None:
-        self._terms = terms
-        self._trace = terms.trace or directory / "arrivals.csv"
-        if not terms.trace:
-            store.write(self._trace, "t_ns,flow,size,ecn\n" + "".join(arrivals(terms)))
+    def __init__(self, directory: Path, setup: Setup) -> None:
+        self._setup = setup
+        self._trace = setup.trace or directory / "arrivals.csv"
+        if not setup.trace:
+            store.write(self._trace, "t_ns,flow,size,ecn\n" + "".join(arrivals(setup)))
 
     def rows(self, algorithm: _Algorithm) -> list[Row]:
         """One for each packet, in the order of arrival."""
@@ -235,14 +235,14 @@ class _Packets:
         if isinstance(algorithm, _There):
             text = algorithm.ask("replay", self._trace, "--aqm", algorithm.name, *self._link())
         else:
-            terms = self._terms
-            arguments = (self._trace, algorithm.name, terms.rate, terms.limit, algorithm.settings, terms.seed, out)
+            setup = self._setup
+            arguments = (self._trace, algorithm.name, setup.rate, setup.limit, algorithm.settings, setup.seed, out)
             engine.replay(*arguments, nodes="none")
             text = out.getvalue().decode()
         return [self._row(row) for row in csv.DictReader(io.StringIO(text))]
 
     def _link(self) -> list[str]:
-        return ["--rate", self._terms.rate, "--limit", self._terms.limit, "--seed", str(self._terms.seed)]
+        return ["--rate", self._setup.rate, "--limit", self._setup.limit, "--seed", str(self._setup.seed)]
 
     @staticmethod
     def _row(row: dict[str, str]) -> Row:
@@ -255,25 +255,25 @@ class _Packets:
         if isinstance(algorithm, _There):
             asked = ("--aqm", algorithm.name, *self._link(), "--state-at", f"{row.number}:{at}")
             return algorithm.ask("replay", self._trace, *asked).strip()
-        terms = self._terms
-        link = (algorithm.name, terms.rate, terms.limit)
-        return engine.replay_state(self._trace, *link, row.number, at, algorithm.settings, terms.seed)
+        setup = self._setup
+        link = (algorithm.name, setup.rate, setup.limit)
+        return engine.replay_state(self._trace, *link, row.number, at, algorithm.settings, setup.seed)
 
 
 def _ms(ns: str) -> str:
     return f"{int(ns) / 1e6:.6f} ms"
 
 
-def arrivals(terms: Terms) -> Iterator[str]:
+def arrivals(setup: Setup) -> Iterator[str]:
     """Draws packets that fill a link of the rate in bursts, with pauses in which queues drain."""
-    lots, bps = random.Random(terms.seed), _bps(terms.rate)
+    rng, bps = random.Random(setup.seed), _bps(setup.rate)
     now = 0.0
-    for _ in range(terms.random):
-        size, flow = lots.choice(_SIZES), int(lots.triangular(0, _FLOWS, 0))
+    for _ in range(setup.random):
+        size, flow = rng.choice(_SIZES), int(rng.triangular(0, _FLOWS, 0))
         # On average a little more than the link takes; now and then a pause of as long as 40 packets take.
-        pause = 40 if lots.random() < 0.01 else 0
-        now += 8e9 * (size * lots.expovariate(1.1) + pause * _LARGEST) / bps
-        yield f"{int(now)},{flow},{size},{lots.choice((0, 0, 2))}\n"
+        pause = 40 if rng.random() < 0.01 else 0
+        now += 8e9 * (size * rng.expovariate(1.1) + pause * _LARGEST) / bps
+        yield f"{int(now)},{flow},{size},{rng.choice((0, 0, 2))}\n"
 
 
 def _bps(rate: str) -> float:
@@ -287,11 +287,11 @@ def _bps(rate: str) -> float:
 class _Departures:
     """Arrivals and departures of classes."""
 
-    def __init__(self, directory: Path, terms: Terms) -> None:
-        if terms.trace:
+    def __init__(self, directory: Path, setup: Setup) -> None:
+        if setup.trace:
             raise MistakeError("--trace: a scheduler that is no discipline has no packets of flows; leave it out")
-        self._terms, self._directory = terms, directory
-        self._events = list(events(terms))
+        self._setup, self._directory = setup, directory
+        self._events = list(events(setup))
         self._departures = [place for place, event in enumerate(self._events) if event[0] == "depart"]
 
     def _played(self, algorithm: _Algorithm, until: int) -> tuple[list[int], str]:
@@ -299,10 +299,10 @@ class _Departures:
         if isinstance(algorithm, _Here):
             if algorithm.settings:
                 raise MistakeError(f"{algorithm}: parameters of schedulers are not set here; give its name alone")
-            return engine.scheduled(algorithm.name, self._terms.weights, some, _LARGEST)
+            return engine.scheduled(algorithm.name, self._setup.weights, some, _LARGEST)
         file = self._directory / "events.csv"
         store.write(file, "".join(f"{name},{cls},{size}\n" for name, cls, size in some))
-        weights = ",".join(map(str, self._terms.weights))
+        weights = ",".join(map(str, self._setup.weights))
         *order, state = algorithm.ask("schedule", file, "--alg", algorithm.name, "--weights", weights).splitlines()
         return [int(packet) for packet in order], state
 
@@ -324,14 +324,14 @@ class _Departures:
         return self._played(algorithm, self._departures[row.number] + 1)[1]
 
 
-def events(terms: Terms) -> Iterator[tuple[str, int, int]]:
+def events(setup: Setup) -> Iterator[tuple[str, int, int]]:
     """Draws arrivals and departures: phases in which queues grow, and phases in which they drain."""
-    lots, waiting = random.Random(terms.seed), 0
-    for n in range(terms.random):
+    rng, waiting = random.Random(setup.seed), 0
+    for n in range(setup.random):
         growing = n // 50 % 2 == 0
-        if lots.random() < (0.7 if growing else 0.3):
+        if rng.random() < (0.7 if growing else 0.3):
             waiting += 1
-            yield "arrive", lots.randrange(len(terms.weights)), lots.choice(_SIZES)
+            yield "arrive", rng.randrange(len(setup.weights)), rng.choice(_SIZES)
         else:
             waiting = max(waiting - 1, 0)
             yield "depart", 0, 0
@@ -340,10 +340,10 @@ def events(terms: Terms) -> Iterator[tuple[str, int, int]]:
 class _Windows:
     """What a connection tells its control."""
 
-    def __init__(self, directory: Path, terms: Terms) -> None:
-        self._script = terms.trace or directory / "events.csv"
-        if not terms.trace:
-            store.write(self._script, "t_us,event,segments,rtt_us\n" + "".join(script(terms)))
+    def __init__(self, directory: Path, setup: Setup) -> None:
+        self._script = setup.trace or directory / "events.csv"
+        if not setup.trace:
+            store.write(self._script, "t_us,event,segments,rtt_us\n" + "".join(script(setup)))
         self._states: dict[_Algorithm, list[str]] = {}
 
     def rows(self, algorithm: _Algorithm) -> list[Row]:
@@ -369,15 +369,15 @@ class _Windows:
         return self._states[algorithm][row.number]
 
 
-def script(terms: Terms) -> Iterator[str]:
+def script(setup: Setup) -> Iterator[str]:
     """Draws what a connection sees: ACKs with round trip times that wander, and now and then a signal of congestion."""
-    lots, now, rtt_us = random.Random(terms.seed), 0, 50_000
-    for _ in range(terms.random):
-        rtt_us = min(max(int(rtt_us * lots.uniform(0.97, 1.03)), 10_000), 400_000)
-        now += lots.randrange(200, 4000)
-        chance = lots.random()
+    rng, now, rtt_us = random.Random(setup.seed), 0, 50_000
+    for _ in range(setup.random):
+        rtt_us = min(max(int(rtt_us * rng.uniform(0.97, 1.03)), 10_000), 400_000)
+        now += rng.randrange(200, 4000)
+        chance = rng.random()
         if chance < 0.985:
-            yield f"{now},ack,{lots.choice((1, 1, 2))},{rtt_us}\n"
+            yield f"{now},ack,{rng.choice((1, 1, 2))},{rtt_us}\n"
             continue
         event = "loss" if chance < 0.993 else "ecn" if chance < 0.998 else "rto"
         yield f"{now},{event},0,0\n"

@@ -54,7 +54,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Part:
-    """A packet with two fates."""
+    """A packet that the reference and this program did not treat alike, with its fate in each of them."""
 
     id: int
     t_arr_ns: int

@@ -11,7 +11,7 @@ use crate::ack_path::AckPath;
 use crate::config::{ConfigError, LinkFacts};
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::{FlowId, TcpFlags, TcpView};
+use crate::packet::{FlowId, PlainSegment, TcpFlags, TcpView, Timestamps};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Span};
@@ -28,15 +28,7 @@ const MAX_FLOWS: usize = 1 << 24;
 /// What an element sees of a TCP segment; its window may be lowered.
 #[derive(Debug, Clone)]
 pub struct Segment {
-    flow: FlowId,
-    flags: TcpFlags,
-    seq: u32,
-    ack: u32,
-    payload_len: u32,
-    window: u16,
-    window_scale: Option<u8>,
-    mss: Option<u16>,
-    timestamps: Option<(u32, u32)>,
+    shown: PlainSegment,
     shift: Option<u8>,
     backlog: Backlog,
     /// The window that the element may not raise, and whether it tried to.
@@ -46,21 +38,7 @@ pub struct Segment {
 
 impl Segment {
     fn of<S: TcpView>(segment: &S, shift: Option<u8>, backlog: Backlog) -> Self {
-        Self {
-            flow: segment.flow(),
-            flags: segment.flags(),
-            seq: segment.seq(),
-            ack: segment.ack(),
-            payload_len: segment.payload_len(),
-            window: segment.window(),
-            window_scale: segment.window_scale(),
-            mss: segment.mss(),
-            timestamps: segment.timestamps(),
-            shift,
-            backlog,
-            came_with: segment.window(),
-            refused: None,
-        }
+        Self { shown: PlainSegment::of(segment), shift, backlog, came_with: segment.window(), refused: None }
     }
 
     /// Returns by how many bits the window field is shifted to give bytes; `None` if that is not known, since a SYN of
@@ -82,22 +60,22 @@ impl Segment {
 
 impl TcpView for Segment {
     fn flow(&self) -> FlowId {
-        self.flow
+        self.shown.flow
     }
     fn flags(&self) -> TcpFlags {
-        self.flags
+        self.shown.flags
     }
     fn seq(&self) -> u32 {
-        self.seq
+        self.shown.seq
     }
     fn ack(&self) -> u32 {
-        self.ack
+        self.shown.ack
     }
     fn payload_len(&self) -> u32 {
-        self.payload_len
+        self.shown.payload_len
     }
     fn window(&self) -> u16 {
-        self.window
+        self.shown.window
     }
     /// Lowers the window. A window that is larger than that with which the segment came, or zero where that was not, is
     /// refused and noted.
@@ -105,17 +83,17 @@ impl TcpView for Segment {
         if window > self.came_with || (window == 0 && self.came_with > 0) {
             self.refused.get_or_insert(window);
         } else {
-            self.window = window;
+            self.shown.window = window;
         }
     }
     fn window_scale(&self) -> Option<u8> {
-        self.window_scale
+        self.shown.window_scale
     }
     fn mss(&self) -> Option<u16> {
-        self.mss
+        self.shown.mss
     }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        self.timestamps
+    fn timestamps(&self) -> Option<Timestamps> {
+        self.shown.timestamps
     }
 }
 
@@ -291,11 +269,11 @@ impl AnyForeignElement {
         }
         if let Some(set) = shown.refused {
             let (name, method) = (self.name.to_string(), ["outbound", "inbound"][direction]);
-            let Segment { flow, ack, came_with, .. } = shown;
+            let Segment { shown: PlainSegment { flow, ack, .. }, came_with, .. } = shown;
             self.element.broke(&Fault { name, method, flow, ack, came_with, set });
         }
-        if shown.window != shown.came_with {
-            segment.set_window(shown.window);
+        if shown.window() != shown.came_with {
+            segment.set_window(shown.window());
         }
     }
 }

@@ -572,7 +572,8 @@ mod tests {
             let mut queue = Fifo::<Numbered, Cobalt>::new(limit, config.aqm(&LinkFacts { rate: FAST, limit }));
             let (mut rng, mut drops) = (Streams::new(1).get("cobalt"), Gone::default());
             for number in 0..5 {
-                let taken = queue.enqueue(Numbered::new(number, 0, 1000), at(10), &mut rng, &mut drops);
+                let taken =
+                    queue.enqueue(Numbered::new(number, FlowId(0), Bytes::new(1000)), at(10), &mut rng, &mut drops);
                 let refused = dropped.contains(&number) && head == 0;
                 assert_eq!(taken == Enqueued::Dropped(DropReason::Overflow), refused, "{number}");
             }
@@ -590,8 +591,8 @@ mod tests {
         let (config, limit) = (Config { head_drop: Some(true), ..Config::default() }, Limit::Bytes(Bytes::new(1500)));
         let mut queue = Fifo::<Numbered, Cobalt>::new(limit, config.aqm(&LinkFacts { rate: FAST, limit }));
         let (mut rng, mut drops) = (Streams::new(1).get("cobalt"), Gone::default());
-        queue.enqueue(Numbered::new(0, 0, 1000), at(1), &mut rng, &mut drops);
-        let taken = queue.enqueue(Numbered::new(1, 0, 2000), at(1), &mut rng, &mut drops);
+        queue.enqueue(Numbered::new(0, FlowId(0), Bytes::new(1000)), at(1), &mut rng, &mut drops);
+        let taken = queue.enqueue(Numbered::new(1, FlowId(0), Bytes::new(2000)), at(1), &mut rng, &mut drops);
         assert_eq!(taken, Enqueued::Dropped(DropReason::Overflow));
         assert_eq!((drops.0.len(), queue.backlog()), (2, Backlog::default()));
     }

@@ -181,7 +181,7 @@ pub struct Pie(Arithmetic);
 enum Arithmetic {
     /// Floating point, with the rules of the RFC.
     Rfc(Rfc<Fixed>),
-    /// Fixed point, with the rules of the kernel.
+    /// PIE in fixed point, by the rules of the Linux kernel.
     Linux(Linux),
 }
 

@@ -581,7 +581,7 @@ mod tests {
             let mut queue = Fifo::<Numbered, AnyRed>::new(Limit::Packets(1000), config.aqm(&LINK));
             let mut rng = Streams::new(1).get("forced");
             for number in 0..200 {
-                queue.enqueue(Numbered::new(number, 0, 1000), Instant::ZERO, &mut rng, &mut ());
+                queue.enqueue(Numbered::new(number, FlowId(0), Bytes::new(1000)), Instant::ZERO, &mut rng, &mut ());
             }
             let stats = queue.stats();
             let (early, forced) = (stats.dropped_early.packets, stats.dropped_forced.packets);

@@ -54,7 +54,7 @@ const PAIRS_FROM: f64 = 1.2e6;
 /// Largest quantum in bytes (draft §4.2.2).
 const MAX_QUANTUM: f64 = 64.0 * 1024.0;
 
-/// Parameters.
+/// Parameters of BBR.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

@@ -101,7 +101,7 @@ impl Policy {
 /// The assessment of a client: its status and the most that it may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assessment {
-    /// Good or bad.
+    /// Whether the client can use its share (good) or not (bad).
     pub status: Status,
     /// The most that the client may use.
     pub claim: Claim,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::aqm::{codel, droptail, pie};
 use crate::config::{AqmConfig, Discipline, LinkFacts};
+use crate::packet::FlowId;
 use crate::registry::PerFlow;
 use crate::rng::{Rng, Streams};
 use crate::testing::Numbered;
@@ -21,7 +22,7 @@ struct Dropped(Vec<(u64, u32, DropReason)>);
 
 impl PacketObserver<Numbered> for Dropped {
     fn dropped(&mut self, packet: Numbered, reason: DropReason, _: Instant) {
-        self.0.push((packet.number, packet.flow, reason));
+        self.0.push((packet.number, packet.flow.0, reason));
     }
     fn marked(&mut self, _: &Numbered, _: Instant) {}
 }
@@ -35,7 +36,7 @@ impl<A: Aqm + Clone> Bench<A> {
     }
 
     fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
-        let packet = Numbered::new(self.number, flow, size);
+        let packet = Numbered::new(self.number, FlowId(flow), Bytes::new(size));
         self.number += 1;
         self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.dropped)
     }
@@ -52,7 +53,7 @@ impl<A: Aqm + Clone> Bench<A> {
 
     /// The flows of the next `n` packets.
     fn flows(&mut self, n: usize) -> Vec<u32> {
-        (0..n).map_while(|_| self.depart()).map(|p| p.flow).collect()
+        (0..n).map_while(|_| self.depart()).map(|p| p.flow.0).collect()
     }
 
     fn check(&self) {
@@ -189,7 +190,7 @@ fn in_linux_codel_is_shown_the_bytes_of_all_flows() {
             bench.now = Instant::ZERO + Span::from_millis(ms);
             bench.arrive(2, 1500);
             bench.now += Span::from_millis(9);
-            while bench.depart().is_some_and(|p| p.flow != 2) {}
+            while bench.depart().is_some_and(|p| p.flow.0 != 2) {}
         }
         bench.dropped.0.iter().filter(|d| d.1 == 2).count()
     };
@@ -218,7 +219,7 @@ impl Aqm for Ticking {
 fn one_timer_wakes_queues_in_use_and_idle_ones_alike() {
     let mut queue = FlowQueue::<Numbered, Ticking>::new(ROOM, &Parameters::default(), Ticking(0));
     let mut rng = Streams::new(1).get("fq");
-    let packet = |flow| Numbered::new(0, flow, 1000);
+    let packet = |flow| Numbered::new(0, FlowId(flow), Bytes::new(1000));
     let mut wakeups = 0;
     for ms in 0..100 {
         let now = Instant::ZERO + Span::from_millis(ms);
@@ -370,7 +371,7 @@ proptest! {
         while bench.queue.queues.iter().filter(|q| q.packets > 0).count() == 3 {
             let packet = bench.depart().unwrap();
             let mut next = *sent.last().unwrap();
-            next[packet.flow as usize] += packet.size as i64;
+            next[packet.flow.0 as usize] += packet.size.get() as i64;
             sent.push(next);
         }
         let bound = quantum as i64 + 2 * 1514;
@@ -400,8 +401,8 @@ proptest! {
             if kind > 0 {
                 bench.arrive(flow, size);
             } else if let Some(packet) = bench.depart() {
-                let before = last[packet.flow as usize].replace(packet.number);
-                prop_assert!(before < Some(packet.number), "flow {} was reordered", packet.flow);
+                let before = last[packet.flow.0 as usize].replace(packet.number);
+                prop_assert!(before < Some(packet.number), "flow {} was reordered", packet.flow.0);
             }
             prop_assert!(bench.queue.backlog.packets <= limit && bench.queue.backlog.bytes <= memory);
             bench.check();

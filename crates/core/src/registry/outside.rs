@@ -44,9 +44,7 @@ impl AnyConfig {
     pub fn find_foreign(&mut self, library: &dyn Library) -> Result<(), ConfigError> {
         match self {
             Self::Fq(config) => config.aqm.find_foreign(library),
-            Self::Modular(config) => config
-                .arrangement
-                .find_foreign(|name| Some(library.scheduler(name, &Map::new())?.map_err(|error| error.to_string()))),
+            Self::Modular(config) => config.arrangement.find_foreign(|name| library.scheduler(name, &Map::new())),
             _ => Ok(()),
         }
     }

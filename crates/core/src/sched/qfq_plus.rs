@@ -20,11 +20,12 @@
 //! bytes for each class, 64 for each aggregate.
 //!
 //! DIFFERENCE: one largest packet for all classes (Linux: one for each class, which splits aggregates further). Virtual
-//! time as in `qfq.rs`. Pinned by the twin.
+//! time as in `qfq.rs`. Pinned by `test_every_packet_has_the_fate_that_the_twin_gives_it` of
+//! `tests/test_twins_schedulers.py`.
 //! DIFFERENCE: a class with packets changes its weight at the end of its turn (Linux: at once, with a search through
 //! lists). Pinned by `a_new_weight_counts_from_the_next_turn`.
 //! DIFFERENCE: groups that V has reached turn eligible before an aggregate is inserted; in Linux only when the next
-//! aggregate is chosen. Pinned by the twin.
+//! aggregate is chosen. Pinned by `test_every_packet_has_the_fate_that_the_twin_gives_it` as well.
 
 use super::groups::Groups;
 use super::round::{Linked, NONE, Round};

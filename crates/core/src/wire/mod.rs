@@ -22,7 +22,7 @@ pub use headers::{Headers, IpVersion, Transport};
 pub use hosts::{End, HostKey};
 pub use options::{ERN, ERN_LENGTH, TcpOptions};
 
-use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView};
+use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView, Timestamps};
 use crate::units::Bytes;
 
 /// Whether the transport checksum of a packet is already in its header.
@@ -211,7 +211,7 @@ impl TcpView for RealPacket {
         self.options.mss.filter(|_| TcpView::flags(self).has(TcpFlags::SYN))
     }
 
-    fn timestamps(&self) -> Option<(u32, u32)> {
+    fn timestamps(&self) -> Option<Timestamps> {
         self.options.timestamps
     }
 }

@@ -6,7 +6,7 @@
 //! document's 6 bytes, so a reader looks for the option only if the header bits or the ECN field announce it. Kind 254
 //! cannot be used, because a SYN of RFC 7609 has an option of that kind and length.
 
-use crate::packet::RateNotice;
+use crate::packet::{RateNotice, Timestamps};
 
 /// Kind of the option for explicit rate notification.
 pub const ERN: u8 = 253;
@@ -25,8 +25,8 @@ pub struct TcpOptions {
     pub mss: Option<u16>,
     /// Window scale as it was sent, 0 to 255 (RFC 7323 §2.3 limits its use to 14).
     pub window_scale: Option<u8>,
-    /// Timestamps: TSval and TSecr.
-    pub timestamps: Option<(u32, u32)>,
+    /// Timestamps.
+    pub timestamps: Option<Timestamps>,
     /// Window and round trip time from explicit rate notification.
     pub rate: Option<RateNotice>,
 }
@@ -58,7 +58,8 @@ impl TcpOptions {
             (MSS, &[a, b]) => self.mss = self.mss.or(Some(u16::from_be_bytes([a, b]))),
             (WINDOW_SCALE, &[shift]) => self.window_scale = self.window_scale.or(Some(shift)),
             (TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
-                let stamps = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                let stamps =
+                    Timestamps { val: u32::from_be_bytes([a, b, c, d]), ecr: u32::from_be_bytes([e, f, g, h]) };
                 self.timestamps = self.timestamps.or(Some(stamps));
             }
             (ERN, &[a, b, c, d]) => self.rate = self.rate.or(RateNotice::from_bytes([a, b, c, d])),
@@ -74,7 +75,12 @@ mod tests {
     #[test]
     fn the_options_of_a_linux_syn_are_read() {
         let field = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7];
-        let expected = TcpOptions { mss: Some(1460), window_scale: Some(7), timestamps: Some((1, 2)), rate: None };
+        let expected = TcpOptions {
+            mss: Some(1460),
+            window_scale: Some(7),
+            timestamps: Some(Timestamps { val: 1, ecr: 2 }),
+            rate: None,
+        };
         assert_eq!(TcpOptions::parse(&field), expected);
     }
 

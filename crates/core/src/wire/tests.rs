@@ -276,7 +276,7 @@ proptest! {
             first(|o| if let TcpOptionElement::Timestamp(a, b) = o { Some(u64::from(*a) << 32 | u64::from(*b)) } else { None });
         prop_assert_eq!(tcp.mss().map(u64::from), mss.filter(|_| choice.syn));
         prop_assert_eq!(tcp.window_scale().map(u64::from), scale.filter(|_| choice.syn));
-        prop_assert_eq!(tcp.timestamps().map(|(a, b)| u64::from(a) << 32 | u64::from(b)), stamps);
+        prop_assert_eq!(tcp.timestamps().map(|stamps| u64::from(stamps.val) << 32 | u64::from(stamps.ecr)), stamps);
     }
 
     /// Any sequence of rewrites leaves both checksums equal to recomputed ones.

@@ -47,7 +47,7 @@ impl MakeAqm for Maker {
 
 /// A Python object with its methods, which are looked up once.
 #[derive(Debug)]
-struct Born {
+struct Instance {
     object: Py<PyAny>,
     on_enqueue: Option<Py<PyAny>>,
     on_dequeue: Option<Py<PyAny>>,
@@ -56,7 +56,7 @@ struct Born {
     on_timer: Option<Py<PyAny>>,
 }
 
-impl Born {
+impl Instance {
     fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
             on_enqueue: method(object, "on_enqueue")?,
@@ -77,7 +77,7 @@ struct PyAqm {
     trouble: Arc<Trouble>,
     maker: Py<PyAny>,
     link: LinkFacts,
-    object: Option<Arc<Born>>,
+    object: Option<Arc<Instance>>,
     /// When `on_timer` is due: the attribute `timer_s` as it was after the last call.
     wakeup: Option<Instant>,
 }
@@ -87,7 +87,7 @@ impl PyAqm {
         self.trouble.attempt(what, &self.name, act)
     }
 
-    fn be_born(&mut self, rng: &mut Rng) {
+    fn instantiate(&mut self, rng: &mut Rng) {
         if self.object.is_none() {
             let (bps, seed) = (self.link.rate.as_bps(), rng.bits());
             let (packets, bytes) = match self.link.limit {
@@ -96,33 +96,40 @@ impl PyAqm {
             };
             self.object = self.attempt("__init__", |py| {
                 let made = self.maker.bind(py).call_method1("make", (bps, packets, bytes, seed))?;
-                Born::new(&made).map(Arc::new)
+                Instance::new(&made).map(Arc::new)
             });
         }
     }
 
-    fn judge(&mut self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, packet: Packet, now: Instant) -> Verdict {
-        let Some(born) = self.object.clone() else { return Verdict::Pass };
-        let Some(method) = which(&born) else { return Verdict::Pass };
+    fn judge(
+        &mut self,
+        what: &str,
+        which: fn(&Instance) -> &Option<Py<PyAny>>,
+        packet: Packet,
+        now: Instant,
+    ) -> Verdict {
+        let Some(instance) = self.object.clone() else { return Verdict::Pass };
+        let Some(method) = which(&instance) else { return Verdict::Pass };
         let judged = self.attempt(what, |py| verdict(&method.bind(py).call1((packet,))?));
-        self.read_timer(&born, now);
+        self.read_timer(&instance, now);
         judged.unwrap_or(Verdict::Pass)
     }
 
-    fn tell_time(&mut self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, now: Instant) {
-        let Some(born) = self.object.clone() else { return };
-        if let Some(method) = which(&born) {
+    fn tell_time(&mut self, what: &str, which: fn(&Instance) -> &Option<Py<PyAny>>, now: Instant) {
+        let Some(instance) = self.object.clone() else { return };
+        if let Some(method) = which(&instance) {
             self.attempt(what, |py| method.bind(py).call1((seconds(now),)).map(|_| ()));
-            self.read_timer(&born, now);
+            self.read_timer(&instance, now);
         }
     }
 
     /// Reads when the object wants its next call of `on_timer`, if it has that method.
-    fn read_timer(&mut self, born: &Born, now: Instant) {
-        if born.on_timer.is_some() {
+    fn read_timer(&mut self, instance: &Instance, now: Instant) {
+        if instance.on_timer.is_some() {
             let before = self.wakeup;
-            let read = self
-                .attempt("timer_s", |py| timer(&born.object.bind(py).getattr(intern!(py, "timer_s"))?, before, now));
+            let read = self.attempt("timer_s", |py| {
+                timer(&instance.object.bind(py).getattr(intern!(py, "timer_s"))?, before, now)
+            });
             self.wakeup = read.flatten();
         }
     }
@@ -174,21 +181,21 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
 
 impl ForeignAqm for PyAqm {
     fn on_enqueue(&mut self, meta: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.be_born(rng);
-        self.judge("on_enqueue", |born| &born.on_enqueue, packet(meta, Span::ZERO, backlog, now), now)
+        self.instantiate(rng);
+        self.judge("on_enqueue", |instance| &instance.on_enqueue, packet(meta, Span::ZERO, backlog, now), now)
     }
 
     fn on_dequeue(&mut self, meta: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.be_born(rng);
-        self.judge("on_dequeue", |born| &born.on_dequeue, packet(meta, sojourn, backlog, now), now)
+        self.instantiate(rng);
+        self.judge("on_dequeue", |instance| &instance.on_dequeue, packet(meta, sojourn, backlog, now), now)
     }
 
     fn on_overflow(&mut self, now: Instant) {
-        self.tell_time("on_overflow", |born| &born.on_overflow, now);
+        self.tell_time("on_overflow", |instance| &instance.on_overflow, now);
     }
 
     fn on_empty(&mut self, now: Instant) {
-        self.tell_time("on_empty", |born| &born.on_empty, now);
+        self.tell_time("on_empty", |instance| &instance.on_empty, now);
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
@@ -196,30 +203,30 @@ impl ForeignAqm for PyAqm {
     }
 
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
-        let Some(born) = self.object.clone() else { return };
+        let Some(instance) = self.object.clone() else { return };
         self.wakeup = None;
-        if let Some(method) = &born.on_timer {
+        if let Some(method) = &instance.on_timer {
             let told = (seconds(now), backlog.packets, backlog.bytes);
             // The timer must be set anew, so that a class which forgets it is not called for ever.
             self.attempt("on_timer", |py| {
-                born.object.setattr(py, intern!(py, "timer_s"), py.None())?;
+                instance.object.setattr(py, intern!(py, "timer_s"), py.None())?;
                 method.bind(py).call1(told).map(|_| ())
             });
-            self.read_timer(&born, now);
+            self.read_timer(&instance, now);
         }
     }
 
     fn state(&self) -> String {
-        state(self.object.as_ref().map(|born| &born.object))
+        state(self.object.as_ref().map(|instance| &instance.object))
     }
 
     /// An AQM in Python has no method for facts. It learns what it needs of the link when it is created.
     fn on_fact(&mut self, _: &Fact, _: Instant) {}
 
     fn copy(&self) -> Box<dyn ForeignAqm> {
-        let copied = self.object.as_ref().and_then(|born| {
+        let copied = self.object.as_ref().and_then(|instance| {
             self.attempt("a copy", |py| {
-                Born::new(&py.import("copy")?.call_method1("deepcopy", (&born.object,))?).map(Arc::new)
+                Instance::new(&py.import("copy")?.call_method1("deepcopy", (&instance.object,))?).map(Arc::new)
             })
         });
         let maker = Python::attach(|py| self.maker.clone_ref(py));

@@ -59,7 +59,7 @@ impl Segment {
             window: segment.window(),
             shift: segment.shift(),
             mss: segment.mss(),
-            timestamps: segment.timestamps(),
+            timestamps: segment.timestamps().map(|stamps| (stamps.val, stamps.ecr)),
             queue_packets: segment.backlog().packets,
             queue_bytes: segment.backlog().bytes,
             came_with: segment.came_with(),
@@ -130,7 +130,7 @@ impl MakeElement for Maker {
         let mut element = PyElement { name: self.name.clone(), trouble: self.trouble.clone(), object: None };
         element.object = element.attempt("__init__", |py| {
             let made = self.maker.bind(py).call_method1("make", (link.rate.as_bps(), packets, bytes))?;
-            Born::new(&made).map(Arc::new)
+            Instance::new(&made).map(Arc::new)
         });
         Box::new(element)
     }
@@ -138,13 +138,13 @@ impl MakeElement for Maker {
 
 /// A Python object with its methods, which are looked up once.
 #[derive(Debug)]
-struct Born {
+struct Instance {
     object: Py<PyAny>,
     outbound: Option<Py<PyAny>>,
     inbound: Option<Py<PyAny>>,
 }
 
-impl Born {
+impl Instance {
     fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
             outbound: method(object, "outbound")?,
@@ -159,7 +159,7 @@ struct PyElement {
     name: Arc<str>,
     trouble: Arc<Trouble>,
     /// The object; `None` if it could not be created.
-    object: Option<Arc<Born>>,
+    object: Option<Arc<Instance>>,
 }
 
 impl PyElement {
@@ -167,8 +167,14 @@ impl PyElement {
         self.trouble.attempt(what, &self.name, act)
     }
 
-    fn show(&self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, segment: &mut ack_path::Segment, now: Instant) {
-        let Some(method) = self.object.as_ref().and_then(|born| which(born).as_ref()) else { return };
+    fn show(
+        &self,
+        what: &str,
+        which: fn(&Instance) -> &Option<Py<PyAny>>,
+        segment: &mut ack_path::Segment,
+        now: Instant,
+    ) {
+        let Some(method) = self.object.as_ref().and_then(|instance| which(instance).as_ref()) else { return };
         let window = self.attempt(what, |py| {
             let shown = Bound::new(py, Segment::of(segment, now))?;
             method.bind(py).call1((&shown,))?;
@@ -183,17 +189,17 @@ impl PyElement {
 
 impl ForeignElement for PyElement {
     fn outbound(&mut self, segment: &mut ack_path::Segment, now: Instant) {
-        self.show("outbound", |born| &born.outbound, segment, now);
+        self.show("outbound", |instance| &instance.outbound, segment, now);
     }
 
     fn inbound(&mut self, segment: &mut ack_path::Segment, now: Instant) {
-        self.show("inbound", |born| &born.inbound, segment, now);
+        self.show("inbound", |instance| &instance.inbound, segment, now);
     }
 
     fn copy(&self) -> Box<dyn ForeignElement> {
-        let copied = self.object.as_ref().and_then(|born| {
+        let copied = self.object.as_ref().and_then(|instance| {
             self.attempt("a copy", |py| {
-                Born::new(&py.import("copy")?.call_method1("deepcopy", (&born.object,))?).map(Arc::new)
+                Instance::new(&py.import("copy")?.call_method1("deepcopy", (&instance.object,))?).map(Arc::new)
             })
         });
         Box::new(Self { name: self.name.clone(), trouble: self.trouble.clone(), object: copied })
@@ -205,6 +211,6 @@ impl ForeignElement for PyElement {
     }
 
     fn state(&self) -> String {
-        state(self.object.as_ref().map(|born| &born.object))
+        state(self.object.as_ref().map(|instance| &instance.object))
     }
 }

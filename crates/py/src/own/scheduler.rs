@@ -37,7 +37,7 @@ impl MakeScheduler for Maker {
 
 /// A Python object with its methods and the lists that it shares with this file, which are looked up once.
 #[derive(Debug)]
-struct Born {
+struct Instance {
     object: Py<PyAny>,
     /// The sizes of the packets that wait, a `deque` for each class.
     queues: Py<PyList>,
@@ -49,7 +49,7 @@ struct Born {
     on_channel: Option<Py<PyAny>>,
 }
 
-impl Born {
+impl Instance {
     fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let list = |name| -> PyResult<Py<PyList>> { Ok(object.getattr(name)?.cast_into::<PyList>()?.unbind()) };
         Ok(Self {
@@ -74,7 +74,7 @@ struct PyScheduler {
     maker: Py<PyAny>,
     weights: Vec<u32>,
     max_packet: Bytes,
-    object: Option<Arc<Born>>,
+    object: Option<Arc<Instance>>,
 }
 
 impl PyScheduler {
@@ -82,11 +82,11 @@ impl PyScheduler {
         self.trouble.attempt(what, &self.name, act)
     }
 
-    fn be_born(&mut self) -> Option<Arc<Born>> {
+    fn instantiate(&mut self) -> Option<Arc<Instance>> {
         if self.object.is_none() {
             self.object = self.attempt("__init__", |py| {
                 let made = (self.weights.clone(), self.max_packet.get());
-                Born::new(&self.maker.bind(py).call_method1("make", made)?).map(Arc::new)
+                Instance::new(&self.maker.bind(py).call_method1("make", made)?).map(Arc::new)
             });
         }
         self.object.clone()
@@ -115,52 +115,52 @@ impl Scheduler for PyScheduler {
     }
 
     fn enqueue(&mut self, class: u32, size: Bytes, _: bool) {
-        let Some(born) = self.be_born() else { return };
+        let Some(instance) = self.instantiate() else { return };
         self.attempt("arrive", |py| {
-            let queue = born.queues.bind(py).get_item(class as usize)?;
+            let queue = instance.queues.bind(py).get_item(class as usize)?;
             queue.call_method1(intern!(py, "append"), (size.get(),))?;
-            born.arrive.as_ref().map_or(Ok(()), |arrive| arrive.bind(py).call1((class, size.get())).map(|_| ()))
+            instance.arrive.as_ref().map_or(Ok(()), |arrive| arrive.bind(py).call1((class, size.get())).map(|_| ()))
         });
     }
 
     fn dequeue(&mut self) -> Option<u32> {
-        let born = self.object.clone()?;
-        let depart = born.depart.as_ref()?;
+        let instance = self.object.clone()?;
+        let depart = instance.depart.as_ref()?;
         self.attempt("depart", |py| class(&depart.bind(py).call0()?)).flatten()
     }
 
     fn served(&mut self, class: u32, _: Bytes, _: Option<Bytes>) {
-        let Some(born) = self.object.clone() else { return };
+        let Some(instance) = self.object.clone() else { return };
         self.attempt("depart", |py| {
-            let queue = born.queues.bind(py).get_item(class as usize)?;
+            let queue = instance.queues.bind(py).get_item(class as usize)?;
             queue.call_method0(intern!(py, "popleft")).map(|_| ())
         });
     }
 
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
         self.weights[class as usize] = weight.get();
-        let Some(born) = self.object.clone() else { return Ok(()) };
+        let Some(instance) = self.object.clone() else { return Ok(()) };
         self.attempt("on_weight", |py| {
-            born.weights.bind(py).set_item(class as usize, weight.get())?;
-            born.on_weight.as_ref().map_or(Ok(()), |told| told.bind(py).call1((class, weight.get())).map(|_| ()))
+            instance.weights.bind(py).set_item(class as usize, weight.get())?;
+            instance.on_weight.as_ref().map_or(Ok(()), |told| told.bind(py).call1((class, weight.get())).map(|_| ()))
         });
         Ok(())
     }
 
     fn set_channel(&mut self, class: u32, good: bool) {
-        let Some(born) = self.be_born() else { return };
+        let Some(instance) = self.instantiate() else { return };
         self.attempt("on_channel", |py| {
-            born.good.bind(py).set_item(class as usize, good)?;
-            born.on_channel.as_ref().map_or(Ok(()), |told| told.bind(py).call1((class, good)).map(|_| ()))
+            instance.good.bind(py).set_item(class as usize, good)?;
+            instance.on_channel.as_ref().map_or(Ok(()), |told| told.bind(py).call1((class, good)).map(|_| ()))
         });
     }
 }
 
 impl ForeignScheduler for PyScheduler {
     fn copy(&self) -> Box<dyn ForeignScheduler> {
-        let copied = self.object.as_ref().and_then(|born| {
+        let copied = self.object.as_ref().and_then(|instance| {
             self.attempt("a copy", |py| {
-                Born::new(&py.import("copy")?.call_method1("deepcopy", (&born.object,))?).map(Arc::new)
+                Instance::new(&py.import("copy")?.call_method1("deepcopy", (&instance.object,))?).map(Arc::new)
             })
         });
         Box::new(Self {
@@ -187,6 +187,6 @@ impl ForeignScheduler for PyScheduler {
     }
 
     fn state(&self) -> String {
-        state(self.object.as_ref().map(|born| &born.object))
+        state(self.object.as_ref().map(|instance| &instance.object))
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What happened to a connection that an application opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum ConnectionEvent {
     /// The connection was opened and has this number.
     Opened(u32),
     /// This number of further bytes reached the server.
@@ -55,8 +55,8 @@ pub trait Application: Debug + Send {
     /// Takes a packet of the flow, or of a connection it forged, which arrived at one of its ends.
     fn receive(&mut self, packet: &Segment, host: &mut Host<'_>);
 
-    /// Takes news of a connection that it opened; returns when to wake next, or `None` if that does not change.
-    fn hear(&mut self, _: News, _: &mut Host<'_>) -> Option<Instant> {
+    /// Takes an event of a connection that it opened; returns when to wake next, or `None` if that does not change.
+    fn on_connection(&mut self, _: ConnectionEvent, _: &mut Host<'_>) -> Option<Instant> {
         None
     }
 

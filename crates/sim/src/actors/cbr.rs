@@ -4,7 +4,7 @@ use super::AnyApplication;
 use super::application::{Application, Host, Setup};
 use super::settings::{FlowFacts, Settings};
 use super::sizes::{Mix, OneOrMore};
-use crate::segment::Segment;
+use crate::segment::{Payload, Segment};
 use penstock_core::config::ConfigError;
 use penstock_core::packet::Packet;
 use penstock_core::rng::Rng;
@@ -157,7 +157,7 @@ impl Application for Datagrams {
             self.on_until = host.now + self.draw(on);
         }
         let payload = self.mix.as_mut().map_or(self.payload, Mix::draw);
-        let packet = Segment::udp(host.flow, self.next_seq, payload);
+        let packet = Segment::udp(host.flow, true, Payload { seq: self.next_seq, len: payload });
         self.next_seq = self.next_seq.wrapping_add(1);
         host.send(packet);
         let mut next = host.now + self.clock.send(packet.size());

@@ -101,7 +101,7 @@ pub enum Course {
 
 /// What an entry does to its direction of a link.
 #[derive(Debug, Clone, Copy)]
-enum Does {
+enum Effect {
     /// Sets the values of the step and records them in the history with this index. With `at_once` a new rate also
     /// applies to the packet that is being transmitted.
     Become { history: usize, at_once: bool },
@@ -111,7 +111,7 @@ enum Does {
     Stations(usize),
 }
 
-impl Does {
+impl Effect {
     /// Keeps the index of the history right when another history is put in at `place`.
     fn make_room(&mut self, place: usize) {
         if let Self::Become { history, .. } = self
@@ -127,7 +127,7 @@ impl Does {
 struct Entry {
     player: Player,
     link: LinkDir,
-    does: Does,
+    effect: Effect,
 }
 
 /// The properties of a link when the run begins.
@@ -168,7 +168,7 @@ impl Changes {
         for history in history::of(std::slice::from_ref(change), links, keeps_rows) {
             if let Err(place) = self.histories.binary_search_by_key(&history.link(), History::link) {
                 self.histories.insert(place, history);
-                self.entries.iter_mut().for_each(|entry| entry.does.make_room(place));
+                self.entries.iter_mut().for_each(|entry| entry.effect.make_room(place));
             }
         }
         self.add(change, || streams.get(&stream_name(std::slice::from_ref(change), links, 0)));
@@ -178,18 +178,18 @@ impl Changes {
         let player = player(&change.course, Instant::ZERO + change.at, stream);
         let tells = change.told && has_rates(&change.course);
         for link in directions(change) {
-            let mut add = |player, does| self.entries.push(Entry { player, link, does });
+            let mut add = |player, effect| self.entries.push(Entry { player, link, effect });
             let history = self.histories.binary_search_by_key(&link, History::link);
             if let Some(history) = history.ok().filter(|_| becomes(change)) {
-                add(player.clone(), Does::Become { history, at_once: changes_rate_at_once(change) });
+                add(player.clone(), Effect::Become { history, at_once: changes_rate_at_once(change) });
             }
             if tells {
-                add(player.clone().later(change.tell_after), Does::Tell);
+                add(player.clone().later(change.tell_after), Effect::Tell);
             }
         }
         if let Course::Step { stations: Some(losses), .. } = &change.course {
-            let does = Does::Stations(self.losses.len());
-            self.entries.push(Entry { player, link: LinkDir::forward(change.link), does });
+            let effect = Effect::Stations(self.losses.len());
+            self.entries.push(Entry { player, link: LinkDir::forward(change.link), effect });
             self.losses.push(losses.clone());
         }
     }
@@ -206,15 +206,15 @@ impl Changes {
         let mut touched = Vec::new();
         for entry in self.entries.iter_mut().filter(due) {
             let values = entry.player.step();
-            match entry.does {
-                Does::Become { history, at_once } => {
+            match entry.effect {
+                Effect::Become { history, at_once } => {
                     alterations(values, at_once).for_each(|what| context.act(Action::Alter(entry.link, what)));
                     self.histories[history].became(values, now);
                 }
-                Does::Tell => {
+                Effect::Tell => {
                     values.rate.into_iter().for_each(|rate| context.act(Action::Tell(entry.link, Fact::Rate(rate))));
                 }
-                Does::Stations(place) => context.act(Action::Stations(entry.link, place)),
+                Effect::Stations(place) => context.act(Action::Stations(entry.link, place)),
             }
             touched.push(entry.link);
         }
@@ -358,7 +358,7 @@ mod tests {
         let states = "states = [{ rate = \"2Mbit/s\", lasts = \"3s\" }, { rate = \"1Mbit/s\", lasts = \"1s\" }, \
                       { rate = \"500kbit/s\", lasts = \"2s\" }]\ntell_after = \"250ms\"\n";
         let mut changes = changes_of(&scenario(states, ""));
-        let is = |entry: &Entry| matches!(entry.does, Does::Tell);
+        let is = |entry: &Entry| matches!(entry.effect, Effect::Tell);
         assert_eq!(changes.entries.iter().map(is).collect::<Vec<_>>(), [false, true, false, true]);
         let first = changes.entries[0].player.clone();
         for entry in &mut changes.entries {

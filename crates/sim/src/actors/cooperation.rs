@@ -8,7 +8,7 @@
 //! count while they cross it.
 use super::action::{Action, Context, Socket};
 use crate::numbers::{LinkDir, Owner, Source};
-use crate::segment::Segment;
+use crate::segment::{Payload, Segment};
 use penstock_core::cc::c2ml::Sockets;
 use penstock_core::coop::client::{self, Client};
 use penstock_core::coop::gateway::{self, Counters, Gateway, Start, To};
@@ -243,8 +243,8 @@ impl Cooperation {
         }
     }
 
-    /// Stores a message as a datagram in transit; returns the number and the length of the datagram.
-    fn pack(&mut self, message: &Message) -> (u32, u16) {
+    /// Stores a message as a datagram in transit; returns the payload that stands for it.
+    fn pack(&mut self, message: &Message) -> Payload {
         if let Message::AckHello(answer) | Message::AckUsed(answer) = message {
             self.overheard = Some((answer.node, answer.state));
         }
@@ -256,7 +256,7 @@ impl Cooperation {
         }
         self.datagrams.push_back(bytes);
         (self.sent, self.bytes) = (self.sent + 1, self.bytes + u64::from(len));
-        (self.first.wrapping_add(self.datagrams.len() as u32 - 1), len)
+        Payload { seq: self.first.wrapping_add(self.datagrams.len() as u32 - 1), len }
     }
 
     /// Returns the message in the datagram with this number; `None` if it is no longer kept or cannot be decoded.
@@ -517,8 +517,8 @@ impl Cooperation {
         let Some(cursor) = self.nodes.get(node as usize).map(|node| node.routes[usize::from(!from_client)]) else {
             return;
         };
-        let (sequence, len) = self.pack(message);
-        let mut packet = Segment::udp_of(context.number(Owner::Message(node)), sequence, len, from_client);
+        let payload = self.pack(message);
+        let mut packet = Segment::udp(context.number(Owner::Message(node)), from_client, payload);
         (packet.cursor, packet.at) = (cursor, context.now);
         context.act(Action::Send(packet));
     }

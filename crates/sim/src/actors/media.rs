@@ -8,13 +8,13 @@
 
 use crate::quantiles::Times;
 use crate::quantiles::{Quantiles, round};
-use crate::segment::Segment;
+use crate::segment::{Payload, Segment};
 use penstock_core::units::{Instant, Span};
 use serde::Serialize;
 
-/// Creates a datagram that carries the time at which it was sent.
-pub fn datagram(flow: u32, seq: u32, len: u16, now: Instant) -> Segment {
-    let mut packet = Segment::udp(flow, seq, len);
+/// Creates a datagram from the client that carries the time at which it was sent.
+pub fn datagram(flow: u32, payload: Payload, now: Instant) -> Segment {
+    let mut packet = Segment::udp(flow, true, payload);
     (packet.tsval, packet.tsecr) = ((now.as_nanos() >> 32) as u32, now.as_nanos() as u32);
     packet
 }
@@ -127,7 +127,7 @@ mod tests {
     fn jitter_is_that_of_rfc_3550_and_loss_counts_the_gap() {
         let mut reception = Reception::default();
         for (seq, sent, arrived) in [(0, 0, 10), (1, 20, 46), (2, 40, 50), (4, 80, 90)] {
-            reception.receive(&datagram(0, seq, 172, ms(sent)), ms(arrived));
+            reception.receive(&datagram(0, Payload { seq, len: 172 }, ms(sent)), ms(arrived));
         }
         let delivery = reception.delivery(5);
         assert_eq!((delivery.sent, delivery.received, delivery.lost, delivery.loss), (5, 4, 1, 0.2));
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_is_under_way_is_not_lost() {
         let mut reception = Reception::default();
-        reception.receive(&datagram(0, 0, 172, ms(0)), ms(10));
+        reception.receive(&datagram(0, Payload { seq: 0, len: 172 }, ms(0)), ms(10));
         assert_eq!((reception.delivery(3).lost, reception.delivery(3).sent), (0, 3));
         assert_eq!(Reception::default().delivery(7).loss, 0.0);
     }
@@ -150,6 +150,6 @@ mod tests {
     #[test]
     fn a_datagram_knows_when_it_was_sent() {
         let late = Instant::from_nanos(86_400_000_000_123);
-        assert_eq!(sent_at(&datagram(0, 0, 1, late)), late);
+        assert_eq!(sent_at(&datagram(0, Payload { seq: 0, len: 1 }, late)), late);
     }
 }

@@ -12,7 +12,7 @@
 //! DIFFERENCE: "approximately 30" packets are 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
 use super::action::{Action, Opening, Request};
-use super::application::{Application, Host, News, Setup};
+use super::application::{Application, ConnectionEvent, Host, Setup};
 use super::settings::{FlowFacts, Settings, file_size};
 use super::sizes::Pareto;
 use super::{AnyApplication, Measures};
@@ -372,21 +372,21 @@ impl Application for Sessions {
     /// Packets of these flows belong to their connections, which the loop drives.
     fn receive(&mut self, _: &Segment, _: &mut Host<'_>) {}
 
-    fn hear(&mut self, news: News, host: &mut Host<'_>) -> Option<Instant> {
-        match news {
-            News::Opened(number) => {
+    fn on_connection(&mut self, event: ConnectionEvent, host: &mut Host<'_>) -> Option<Instant> {
+        match event {
+            ConnectionEvent::Opened(number) => {
                 self.connection = self.keeps_connection().then_some(number);
                 None
             }
-            News::Delivered(bytes) => {
+            ConnectionEvent::Delivered(bytes) => {
                 self.delivered += bytes;
                 None
             }
-            News::Complete { size, began } => {
+            ConnectionEvent::Complete { size, began } => {
                 self.complete(size, began, host.now);
                 self.await_next(host)
             }
-            News::Over { number, counters, unfinished } => {
+            ConnectionEvent::Over { number, counters, unfinished } => {
                 self.open -= 1;
                 self.counters += counters;
                 self.connection = self.connection.filter(|kept| *kept != number);

@@ -15,7 +15,7 @@ use super::sizes::{self, OneOrMore};
 use super::{AnyApplication, Measures};
 use crate::quantiles::Quantiles;
 use crate::quantiles::Times;
-use crate::segment::Segment;
+use crate::segment::{Payload, Segment};
 use penstock_core::config::ConfigError;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
@@ -184,7 +184,7 @@ impl Iterator for Frame {
         let body = self.bytes.min(self.body);
         self.bytes -= body;
         let seq = self.first.wrapping_add(self.taken.into());
-        let mut packet = media::datagram(self.flow, seq, body as u16 + RTP_HEADER, self.at);
+        let mut packet = media::datagram(self.flow, Payload { seq, len: body as u16 + RTP_HEADER }, self.at);
         // The number of the frame and of its datagrams are in header fields that UDP does not use.
         (packet.ack, packet.window) = (self.number, self.parts);
         self.taken += 1;

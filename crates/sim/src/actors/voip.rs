@@ -26,7 +26,7 @@ use super::media::{self, Delivery, Reception};
 use super::settings::{FlowFacts, Settings};
 use super::{AnyApplication, Measures};
 use crate::quantiles::round;
-use crate::segment::Segment;
+use crate::segment::{Payload, Segment};
 use penstock_core::config::ConfigError;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Span};
@@ -123,7 +123,7 @@ impl Call {
         {
             self.talks_until = now + self.draw(talk);
         }
-        let packet = media::datagram(flow, self.sent, PAYLOAD, now);
+        let packet = media::datagram(flow, Payload { seq: self.sent, len: PAYLOAD }, now);
         self.sent = self.sent.wrapping_add(1);
         let mut next = now + PACKET_TIME;
         if let Some((talk, pause)) = self.config.spurts

@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::actors::action::{Context, Opening, Request};
-use crate::actors::application::{Host, News};
+use crate::actors::application::{ConnectionEvent, Host};
 use crate::numbers::{Owner, Source};
 use crate::segment::Segment;
 use crate::tcp::Role;
@@ -23,7 +23,7 @@ impl Simulation {
             self.actors.connections.open(number, id, opening, tcp, now);
         }
         self.cooperate(|cooperation, context| cooperation.connection_opens(flow, number, context));
-        self.tell_owner(flow, News::Opened(number));
+        self.tell_owner(flow, ConnectionEvent::Opened(number));
         self.write(number, request);
     }
 
@@ -51,10 +51,10 @@ impl Simulation {
             self.measured.rtt.record(rtt);
         }
         if let Some(progress) = progress.filter(|progress| progress.delivered > 0) {
-            self.tell_owner(owner, News::Delivered(progress.delivered));
+            self.tell_owner(owner, ConnectionEvent::Delivered(progress.delivered));
         }
         if let Some((size, began)) = progress.and_then(|progress| progress.complete) {
-            self.tell_owner(owner, News::Complete { size, began });
+            self.tell_owner(owner, ConnectionEvent::Complete { size, began });
         }
         self.pump_connection(number, side);
         self.release_if_over(number);
@@ -100,18 +100,18 @@ impl Simulation {
     fn release_if_over(&mut self, number: u32) {
         let Some(remains) = self.actors.connections.release_if_over(number, self.world.now) else { return };
         self.cooperate(|cooperation, context| cooperation.connection_closes(remains.owner, number, context));
-        let over = News::Over { number, counters: remains.counters, unfinished: remains.unfinished };
+        let over = ConnectionEvent::Over { number, counters: remains.counters, unfinished: remains.unfinished };
         self.tell_owner(remains.owner, over);
     }
 
-    /// Tells the application which opened a connection some news of it and applies the actions that follow.
-    fn tell_owner(&mut self, flow: u32, news: News) {
+    /// Tells the application which opened a connection of an event of it and applies the actions that follow.
+    fn tell_owner(&mut self, flow: u32, event: ConnectionEvent) {
         let Self { world, actors, actions, .. } = self;
         let owner = &mut actors.flows[flow as usize];
         let first = actions.len();
         let host = &mut Host::new(Context::new(world, actions), flow, owner.stop, owner.routes);
-        let next = owner.application.get_mut().hear(news, host);
-        if matches!(news, News::Delivered(_)) {
+        let next = owner.application.get_mut().on_connection(event, host);
+        if matches!(event, ConnectionEvent::Delivered(_)) {
             owner.note_delivery(world.now);
         }
         self.await_application(flow, next);

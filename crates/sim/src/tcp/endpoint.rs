@@ -11,7 +11,7 @@ use super::sequence::timestamp;
 use super::snapshot::{Counters, Snapshot};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
-use penstock_core::packet::{Ecn, TcpFlags};
+use penstock_core::packet::{Ecn, TcpFlags, Timestamps};
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
@@ -502,7 +502,7 @@ impl Endpoint {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, flags);
         segment.set_ecn(self.ect);
         if timestamps {
-            segment.set_timestamps(timestamp(now), self.receiver.ts_recent());
+            segment.set_timestamps(Timestamps { val: timestamp(now), ecr: self.receiver.ts_recent() });
         }
         segment
     }

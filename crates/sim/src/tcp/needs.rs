@@ -22,6 +22,17 @@ struct Sent {
     app_limited: bool,
 }
 
+/// What an ACK says, and what it leaves in flight.
+#[derive(Debug, Clone, Copy)]
+pub struct Acked {
+    /// Everything below this number has arrived.
+    pub una: u64,
+    /// The same with what was SACKed: the number of the first byte plus the bytes delivered.
+    pub delivered: u64,
+    /// Bytes in flight.
+    pub pipe: Bytes,
+}
+
 /// The state of these services; kept only for controls that need one of them.
 #[derive(Debug, Clone)]
 pub struct Needs {
@@ -82,11 +93,11 @@ impl Needs {
     }
 
     /// Records that data up to `end` was sent or retransmitted; `pipe` is the number of bytes in flight before.
-    pub fn sent(&mut self, end: u64, pipe: u64, now: Instant) {
+    pub fn sent(&mut self, end: u64, pipe: Bytes, now: Instant) {
         if !self.requirements.rate {
             return;
         }
-        if pipe == 0 {
+        if pipe == Bytes::ZERO {
             (self.first_sent, self.delivered_at) = (now, now);
         }
         let record = Sent {
@@ -105,13 +116,13 @@ impl Needs {
     }
 
     /// Records that there was no data to send although the window was open.
-    pub fn nothing_to_send(&mut self, pipe: u64) {
-        self.app_limited = (self.delivered + pipe).max(1);
+    pub fn nothing_to_send(&mut self, pipe: Bytes) {
+        self.app_limited = (self.delivered + pipe.get()).max(1);
     }
 
-    /// Takes an ACK and returns its rate sample, if it gives one. Everything below `una` has arrived; `delivered`
-    /// includes what was SACKed.
-    pub fn sample(&mut self, una: u64, delivered: u64, pipe: u64, min_rtt: Span, now: Instant) -> Option<RateSample> {
+    /// Takes an ACK and returns its rate sample, if it gives one.
+    pub fn sample(&mut self, acked: Acked, min_rtt: Span, now: Instant) -> Option<RateSample> {
+        let Acked { una, delivered, pipe } = acked;
         if !self.requirements.rate {
             return None;
         }
@@ -144,7 +155,7 @@ impl Needs {
             prior_delivered: Bytes::new(sent.delivered),
             interval,
             app_limited: sent.app_limited,
-            in_flight: Bytes::new(pipe),
+            in_flight: pipe,
             lost: Bytes::new(self.lost),
         })
     }
@@ -160,6 +171,10 @@ mod tests {
         Instant::ZERO + MS(ms)
     }
 
+    fn acked(una: u64, delivered: u64, pipe: u64) -> Acked {
+        Acked { una, delivered, pipe: Bytes::new(pipe) }
+    }
+
     fn needs() -> Needs {
         Needs::new(Requirements { rate: true, ..Requirements::default() }, 0)
     }
@@ -170,16 +185,16 @@ mod tests {
     fn a_sample_is_what_was_delivered_since_the_segment_was_sent() {
         let mut needs = needs();
         for i in 0..10 {
-            needs.sent((i + 1) * 1000, i * 1000, at(0));
+            needs.sent((i + 1) * 1000, Bytes::new(i * 1000), at(0));
         }
         for i in 0..10 {
             let una = (i + 1) * 1000;
-            let sample = needs.sample(una, una, 9000 - i * 1000, MS(100), at(100 + 10 * i)).expect("a sample");
+            let sample = needs.sample(acked(una, una, 9000 - i * 1000), MS(100), at(100 + 10 * i)).expect("a sample");
             assert_eq!((sample.prior_delivered.get(), sample.interval), (0, MS(100 + 10 * i)));
-            needs.sent(11_000 + i * 1000, 9000 - i * 1000, at(100 + 10 * i));
+            needs.sent(11_000 + i * 1000, Bytes::new(9000 - i * 1000), at(100 + 10 * i));
         }
         // A segment sent after the first ACK, at 100 ms when 1000 bytes were delivered, is acknowledged at 200 ms.
-        let sample = needs.sample(11_000, 11_000, 9000, MS(100), at(200)).expect("a sample");
+        let sample = needs.sample(acked(11_000, 11_000, 9000), MS(100), at(200)).expect("a sample");
         assert_eq!((sample.prior_delivered.get(), sample.interval, sample.in_flight.get()), (1000, MS(100), 9000));
     }
 
@@ -187,37 +202,37 @@ mod tests {
     #[test]
     fn the_longer_of_sending_and_acknowledging_counts() {
         let mut needs = needs();
-        needs.sent(1000, 0, at(0));
-        needs.sent(2000, 1000, at(80));
-        assert_eq!(needs.sample(1000, 1000, 1000, MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
-        assert_eq!(needs.sample(2000, 2000, 0, MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
+        needs.sent(1000, Bytes::new(0), at(0));
+        needs.sent(2000, Bytes::new(1000), at(80));
+        assert_eq!(needs.sample(acked(1000, 1000, 1000), MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
+        assert_eq!(needs.sample(acked(2000, 2000, 0), MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
     }
 
     #[test]
     fn sacked_data_is_a_sample_and_what_is_sent_again_begins_anew() {
         let mut needs = needs();
         for i in 0..4 {
-            needs.sent((i + 1) * 1000, i * 1000, at(i));
+            needs.sent((i + 1) * 1000, Bytes::new(i * 1000), at(i));
         }
         needs.sacked_end = 3000;
-        let sample = needs.sample(0, 2000, 2000, MS(100), at(110)).expect("a sample");
+        let sample = needs.sample(acked(0, 2000, 2000), MS(100), at(110)).expect("a sample");
         assert_eq!((sample.prior_delivered.get(), sample.interval), (0, MS(110)));
         needs.lost += 1000;
-        needs.sent(1000, 1000, at(120));
-        let sample = needs.sample(4000, 4000, 0, MS(100), at(220)).expect("a sample");
+        needs.sent(1000, Bytes::new(1000), at(120));
+        let sample = needs.sample(acked(4000, 4000, 0), MS(100), at(220)).expect("a sample");
         assert_eq!((sample.prior_delivered.get(), sample.lost.get()), (2000, 1000), "of the newest transmission");
     }
 
     #[test]
     fn a_sample_knows_that_the_application_had_too_little() {
         let mut needs = needs();
-        needs.sent(1000, 0, at(0));
-        needs.nothing_to_send(1000);
-        needs.sent(2000, 1000, at(50));
-        assert_eq!(needs.sample(1000, 1000, 1000, MS(100), at(100)).map(|s| s.app_limited), Some(false));
-        assert_eq!(needs.sample(2000, 2000, 0, MS(100), at(150)).map(|s| s.app_limited), Some(true));
-        needs.sent(3000, 0, at(200));
-        assert_eq!(needs.sample(3000, 3000, 0, MS(100), at(300)).map(|s| s.app_limited), Some(false));
+        needs.sent(1000, Bytes::new(0), at(0));
+        needs.nothing_to_send(Bytes::new(1000));
+        needs.sent(2000, Bytes::new(1000), at(50));
+        assert_eq!(needs.sample(acked(1000, 1000, 1000), MS(100), at(100)).map(|s| s.app_limited), Some(false));
+        assert_eq!(needs.sample(acked(2000, 2000, 0), MS(100), at(150)).map(|s| s.app_limited), Some(true));
+        needs.sent(3000, Bytes::new(0), at(200));
+        assert_eq!(needs.sample(acked(3000, 3000, 0), MS(100), at(300)).map(|s| s.app_limited), Some(false));
     }
 
     /// 1000 bytes at 800 kbit/s take 10 ms.

@@ -23,6 +23,17 @@ pub struct Delivery {
     pub safe: bool,
 }
 
+/// What bounds the sender when an ACK arrives, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// What is in flight (pipe).
+    pub pipe: u64,
+    /// The window at which recovery ends.
+    pub ssthresh: u64,
+    /// A full segment (SMSS).
+    pub mss: u64,
+}
+
 /// The state variables of RFC 9937 §6, in bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Prr {
@@ -38,7 +49,8 @@ impl Prr {
     }
 
     /// Returns `sndcnt`, the bytes that may be sent after this ACK.
-    pub fn send_count(&mut self, delivery: Delivery, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
+    pub fn send_count(&mut self, delivery: Delivery, bounds: Bounds) -> u64 {
+        let Bounds { pipe, ssthresh, mss } = bounds;
         self.delivered += delivery.bytes;
         let count = if pipe > ssthresh {
             let target =
@@ -62,6 +74,11 @@ mod tests {
         Delivery { bytes, safe }
     }
 
+    /// Bounds in segments of `mss` bytes.
+    fn bounds(pipe: u64, ssthresh: u64, mss: u64) -> Bounds {
+        Bounds { pipe: pipe * mss, ssthresh: ssthresh * mss, mss }
+    }
+
     /// Takes ACKs which each deliver one segment; returns, after each of them, the pipe and the number of segments
     /// sent. As in the figures of §8, everything is counted in segments, and lost segments are not in the pipe.
     fn recovery(flight: u64, lost: u64, ssthresh: u64, acks: u64, safe: bool) -> (Vec<u64>, Vec<u64>) {
@@ -69,7 +86,7 @@ mod tests {
         let (mut pipe, mut pipes, mut sent) = (flight - lost, Vec::new(), Vec::new());
         for _ in 0..acks {
             pipe -= 1;
-            let segments = prr.send_count(delivered(1, safe), pipe, ssthresh, 1);
+            let segments = prr.send_count(delivered(1, safe), bounds(pipe, ssthresh, 1));
             prr.out += segments;
             pipe += segments;
             pipes.push(pipe);
@@ -119,7 +136,7 @@ mod tests {
     fn what_was_not_sent_may_be_sent_later_up_to_ssthresh() {
         for (ssthresh, allowed) in [(10, 4), (6, 3)] {
             let mut prr = Prr::new(20 * MSS);
-            let counts = [5, 4, 3].map(|pipe| prr.send_count(delivered(MSS, true), pipe * MSS, ssthresh * MSS, MSS));
+            let counts = [5, 4, 3].map(|pipe| prr.send_count(delivered(MSS, true), bounds(pipe, ssthresh, MSS)));
             assert_eq!(counts[2], allowed * MSS, "ssthresh {ssthresh}");
         }
     }
@@ -129,29 +146,29 @@ mod tests {
     #[test]
     fn bytes_are_rounded_up_and_what_is_out_is_taken_off() {
         let mut prr = Prr::new(12_000);
-        assert_eq!(prr.send_count(delivered(3001, false), 9000, 6000, MSS), 1501);
+        assert_eq!(prr.send_count(delivered(3001, false), bounds(9, 6, MSS)), 1501);
         prr.out = 1501;
-        assert_eq!(prr.send_count(delivered(0, false), 9000, 6000, MSS), 0);
+        assert_eq!(prr.send_count(delivered(0, false), bounds(9, 6, MSS)), 0);
         prr.out = 5000;
-        assert_eq!(prr.send_count(delivered(1000, false), 8000, 6000, MSS), 0, "more is out than the proportion");
+        assert_eq!(prr.send_count(delivered(1000, false), bounds(8, 6, MSS)), 0, "more is out than the proportion");
     }
 
     /// With the pipe exactly at ssthresh, the bound leaves no room, but the first retransmission is sent in any case.
     #[test]
     fn the_first_retransmission_needs_no_room() {
         let mut prr = Prr::new(20_000);
-        assert_eq!(prr.send_count(delivered(4000, true), 10_000, 10_000, MSS), MSS);
+        assert_eq!(prr.send_count(delivered(4000, true), bounds(10, 10, MSS)), MSS);
         prr.out = MSS;
-        assert_eq!(prr.send_count(delivered(4000, true), 10_000, 10_000, MSS), 0);
+        assert_eq!(prr.send_count(delivered(4000, true), bounds(10, 10, MSS)), 0);
     }
 
     #[test]
     fn a_timer_that_finds_losses_allows_no_burst() {
         let mut prr = Prr::new(20 * MSS);
-        prr.out = prr.send_count(delivered(4 * MSS, false), 16 * MSS, 10 * MSS, MSS);
+        prr.out = prr.send_count(delivered(4 * MSS, false), bounds(16, 10, MSS));
         assert_eq!(prr.out, 2 * MSS);
         // The timer finds 15 segments lost: the pipe falls from 18 to 3, of ssthresh 10. Two more may be sent for the
         // four that were delivered.
-        assert_eq!(prr.send_count(delivered(0, false), 3 * MSS, 10 * MSS, MSS), 2 * MSS);
+        assert_eq!(prr.send_count(delivered(0, false), bounds(3, 10, MSS)), 2 * MSS);
     }
 }

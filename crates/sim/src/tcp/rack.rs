@@ -111,8 +111,8 @@ pub struct Rack {
     persist: u32,
     /// The end of the flight when a D-SACK last increased `patience`, until that end is acknowledged; otherwise 0.
     grown_at: u64,
-    /// Segments were declared lost since [`Rack::take_news`].
-    news: bool,
+    /// Segments were declared lost since [`Rack::take_found_losses`].
+    found_losses: bool,
     /// The latest time at which a retransmission was sent that is lost now; `None` if none is, or after
     /// [`Rack::take_lost_again`].
     lost_again: Option<Instant>,
@@ -138,7 +138,7 @@ impl Rack {
             patience: 1,
             persist: 0,
             grown_at: 0,
-            news: false,
+            found_losses: false,
             lost_again: None,
             check_at: Instant::MAX,
             tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
@@ -167,8 +167,8 @@ impl Rack {
     }
 
     /// True once after segments were declared lost.
-    pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
+    pub fn take_found_losses(&mut self) -> bool {
+        std::mem::take(&mut self.found_losses)
     }
 
     /// Returns once when the last of those retransmissions was sent that were declared lost.
@@ -329,7 +329,7 @@ impl Rack {
         record.lost = true;
         self.lost += record.len();
         self.lost_from = self.lost_from.min(record.start);
-        self.news = true;
+        self.found_losses = true;
         self.lost_again = self.lost_again.max(record.again.then_some(record.at));
     }
 
@@ -374,7 +374,7 @@ impl Rack {
     }
 
     /// Records that new data up to `end` serves as the probe (§7.3).
-    pub fn probed_with_news(&mut self, end: u64) {
+    pub fn probed_with_new_data(&mut self, end: u64) {
         (self.tail.end, self.tail.again) = (Some(end), false);
     }
 

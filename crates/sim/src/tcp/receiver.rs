@@ -242,14 +242,14 @@ impl Receiver {
         let twice = std::mem::take(&mut self.twice);
         let reports = usize::from(sack && twice.0 != twice.1);
         if reports > 0 {
-            segment.add_sack(twice.0, twice.1); // RFC 2883 §4: the first block, also if another contains it
+            segment.add_sack(twice); // RFC 2883 §4: the first block, also if another contains it
         }
         if sack && !self.early.is_empty() {
             for at in self.recent {
                 if let Some((start, end)) = self.early.containing(sequence::unwrap(at, self.next))
                     && !segment.sacks()[reports..].iter().any(|b| b.0 == start as u32)
                 {
-                    segment.add_sack(start as u32, end as u32);
+                    segment.add_sack((start as u32, end as u32));
                 }
             }
         }

@@ -53,7 +53,7 @@ impl Scoreboard {
     /// before.
     pub fn update_lost(&mut self, mss: u64) -> bool {
         if let Some(rack) = &mut self.rack {
-            return rack.take_news();
+            return rack.take_found_losses();
         }
         let (mut ranges, mut bytes) = (0, 0);
         for (start, end) in self.sacked.as_slice().iter().rev() {

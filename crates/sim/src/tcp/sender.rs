@@ -324,11 +324,11 @@ impl Sender {
             for (start, end) in segment.sacks() {
                 let start = sequence::unwrap(*start, self.una).max(ack);
                 let end = sequence::unwrap(*end, self.una).min(self.nxt);
-                let news = self.board.sack(start..end);
-                if let Some(needs) = self.needs.as_mut().filter(|_| news > 0) {
+                let newly = self.board.sack(start..end);
+                if let Some(needs) = self.needs.as_mut().filter(|_| newly > 0) {
                     needs.sacked_end = needs.sacked_end.max(end);
                 }
-                sacked += news;
+                sacked += newly;
             }
         }
         if self.board.rack.is_some() {

@@ -11,74 +11,18 @@ use crate::record::Record;
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{Ecn, Ern, FlowId, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, PlainSegment};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Instant};
-
-/// A TCP segment at a gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    /// The flow of the segment; both directions of a connection are one flow.
-    pub flow: FlowId,
-    /// The flags of the TCP header.
-    pub flags: TcpFlags,
-    /// The sequence number of the first byte.
-    pub seq: u32,
-    /// The acknowledgment number.
-    pub ack: u32,
-    /// Bytes of payload.
-    pub payload: u32,
-    /// The window field, unscaled.
-    pub window: u16,
-    /// The shift of the window scale option.
-    pub scale: Option<u8>,
-    /// The MSS option in bytes.
-    pub mss: Option<u16>,
-    /// The timestamps option as (TSval, TSecr).
-    pub timestamps: Option<(u32, u32)>,
-}
-
-impl TcpView for Segment {
-    fn flow(&self) -> FlowId {
-        self.flow
-    }
-    fn flags(&self) -> TcpFlags {
-        self.flags
-    }
-    fn seq(&self) -> u32 {
-        self.seq
-    }
-    fn ack(&self) -> u32 {
-        self.ack
-    }
-    fn payload_len(&self) -> u32 {
-        self.payload
-    }
-    fn window(&self) -> u16 {
-        self.window
-    }
-    fn set_window(&mut self, window: u16) {
-        self.window = window;
-    }
-    fn window_scale(&self) -> Option<u8> {
-        self.scale
-    }
-    fn mss(&self) -> Option<u16> {
-        self.mss
-    }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        self.timestamps
-    }
-}
 
 /// What happens at a gateway.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// A segment in the direction of the bottleneck, with the size and the ECN field of its packet.
-    Outbound(Segment, Bytes, Ecn),
+    Outbound(PlainSegment, Bytes, Ecn),
     /// A segment from the far side of the bottleneck.
-    Inbound(Segment),
+    Inbound(PlainSegment),
     /// Something that the discipline is told.
     Told(Fact),
 }

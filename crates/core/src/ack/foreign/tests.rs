@@ -1,5 +1,4 @@
 use super::*;
-use crate::testing::Segment as Field;
 use crate::units::{Limit, Rate};
 
 /// Sets every inbound window to a value, and notes what it sees.
@@ -37,8 +36,8 @@ fn element(to: u16) -> AnyForeignElement {
     config.element(&LinkFacts { rate: Rate::from_bps(1_000_000), limit: Limit::Packets(10) })
 }
 
-fn ack(window: u16) -> Field {
-    Field { window, ..Field::new(1, TcpFlags::ACK, 1, 77) }
+fn ack(window: u16) -> PlainSegment {
+    PlainSegment { seq: 1, ack: 77, window, ..PlainSegment::new(FlowId(1), TcpFlags::ACK) }
 }
 
 /// The window with which a segment goes on.
@@ -64,7 +63,7 @@ fn a_window_is_lowered_never_raised_and_never_zeroed() {
 
 #[test]
 fn the_shift_is_known_once_both_syns_were_seen_and_both_had_the_option() {
-    let syn = |flow, scale| Field { scale, ..Field::new(flow, TcpFlags::SYN, 0, 0) };
+    let syn = |flow, window_scale| PlainSegment { window_scale, ..PlainSegment::new(FlowId(flow), TcpFlags::SYN) };
     let mut element = element(5);
     // Flow 1: both SYNs with the option; 2: one without; 3: one was not seen.
     element.outbound(&mut syn(1, Some(3)), Instant::ZERO);
@@ -73,7 +72,7 @@ fn the_shift_is_known_once_both_syns_were_seen_and_both_had_the_option() {
     element.inbound(&mut syn(2, Some(7)), Instant::ZERO);
     element.inbound(&mut syn(3, Some(7)), Instant::ZERO);
     for flow in 1..5 {
-        element.inbound(&mut Field { flow, ..ack(100) }, Instant::ZERO);
+        element.inbound(&mut PlainSegment { flow: FlowId(flow), ..ack(100) }, Instant::ZERO);
     }
     let state = element.state();
     assert!(state.contains("shifts: [Some(0), Some(0), Some(0), Some(7), Some(0), None, None]"), "{state}");

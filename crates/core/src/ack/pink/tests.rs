@@ -6,8 +6,7 @@
 use super::flow::{SPLITS, STRETCHES, after, whole_segments};
 use super::*;
 use crate::config::AqmConfig;
-use crate::packet::{FlowId, Packet};
-use crate::testing::Segment as Seg;
+use crate::packet::{FlowId, Packet, PlainSegment as Seg};
 use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 
@@ -33,18 +32,18 @@ const ISN: u32 = 999;
 const FAR_ISN: u32 = 4999;
 
 impl Seg {
-    fn syn(flow: u32, scale: Option<u8>) -> Self {
-        Self { scale, mss: Some(1000), ..Self::new(flow, TcpFlags::SYN, ISN, 0) }
+    fn syn(flow: u32, window_scale: Option<u8>) -> Self {
+        Self { seq: ISN, window_scale, mss: Some(1000), ..Self::new(FlowId(flow), TcpFlags::SYN) }
     }
-    fn syn_ack(flow: u32, scale: Option<u8>) -> Self {
+    fn syn_ack(flow: u32, window_scale: Option<u8>) -> Self {
         let flags = TcpFlags::SYN.with(TcpFlags::ACK);
-        Self { scale, mss: Some(1000), ..Self::new(flow, flags, FAR_ISN, ISN + 1) }
+        Self { seq: FAR_ISN, ack: ISN + 1, window_scale, mss: Some(1000), ..Self::new(FlowId(flow), flags) }
     }
-    fn data(flow: u32, seq: u32, len: u32) -> Self {
-        Self { len, ..Self::new(flow, TcpFlags::ACK, seq, FAR_ISN + 1) }
+    fn data(flow: u32, seq: u32, payload_len: u32) -> Self {
+        Self { seq, ack: FAR_ISN + 1, payload_len, ..Self::new(FlowId(flow), TcpFlags::ACK) }
     }
     fn ack(flow: u32, ack: u32, window: u16) -> Self {
-        Self { window, ..Self::new(flow, TcpFlags::ACK, FAR_ISN + 1, ack) }
+        Self { seq: FAR_ISN + 1, ack, window, ..Self::new(FlowId(flow), TcpFlags::ACK) }
     }
     fn with(mut self, flags: TcpFlags) -> Self {
         self.flags = self.flags.with(flags);
@@ -55,7 +54,7 @@ impl Seg {
     fn bytes(&self) -> Vec<u8> {
         let mut options = vec![];
         options.extend(self.mss.map(TcpOptionElement::MaximumSegmentSize));
-        options.extend(self.scale.map(TcpOptionElement::WindowScale));
+        options.extend(self.window_scale.map(TcpOptionElement::WindowScale));
         let has = |flag| self.flags.has(flag);
         let mut tcp = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, self.seq, self.window);
         tcp = if has(TcpFlags::ACK) { tcp.ack(self.ack) } else { tcp };
@@ -63,7 +62,7 @@ impl Seg {
         tcp = if has(TcpFlags::FIN) { tcp.fin() } else { tcp };
         tcp = if has(TcpFlags::RST) { tcp.rst() } else { tcp };
         let mut bytes = Vec::new();
-        tcp.options(&options).unwrap().write(&mut bytes, &vec![0; self.len as usize]).unwrap();
+        tcp.options(&options).unwrap().write(&mut bytes, &vec![0; self.payload_len as usize]).unwrap();
         bytes
     }
 }

@@ -1,51 +1,13 @@
 use super::*;
-use crate::packet::Ecn;
+use crate::packet::{Ecn, PlainSegment};
 use crate::rng::Rng;
 use crate::rng::Streams;
 use proptest::prelude::*;
 
 const MBIT: Rate = Rate::from_bps(1_000_000);
 
-#[derive(Debug, Clone, Copy)]
-struct Seg {
-    flow: u32,
-    flags: TcpFlags,
-    seq: u32,
-    ack: u32,
-    len: u32,
-}
-
-impl TcpView for Seg {
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn flags(&self) -> TcpFlags {
-        self.flags
-    }
-    fn seq(&self) -> u32 {
-        self.seq
-    }
-    fn ack(&self) -> u32 {
-        self.ack
-    }
-    fn payload_len(&self) -> u32 {
-        self.len
-    }
-    fn window(&self) -> u16 {
-        65535
-    }
-    fn set_window(&mut self, _: u16) {
-        panic!("QRM edits nothing");
-    }
-    fn window_scale(&self) -> Option<u8> {
-        None
-    }
-    fn mss(&self) -> Option<u16> {
-        None
-    }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        None
-    }
+fn segment(flow: u32, flags: TcpFlags, seq: u32, ack: u32) -> PlainSegment {
+    PlainSegment { seq, ack, ..PlainSegment::new(FlowId(flow), flags) }
 }
 
 fn at(ms: u64) -> Instant {
@@ -83,19 +45,29 @@ impl Bench {
         self.qrm.on_enqueue(&meta, Backlog::default(), now, &mut self.rng) == Verdict::Pass
     }
 
-    fn segment(&mut self, mut segment: Seg, now: Instant) -> bool {
+    fn outbound(&mut self, mut segment: PlainSegment, now: Instant) {
         self.qrm.outbound(&mut segment, now);
-        self.sized(segment.flow, 40 + u64::from(segment.len), now)
+        assert_eq!(segment.window, u16::MAX, "QRM edits nothing");
+    }
+
+    fn inbound(&mut self, mut segment: PlainSegment, now: Instant) {
+        self.qrm.inbound(&mut segment, now);
+        assert_eq!(segment.window, u16::MAX, "QRM edits nothing");
+    }
+
+    fn segment(&mut self, segment: PlainSegment, now: Instant) -> bool {
+        self.outbound(segment, now);
+        self.sized(segment.flow.0, 40 + u64::from(segment.payload_len), now)
     }
 
     /// SYN at `now`, its answer after the WAN half, the ACK of that after the LAN half.
     fn handshake(&mut self, flow: u32, now: Instant, wan: u64, lan: u64) -> bool {
-        let syn = Seg { flow, flags: TcpFlags::SYN, seq: 99, ack: 0, len: 0 };
+        let syn = segment(flow, TcpFlags::SYN, 99, 0);
         let passed = self.segment(syn, now);
-        let answer = Seg { flow, flags: TcpFlags::SYN.with(TcpFlags::ACK), seq: 499, ack: 100, len: 0 };
-        self.qrm.inbound(&mut answer.clone(), now + span(wan));
-        let ack = Seg { flow, flags: TcpFlags::ACK, seq: 100, ack: 500, len: 0 };
-        self.qrm.outbound(&mut ack.clone(), now + span(wan + lan));
+        let answer = segment(flow, TcpFlags::SYN.with(TcpFlags::ACK), 499, 100);
+        self.inbound(answer, now + span(wan));
+        let ack = segment(flow, TcpFlags::ACK, 100, 500);
+        self.outbound(ack, now + span(wan + lan));
         passed
     }
 
@@ -212,9 +184,9 @@ fn a_connection_from_outside_is_measured_from_its_syn_on() {
     let mut bench = Bench::new(exact());
     bench.own(&[(5, 0)]);
     let syn_ack = TcpFlags::SYN.with(TcpFlags::ACK);
-    bench.qrm.inbound(&mut Seg { flow: 5, flags: TcpFlags::SYN, seq: 99, ack: 0, len: 0 }, at(0));
-    bench.qrm.outbound(&mut Seg { flow: 5, flags: syn_ack, seq: 499, ack: 100, len: 0 }, at(20));
-    bench.qrm.inbound(&mut Seg { flow: 5, flags: TcpFlags::ACK, seq: 100, ack: 500, len: 0 }, at(100));
+    bench.inbound(segment(5, TcpFlags::SYN, 99, 0), at(0));
+    bench.outbound(segment(5, syn_ack, 499, 100), at(20));
+    bench.inbound(segment(5, TcpFlags::ACK, 100, 500), at(100));
     assert_eq!(bench.qrm.nodes[0].rtt, Some(span(100)));
 }
 
@@ -292,7 +264,7 @@ fn a_flow_of_nobody_is_no_node() {
 fn syns_are_limited_by_node() {
     let mut bench = Bench::new(Config { syn_rate: 10, ..exact() });
     bench.own(&[(0, 0), (1, 1)]);
-    let syn = |flow, seq| Seg { flow, flags: TcpFlags::SYN, seq, ack: 0, len: 0 };
+    let syn = |flow, seq| segment(flow, TcpFlags::SYN, seq, 0);
     let flood = (0..100).filter(|i| bench.segment(syn(0, *i), at(0))).count();
     assert_eq!(flood, 10, "those of a second");
     assert!(bench.segment(syn(1, 0), at(0)), "another node has its own");
@@ -307,7 +279,7 @@ fn what_comes_back_is_only_looked_at() {
     let mut bench = Bench::new(exact());
     bench.own(&[(0, 0)]);
     bench.tell(1, Some(MBIT), at(0));
-    bench.qrm.inbound(&mut Seg { flow: 0, flags: TcpFlags::ACK, seq: 1, ack: 1, len: 0 }, at(1));
+    bench.inbound(segment(0, TcpFlags::ACK, 1, 1), at(1));
     assert_eq!(bench.qrm.stats(), QrmStats { nodes: 1, bound_bytes: 12_500, ..QrmStats::default() });
 }
 

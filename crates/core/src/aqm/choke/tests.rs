@@ -1,5 +1,5 @@
 use super::*;
-use crate::packet::Ecn;
+use crate::packet::{Ecn, FlowId};
 use crate::rng::Streams;
 use crate::testing::Numbered;
 use crate::units::Rate;
@@ -23,7 +23,7 @@ fn queue_of(config: Config, flows: impl IntoIterator<Item = u32>) -> Choke<Numbe
     for (number, flow) in (0..).zip(flows) {
         queue.backlog.add(Bytes::new(1000));
         queue.stats.arrived.add(Bytes::new(1000));
-        queue.line.push_back(Numbered::new(number, flow, 1000));
+        queue.line.push_back(Numbered::new(number, FlowId(flow), Bytes::new(1000)));
     }
     // The queue is no longer idle.
     queue.red.observe(queue.backlog, Instant::ZERO);
@@ -31,7 +31,7 @@ fn queue_of(config: Config, flows: impl IntoIterator<Item = u32>) -> Choke<Numbe
 }
 
 fn arrival(flow: u32) -> Numbered {
-    Numbered::new(1_000_000, flow, 1000).with_ecn(Ecn::Ect0)
+    Numbered::new(1_000_000, FlowId(flow), Bytes::new(1000)).with_ecn(Ecn::Ect0)
 }
 
 /// Without a chance for RED to drop below the upper threshold.
@@ -164,7 +164,7 @@ fn a_flood_does_not_crowd_out_a_small_flow() {
             queue.enqueue(arrival(1), now, &mut rng, &mut ());
         }
         if let Some(packet) = queue.dequeue(now, &mut rng, &mut ()) {
-            sent[packet.flow as usize] += 1;
+            sent[packet.flow.0 as usize] += 1;
         }
     }
     assert!(sent[1] > 3000, "of 4000 packets of the small flow {} passed", sent[1]);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::packet::Ecn;
+use crate::packet::{Ecn, FlowId};
 use crate::rng::Streams;
 use crate::testing::Numbered;
 use crate::units::Rate;
@@ -25,7 +25,12 @@ impl World {
 
     fn arrive(&mut self, ecn: Ecn) -> Enqueued {
         self.number += 1;
-        self.queue.enqueue(Numbered::new(self.number.into(), 0, 1000).with_ecn(ecn), self.now, &mut self.rng, &mut ())
+        self.queue.enqueue(
+            Numbered::new(self.number.into(), FlowId(0), Bytes::new(1000)).with_ecn(ecn),
+            self.now,
+            &mut self.rng,
+            &mut (),
+        )
     }
 
     fn depart(&mut self) -> Option<Numbered> {

@@ -1,10 +1,10 @@
 use super::*;
-use crate::packet::Ecn;
+use crate::packet::{Ecn, FlowId};
 use crate::qdisc::Qdisc;
 use crate::registry::AnyConfig;
 use crate::rng::Streams;
 use crate::testing::Numbered;
-use crate::units::{Limit, Rate};
+use crate::units::{Bytes, Limit, Rate};
 
 #[derive(Debug)]
 struct Maker;
@@ -42,10 +42,19 @@ fn an_aqm_from_outside_judges_a_queue() {
     let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(3) };
     let (mut queue, mut rng) = (config.build::<Numbered>(&link), Streams::new(1).get("mine"));
     for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::Ect0, Ecn::Ect0] {
-        let _ = queue.enqueue(Numbered::new(0, 0, 1000).with_ecn(ecn), Instant::ZERO, &mut rng, &mut ());
+        let _ = queue.enqueue(
+            Numbered::new(0, FlowId(0), Bytes::new(1000)).with_ecn(ecn),
+            Instant::ZERO,
+            &mut rng,
+            &mut (),
+        );
     }
     let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO, &mut rng, &mut ())).collect();
-    assert_eq!(sent, [Numbered::new(0, 0, 1000).with_ecn(Ecn::Ce); 2], "the second of three was dropped");
+    assert_eq!(
+        sent,
+        [Numbered::new(0, FlowId(0), Bytes::new(1000)).with_ecn(Ecn::Ce); 2],
+        "the second of three was dropped"
+    );
     let stats = queue.stats();
     assert_eq!((stats.marked.packets, stats.dropped_dequeue.packets), (3, 1));
     assert_eq!(stats.dropped_early.packets, 1, "what cannot be marked is dropped");

@@ -14,8 +14,9 @@
 //! ECN       up to a probability of 10 %; a mark forced by the accumulation does not restart it
 //! ```
 //!
-//! DIFFERENCE: the kernel compares 56 random bits; here 53 random bits and three zeros, as in the twin.
-//! Pinned by the twin in `python/penstock/reference/pie.py`.
+//! DIFFERENCE: the kernel compares 56 random bits; here 53 random bits and three zeros, as in the twin
+//! (`python/penstock/reference/pie.py`). Pinned by `test_every_packet_has_the_fate_that_the_twin_gives_it` of
+//! `tests/test_twins_delays.py`.
 //! DIFFERENCE: `tupdate` is exact, where the kernel rounds up to jiffies (with 250 of them per second, 15 ms is 16 ms
 //! there). Pinned by `the_kernels_updates_are_tupdate_apart`.
 

@@ -16,7 +16,7 @@ const LOSS: f64 = 50.0 / 256.0;
 const RATIO: f64 = 1.0 / 8.0;
 /// Difference of two rates that is always allowed: 4 kbit/s, in bytes per second.
 const DIFFERENCE: f64 = 500.0;
-/// Round trips for which the rate of the policer is used.
+/// Number of round trips for which BBR sends at the rate of a policer which it has found.
 const USE_ROUNDS: u32 = 48;
 
 /// An interval being measured.

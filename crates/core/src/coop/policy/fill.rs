@@ -92,7 +92,7 @@ impl Class {
 #[derive(Debug, Clone)]
 pub(super) struct Fill {
     capacity: u64,
-    reserve_percent: u64,
+    reserve_percent: u8,
     classes: [Class; CLASSES],
     levels: Option<[u64; CLASSES]>,
 }
@@ -101,7 +101,7 @@ impl Fill {
     pub fn new(capacity: u64, reserve_percent: u8) -> Self {
         let empty = Class { weights: [0; VALUES], occupied: [0; WORDS], total: 0 };
         let classes = std::array::from_fn(|_| empty.clone());
-        Self { capacity, reserve_percent: reserve_percent.into(), classes, levels: None }
+        Self { capacity, reserve_percent, classes, levels: None }
     }
 
     pub fn set_capacity(&mut self, capacity: u64) {

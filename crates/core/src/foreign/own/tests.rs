@@ -2,7 +2,7 @@ use super::*;
 use crate::ack::foreign::ElementConfig;
 use crate::aqm::{codel, pie};
 use crate::cc::{self, AnyControlConfig};
-use crate::packet::TcpView;
+use crate::packet::{FlowId, TcpView};
 use crate::qdisc::Qdisc;
 use crate::registry::{AnyConfig, AnyQdisc};
 use crate::rng::Streams;
@@ -59,7 +59,7 @@ fn fates(mut queue: AnyQdisc<Numbered>) -> Vec<(u64, u64)> {
     let (mut now, mut left) = (Instant::ZERO, Vec::new());
     for number in 0..4_000 {
         now += Span::from_micros(700);
-        let packet = Numbered::new(number, (number % 7 % 4) as u32, 1000);
+        let packet = Numbered::new(number, FlowId((number % 7 % 4) as u32), Bytes::new(1000));
         let _ = queue.enqueue(packet, now, &mut rng, &mut ());
         while queue.next_wakeup().is_some_and(|due| due <= now) {
             queue.on_wakeup(now);

@@ -25,7 +25,7 @@ pub struct Config {
 ///
 /// # Errors
 /// Names a key of the classes whose value cannot be read.
-pub fn split(parameters: &Map<String, Value>) -> Result<(Classes, Map<String, Value>), String> {
+pub fn split(parameters: &Map<String, Value>) -> serde_json::Result<(Classes, Map<String, Value>)> {
     let mut classes = table(&Classes::default());
     let mut own = Map::new();
     for (key, value) in parameters {
@@ -34,8 +34,7 @@ pub fn split(parameters: &Map<String, Value>) -> Result<(Classes, Map<String, Va
             None => drop(own.insert(key.clone(), value.clone())),
         }
     }
-    let classes = serde_json::from_value(Value::Object(classes)).map_err(|error| error.to_string())?;
-    Ok((classes, own))
+    Ok((serde_json::from_value(Value::Object(classes))?, own))
 }
 
 impl Config {

@@ -33,7 +33,17 @@ use crate::units::{Bytes, Instant, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::marker::PhantomData;
+
+/// One of the stations that receive from a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Station {
+    /// The number of the station, from 0 on.
+    pub number: u32,
+    /// How many stations there are. Class `c` is sent to station `c` modulo this number.
+    pub of: u32,
+}
 
 /// Queues of classes, together with what decides which packet is sent next.
 pub trait Container<P> {
@@ -46,8 +56,8 @@ pub trait Container<P> {
     /// Takes the packet to send next; `None` if no packet may be sent.
     fn dequeue(&mut self) -> Option<Served<P>>;
 
-    /// Sets the probability with which the channel to `station`, one of `stations`, loses packets.
-    fn set_loss(&mut self, station: u32, stations: u32, loss: f64);
+    /// Sets the probability with which the channel to `station` loses packets.
+    fn set_loss(&mut self, station: Station, loss: f64);
 }
 
 impl<P, S: Scheduler> Container<P> for Scheduled<P, S> {
@@ -59,8 +69,8 @@ impl<P, S: Scheduler> Container<P> for Scheduled<P, S> {
     fn dequeue(&mut self) -> Option<Served<P>> {
         Scheduled::dequeue(self)
     }
-    fn set_loss(&mut self, station: u32, stations: u32, loss: f64) {
-        for class in (station..self.scheduler().classes() as u32).step_by(stations as usize) {
+    fn set_loss(&mut self, station: Station, loss: f64) {
+        for class in (station.number..self.scheduler().classes() as u32).step_by(station.of as usize) {
             self.scheduler_mut().set_channel(class, loss <= GOOD_LOSS);
         }
     }
@@ -75,8 +85,8 @@ impl<P, Q: Scheduler, M: Scheduler> Container<P> for Modular<P, Q, M> {
     fn dequeue(&mut self) -> Option<Served<P>> {
         Modular::dequeue(self)
     }
-    fn set_loss(&mut self, station: u32, _: u32, loss: f64) {
-        let set = Modular::set_loss(self, station, loss);
+    fn set_loss(&mut self, station: Station, loss: f64) {
+        let set = Modular::set_loss(self, station.number, loss);
         debug_assert!(set.is_ok(), "the weights of the policy were validated");
     }
 }
@@ -210,14 +220,15 @@ impl ByName {
     ///
     /// # Errors
     /// Names the key whose scheduler cannot be used, with the message of `find`.
-    pub fn find_foreign(
+    pub fn find_foreign<E: fmt::Display>(
         &mut self,
-        mut find: impl FnMut(&str) -> Option<Result<super::foreign::Config, String>>,
+        mut find: impl FnMut(&str) -> Option<Result<super::foreign::Config, E>>,
     ) -> Result<(), ConfigError> {
         for (layer, key) in LAYERS.into_iter().enumerate() {
             let name = if layer == 0 { &self.qos } else { &self.mac };
             if AnySchedulerConfig::default_of(name).is_none() {
-                self.foreign[layer] = find(name).transpose().map_err(|message| ConfigError::new(key, message))?;
+                self.foreign[layer] =
+                    find(name).transpose().map_err(|error| ConfigError::new(key, error.to_string()))?;
             }
         }
         Ok(())
@@ -347,7 +358,7 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
     fn on_fact(&mut self, fact: &Fact, _: Instant) {
         match *fact {
             Fact::Channel { station, loss } if station < self.stations => {
-                self.container.set_loss(station, self.stations, loss);
+                self.container.set_loss(Station { number: station, of: self.stations }, loss);
             }
             Fact::Class { flow, class } => self.set_class(flow, class),
             _ => {}

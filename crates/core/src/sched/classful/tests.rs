@@ -19,7 +19,7 @@ struct Bench<Q> {
 impl<Q: Qdisc<Numbered>> Bench<Q> {
     fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
         self.arrived += 1;
-        let packet = Numbered::new(self.arrived, flow, size);
+        let packet = Numbered::new(self.arrived, FlowId(flow), Bytes::new(size));
         let answer = self.queue.enqueue(packet, Instant::ZERO, &mut self.rng, &mut ());
         self.queue.stats().check(self.queue.backlog()).unwrap();
         answer
@@ -28,7 +28,7 @@ impl<Q: Qdisc<Numbered>> Bench<Q> {
     fn depart(&mut self) -> Option<(u32, u64)> {
         let packet = self.queue.dequeue(Instant::ZERO, &mut self.rng, &mut ())?;
         self.queue.stats().check(self.queue.backlog()).unwrap();
-        Some((packet.flow, packet.number))
+        Some((packet.flow.0, packet.number))
     }
 
     fn flows(&mut self, packets: usize) -> Vec<u32> {

@@ -18,7 +18,7 @@ struct Dropped(Vec<u32>);
 
 impl PacketObserver<Numbered> for Dropped {
     fn dropped(&mut self, packet: Numbered, _: DropReason, _: Instant) {
-        self.0.push(packet.flow);
+        self.0.push(packet.flow.0);
     }
     fn marked(&mut self, _: &Numbered, _: Instant) {}
 }
@@ -33,7 +33,7 @@ fn bench(bearers: &str, limit: Limit) -> Bench {
 impl Bench {
     fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
         self.arrived += 1;
-        let packet = Numbered::new(self.arrived, flow, size);
+        let packet = Numbered::new(self.arrived, FlowId(flow), Bytes::new(size));
         let answer = self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.dropped);
         self.queue.stats().check(self.queue.backlog()).unwrap();
         answer
@@ -50,7 +50,7 @@ impl Bench {
     }
 
     fn flows(&mut self, packets: usize) -> Vec<u32> {
-        (0..packets).map_while(|_| self.depart()).map(|packet| packet.flow).collect()
+        (0..packets).map_while(|_| self.depart()).map(|packet| packet.flow.0).collect()
     }
 
     /// Simulates ten seconds of a link of 10 Mbit/s. Each flow sends packets of 1250 B, 1 ms on the wire, at the given
@@ -67,7 +67,7 @@ impl Bench {
                 }
             }
             if let Some(packet) = self.depart() {
-                sent[packet.flow as usize] += 1;
+                sent[packet.flow.0 as usize] += 1;
             }
         }
         sent
@@ -244,8 +244,8 @@ proptest! {
                     let packet = bench.depart();
                     prop_assert_eq!(packet.is_some(), waiting > 0);
                     if let Some(packet) = packet {
-                        prop_assert!(packet.number > last[packet.flow as usize]);
-                        last[packet.flow as usize] = packet.number;
+                        prop_assert!(packet.number > last[packet.flow.0 as usize]);
+                        last[packet.flow.0 as usize] = packet.number;
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::{DUP_THRESH, Delivery, Kind, Next, Phase, Prr, Sender, TcpConfig};
 use crate::segment::Segment;
+use crate::tcp::prr::Bounds;
 use crate::tcp::rack::Arrival;
 use crate::tcp::sequence;
 use penstock_core::cc::{CongestionControl, Loss};
@@ -89,7 +90,7 @@ impl Sender {
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
         if left > 0 && self.nxt + left <= self.edge {
             let end = self.nxt + left;
-            rack.probed_with_news(end);
+            rack.probed_with_new_data(end);
             return Some(Next::new((self.nxt, end), Kind::New));
         }
         rack.probe_last(now).map(|range| Next::new(range, Kind::Spare))
@@ -143,7 +144,8 @@ impl Sender {
     }
 
     pub(super) fn reduced_proportionally(&mut self, delivery: Delivery) -> u64 {
-        let count = self.prr.send_count(delivery, self.pipe, self.cc.ssthresh().get(), self.mss);
+        let bounds = Bounds { pipe: self.pipe, ssthresh: self.cc.ssthresh().get(), mss: self.mss };
+        let count = self.prr.send_count(delivery, bounds);
         // Linux counts segments, and rounds up.
         self.pipe + if self.emulated.is_some() { count.next_multiple_of(self.mss) } else { count }
     }
@@ -183,9 +185,9 @@ impl Sender {
             self.recovery_window = self.recovery_window.saturating_sub(acked).max(self.mss) + back;
             return;
         }
-        let news = self.board.update_lost(self.mss);
+        let found_losses = self.board.update_lost(self.mss);
         self.count_pipe();
-        let delivery = Delivery { bytes: delivered, safe: acked > 0 && !news };
+        let delivery = Delivery { bytes: delivered, safe: acked > 0 && !found_losses };
         if self.requirements().own_recovery {
             self.recovery_window = self.cc.cwnd().get();
         } else if self.lost_a_retransmission() {

@@ -1,14 +1,16 @@
 //! What the sender does for controls that measure rates, pace, or send in bursts ([`Needs`](crate::tcp::needs::Needs)).
 
 use super::{Kind, Phase, Sender};
+use crate::tcp::needs::Acked;
 use penstock_core::cc::{Ack, CongestionControl, RateSample};
 use penstock_core::units::{Bytes, Instant, Span};
 
 impl Sender {
     #[cold]
     pub(super) fn rate_sample(&mut self, now: Instant) -> Option<RateSample> {
-        let delivered = self.una + self.sacked();
-        self.needs.as_mut()?.sample(self.una, delivered, self.pipe, self.rtt.min_rtt(), now)
+        let (una, delivered) = (self.una, self.una + self.sacked());
+        let acked = Acked { una, delivered, pipe: Bytes::new(self.pipe) };
+        self.needs.as_mut()?.sample(acked, self.rtt.min_rtt(), now)
     }
 
     /// Passes an ACK within recovery to a control that measures rates.
@@ -29,7 +31,7 @@ impl Sender {
         let Some(needs) = &mut self.needs else { return false };
         let more = self.nxt < self.app_end + u64::from(self.closing);
         if !more && self.phase == Phase::Open && self.pipe < self.cc.cwnd().get() {
-            needs.nothing_to_send(self.pipe);
+            needs.nothing_to_send(Bytes::new(self.pipe));
         }
         if more || self.phase == Phase::Loss {
             if self.cc.next_burst() <= now {
@@ -44,7 +46,7 @@ impl Sender {
     pub(super) fn note_sent(&mut self, start: u64, end: u64, kind: Kind, now: Instant) {
         let Some(needs) = &mut self.needs else { return };
         needs.lost += if kind == Kind::Again { end - start } else { 0 };
-        needs.sent(end, self.pipe, now);
+        needs.sent(end, Bytes::new(self.pipe), now);
         needs.paced(now, end - start, self.cc.pacing_rate());
     }
 }

@@ -13,7 +13,7 @@ fn an_rst_is_believed_up_to_a_mebibyte_from_the_end_of_the_data() {
         let mut gate = Gate::literal();
         gate.open(0..1, None, None);
         let end = gate.pink.flows[0].probe.outbound_end().unwrap();
-        gate.out(Seg { len: 0, ..Seg::data(0, end.wrapping_add_signed(distance), 0) }.with(TcpFlags::RST));
+        gate.out(Seg { payload_len: 0, ..Seg::data(0, end.wrapping_add_signed(distance), 0) }.with(TcpFlags::RST));
         assert_eq!(gate.pink.active() == 0, believed, "an RST {distance} bytes from the end");
     }
 }

@@ -23,10 +23,10 @@ const SCALE: u8 = 7;
 impl Packet for Seg {
     type Tcp = Self;
     fn size(&self) -> Bytes {
-        Bytes::new(u64::from(self.len) + HEADERS)
+        Bytes::new(u64::from(self.payload_len) + HEADERS)
     }
     fn flow(&self) -> FlowId {
-        FlowId(self.flow)
+        self.flow
     }
     fn ecn(&self) -> Ecn {
         Ecn::NotEct
@@ -204,8 +204,8 @@ impl Path {
             Event::Back(i) => {
                 let mut segment = self.segments[i];
                 self.queue.inbound(&mut segment, self.now);
-                if (segment.flow as usize) < self.hosts.len() {
-                    self.carry(segment, self.of(segment.flow).lan.div(2), Event::Home);
+                if (segment.flow.0 as usize) < self.hosts.len() {
+                    self.carry(segment, self.of(segment.flow.0).lan.div(2), Event::Home);
                 }
             }
             Event::Home(i) => self.home(self.segments[i]),
@@ -261,31 +261,31 @@ impl Path {
         self.busy = true;
         let time = self.rate.time_for(segment.size());
         self.at(self.now + time, Event::Free);
-        self.carry(segment, time + self.of(segment.flow).wan.div(2), Event::Arrive);
+        self.carry(segment, time + self.of(segment.flow.0).wan.div(2), Event::Arrive);
     }
 
     /// Lets the receiver answer a segment.
     fn arrive(&mut self, segment: Seg) {
-        let delay = self.of(segment.flow).wan.div(2);
+        let delay = self.of(segment.flow.0).wan.div(2);
         if segment.flags.has(TcpFlags::SYN) {
-            let answer = Seg { mss: Some(1460), ..Seg::syn_ack(segment.flow, Some(SCALE)) };
+            let answer = Seg { mss: Some(1460), ..Seg::syn_ack(segment.flow.0, Some(SCALE)) };
             return self.carry(answer, delay, Event::Back);
         }
-        let Some(host) = self.hosts.get_mut(segment.flow as usize) else { return };
-        if segment.len == 0 {
+        let Some(host) = self.hosts.get_mut(segment.flow.0 as usize) else { return };
+        if segment.payload_len == 0 {
             return;
         }
-        host.received += u64::from(segment.len);
+        host.received += u64::from(segment.payload_len);
         host.unacked += 1;
         if host.unacked >= host.stretch {
             host.unacked = 0;
-            let ack = Seg::ack(segment.flow, segment.seq.wrapping_add(segment.len), host.told);
+            let ack = Seg::ack(segment.flow.0, segment.seq.wrapping_add(segment.payload_len), host.told);
             self.carry(ack, delay, Event::Back);
         }
     }
 
     fn home(&mut self, segment: Seg) {
-        let host = &mut self.hosts[segment.flow as usize];
+        let host = &mut self.hosts[segment.flow.0 as usize];
         let syn = segment.flags.has(TcpFlags::SYN);
         let newly = segment.ack.wrapping_sub(host.una);
         host.una = segment.ack;
@@ -293,9 +293,9 @@ impl Path {
         host.edge = segment.ack.wrapping_add(u32::from(segment.window) << if syn { 0 } else { SCALE });
         if syn {
             let lan = host.lan.div(2);
-            self.carry(Seg::data(segment.flow, ISN + 1, 0), lan, Event::Out);
+            self.carry(Seg::data(segment.flow.0, ISN + 1, 0), lan, Event::Out);
         }
-        self.send(segment.flow);
+        self.send(segment.flow.0);
     }
 
     /// Part of the link's time that was used, between two times.

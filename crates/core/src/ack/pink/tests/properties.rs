@@ -139,7 +139,7 @@ impl Model {
 
     /// `rtt` is the flow's round trip before the segment.
     fn follow(&mut self, segment: &Seg, out: bool, rtt: Option<Span>) {
-        let (now, i) = (self.now, segment.flow as usize);
+        let (now, i) = (self.now, segment.flow.0 as usize);
         let flow = &mut self.flows[i];
         let has = |f| segment.flags.has(f);
         let opens = has(TcpFlags::SYN) && !has(TcpFlags::ACK);
@@ -169,10 +169,10 @@ impl Model {
             (flow.end, flow.far_end) = (None, None); // another space of numbers
         }
         flow.seen = true;
-        let end = segment.seq.wrapping_add(segment.len + u32::from(has(TcpFlags::SYN) || has(TcpFlags::FIN)));
+        let end = segment.seq.wrapping_add(segment.payload_len + u32::from(has(TcpFlags::SYN) || has(TcpFlags::FIN)));
         if let Some(over) = flow.over {
             let new = out
-                && segment.len > 0
+                && segment.payload_len > 0
                 && flow.end.is_none_or(|seen| after(end.wrapping_sub(u32::from(has(TcpFlags::FIN))), seen));
             // To the grain in which PINK keeps that time, 4096 ns.
             let units = |ms: u64| (ms * 1_000_000) >> 12;
@@ -196,7 +196,7 @@ impl Model {
         }
         advance(&mut flow.end, end);
         flow.answered |= flow.known && has(TcpFlags::SYN.with(TcpFlags::ACK)) && !flow.from_inside;
-        if segment.len > 0 {
+        if segment.payload_len > 0 {
             let busy = flow.here && flow.sent_data;
             if !busy || now - flow.last >= GRAIN.as_nanos() / 1_000_000 {
                 flow.last = now;
@@ -269,11 +269,11 @@ proptest! {
             }
             let Some((segment, out)) = segment else { continue };
             model.expire();
-            let i = segment.flow as usize;
+            let i = segment.flow.0 as usize;
             let known = gate.pink.flows.get(i).map(|f| (f.phase, f.isn));
             model.follow(&segment, out, gate.pink.flows.get(i).and_then(Flow::round_trip));
             let implausible = gate.pink.stats.implausible;
-            let mut packet = RealPacket::new(segment.bytes(), FlowId(segment.flow));
+            let mut packet = RealPacket::new(segment.bytes(), segment.flow);
             let tcp = packet.tcp().unwrap();
             if out {
                 gate.out(segment);
@@ -325,7 +325,8 @@ proptest! {
         let mut gate = Gate::new(|c| *c = Config::default());
         for (flow, flags, seq, ack, len, window, scale, mss, out, ms) in raw {
             gate.wait(Span::from_millis(ms));
-            let segment = Seg { flow, flags: TcpFlags(flags), seq, ack, len, window, scale, mss, ts: None };
+            let plain = Seg::new(FlowId(flow), TcpFlags(flags));
+            let segment = Seg { seq, ack, payload_len: len, window, window_scale: scale, mss, ..plain };
             if out {
                 gate.out(segment);
             } else {

@@ -168,7 +168,7 @@ fn a_flow_that_sends_both_ways_is_regulated_both_ways_on_its_data() {
     // Both send a segment at a time, each acknowledging the other's: their ACKs ride on data.
     for k in 0..3u32 {
         let (near, far) = (ISN + 1 + 1000 * k, FAR_ISN + 1 + 1000 * k);
-        let forth = Seg { seq: near, ack: far, len: 1000, ..Seg::ack(0, 0, 65_535) };
+        let forth = Seg { seq: near, ack: far, payload_len: 1000, ..Seg::ack(0, 0, 65_535) };
         let written = both.forth(forth, now);
         if k > 0 {
             assert_eq!(
@@ -178,7 +178,7 @@ fn a_flow_that_sends_both_ways_is_regulated_both_ways_on_its_data() {
             );
         }
         now += WAN;
-        let back = Seg { seq: far, ack: near + 1000, len: 1000, ..Seg::ack(0, 0, 65_535) };
+        let back = Seg { seq: far, ack: near + 1000, payload_len: 1000, ..Seg::ack(0, 0, 65_535) };
         assert_eq!(both.back(back, now), 25_460 >> 4, "the up link's share in the other's scale: 2 Mbit/s, 107.2 ms");
         now += LAN;
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::{Compat, Discipline};
+use crate::packet::FlowId;
 use crate::rng::Streams;
 use crate::testing::Numbered;
 use crate::units::Rate;
@@ -33,7 +34,12 @@ impl World {
 
     fn arrive(&mut self, ecn: Ecn) -> Enqueued {
         self.number += 1;
-        self.queue.enqueue(Numbered::new(self.number, 0, 1000).with_ecn(ecn), self.now, &mut self.rng, &mut ())
+        self.queue.enqueue(
+            Numbered::new(self.number, FlowId(0), Bytes::new(1000)).with_ecn(ecn),
+            self.now,
+            &mut self.rng,
+            &mut (),
+        )
     }
 
     fn depart(&mut self) -> Option<Numbered> {
