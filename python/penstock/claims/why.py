@@ -58,7 +58,7 @@ def explained(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
         why = _read_otherwise(trials)
     else:
         why = _why(trials, evidence[claim.needs[0]])
-        found = replace(found, because=_cause(trials))
+        found = replace(found, because=_cause(trials, found.seeds))
     return replace(found, reason=f"{found.reason}; {why}") if why else found
 
 
@@ -68,8 +68,10 @@ def _read_otherwise(trials: list[_Trial]) -> str:
     return f"other readings of the document, with which it does not hold: {'; '.join(broken)}" if broken else ""
 
 
-def _cause(trials: list[_Trial]) -> Because:
+def _cause(trials: list[_Trial], seeds: str) -> Because:
     """Returns what the variants say of the cause, for a claim whose cause is not known otherwise."""
+    if trials and trials[0].published.verdict == Verdict.HOLDS:
+        return _by_chance(seeds)
     holding = [t for t in trials if t.holds and t.published.verdict != Verdict.HOLDS]
     moved = [t for t in trials if not t.same]
     read = [f"{t.change} ({t.because})" for t in holding if t.because]
@@ -83,6 +85,15 @@ def _cause(trials: list[_Trial]) -> Because:
         return Because(Cause.NOT_SAID, f"no reading that was tried reaches it, of {len(moved)} that move it: {told}")
     few = f"{len(moved) or 'no'} of {len(trials)} variants move it, which is no search"
     return Because(Cause.OPEN, few if trials else "no variant of these runs was run")
+
+
+def _by_chance(seeds: str) -> Because:
+    """The runs with which variants are compared show the claim: other seeds do not, or runs that have no variants."""
+    held, _, of = seeds.partition("/")
+    if of and 2 * int(held) >= int(of):
+        told = f"chance: {seeds} seeds, each judged alone, show it, and the document does not say how many runs it has"
+        return Because(Cause.NOT_SAID, told)
+    return Because(Cause.OPEN, "it holds in the runs of which there are variants; in the others nothing was tried")
 
 
 def _why(trials: list[_Trial], first: Evidence) -> str:

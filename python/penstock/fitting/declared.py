@@ -59,8 +59,9 @@ class Unsaid:
         """Sets the value in a scenario."""
         number = value * self.factor
         whole = self.whole or (self.factor != 1 and number == round(number))
+        given = round(number) if whole else number
         for path, form in self.sets.items():
-            put(tree, path, number if form == "{}" else form.format(round(number) if whole else f"{number:.9g}"))
+            put(tree, path, given if form == "{}" else form.format(given if whole else f"{number:.9g}"))
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Runs:
             store.write(self._file(job.scenario), store.dump(found[job.key]))
             self.watcher.finished(str(job.key), cpu_s)
 
-        if not run_all(todo, self.jobs or cores(), measured, keep):
+        if not run_all(todo, self.jobs or cores(), measured, keep, run=self.fit.experiment.run):
             raise KeyboardInterrupt
         return [[found[_Key(c.aqm, c.setting, one)][c.measure] for c in cells] for one in asked]
 

@@ -84,7 +84,7 @@ class Tempest(Experiment):
         """Yields, for each variant, the runs of the quick form whose scheduler it has."""
         for variant in self.variants:
             for case in self.cases(True, seeds):
-                if case.aqm in variant.aqms:
+                if case.aqm in variant.aqms and variant.is_for(case.setting):
                     yield replace(case, variant=variant.name)
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from penstock.reproduce.results import Evidence
 PACKET = 1500 / 1552  # payload of a full segment of a scenario's default, as a part of its packet
 BUDGET_MS = 150.0  # ITU-T G.114: mouth to ear, for most conversations
 PERIOD = (
-    "at 8063 km Kepler's law gives 4.80 h, not 4; eight satellites that rise every 45 minutes pass in 6 h, and the earth "
-    "turns meanwhile: 1 / (1/6 + 1/24) = 4.8 h. With 4 h, eight would rise every 36 minutes"
+    "at 8063 km Kepler's law gives 4.80 h, not 4; eight satellites that rise every 45 minutes pass in 6 h, and the "
+    "earth turns meanwhile: 1 / (1/6 + 1/24) = 4.8 h. With 4 h, eight would rise every 36 minutes"
 )
 
 CLAIMS: list[Claim] = []
@@ -104,7 +104,7 @@ def cubic_is_good_enough_but_for_geo(run: Evidence) -> Finding:
 
 @at("2.1.2.2", "bearers", "the necessary QoS for the voice call")
 def bearers_keep_responders_calls(run: Evidence) -> Finding:
-    """In a busy cell calls with a guaranteed bearer lose nothing and wait as long as alone; in one queue they do not."""
+    """In a busy cell calls with a guaranteed bearer lose nothing and wait as long as alone, in one queue not."""
     alone = max(float(one["delay_ms"]["p99"]) for one in _calls(run, "calm"))
     parts = []
     for aqm, kept in (("bearers", True), ("droptail", False)):
@@ -136,12 +136,14 @@ def _movers(run: Evidence, setting: str) -> list[dict[str, Any]]:
 
 @at("2.1.2.4", "X2 and S1", "no loss of packets at all")
 def a_lossless_handover_loses_nothing(run: Evidence) -> Finding:
-    """A lossless X2 handover and one by S1 lose no packet: what is lost in the air is of the call, which is seamless."""
+    """Lossless handovers, by X2 and by S1, lose no packet: what is lost in the air is of a seamless call."""
     parts = []
     for setting in MOVES:
         lost = int(run.runs("bearers", setting=setting)[0].summary["handovers"]["lost_in_air"])
         of_call = sum(int(one["lost"]) for one in _movers(run, setting)) if setting == "x2" else 0
-        parts.append(Comparison(lost == of_call, f"{run.experiment.label(setting)}: {lost} lost, {of_call} of the call"))
+        parts.append(
+            Comparison(lost == of_call, f"{run.experiment.label(setting)}: {lost} lost, {of_call} of the call")
+        )
     return checks.decide(parts)
 
 
@@ -160,12 +162,16 @@ def s1_forwards_over_two_satellites(run: Evidence) -> Finding:
     """What waits at the old cell comes late: over X2 by less than 30 ms, over S1 by two satellites more."""
     parts = []
     for setting in MOVES:
-        still, most = (max(float(one["delay_ms"]["max"]) for one in _movers(run, n)) for n in (f"{setting}-stays", setting))
+        still, most = (
+            max(float(one["delay_ms"]["max"]) for one in _movers(run, n)) for n in (f"{setting}-stays", setting)
+        )
         label, late = run.experiment.label(setting), most - still
         if setting == "x2":
             parts.append(checks.at_most(late, 30, label, " ms"))
         else:
-            parts.append(checks.about(late, _round_trip(run, f"orbit-{setting.removeprefix('s1-')}"), label, " ms late"))
+            parts.append(
+                checks.about(late, _round_trip(run, f"orbit-{setting.removeprefix('s1-')}"), label, " ms late")
+            )
     return checks.decide(parts)
 
 
@@ -182,7 +188,7 @@ def vehicles_without_a_bridge_talk_over_two_satellites(run: Evidence) -> Finding
 
 @at("2.1.2.7", "in the text", "connectivity indoor through multiple hops")
 def relays_reach_into_a_building(run: Evidence) -> Finding:
-    """Over a chain of up to six relays a call from a building loses nothing and waits one cell longer for each relay."""
+    """Over up to six relays a call from a building loses nothing and waits one cell longer for each."""
     parts = []
     for orbit in ("meo", "geo"):
         delays = []

@@ -40,7 +40,9 @@ def time_is_constant(run: Evidence) -> Finding:
     least = ratio[min(ratio)]
     return checks.decide(
         [
-            Comparison(value <= CONSTANT_COST * least, f"{flows:,} flows: {value:.2f} times drop-tail's, {least:.2f} with 10")
+            Comparison(
+                value <= CONSTANT_COST * least, f"{flows:,} flows: {value:.2f} times drop-tail's, {least:.2f} with 10"
+            )
             for flows, value in ratio.items()
             if value is not least
         ],

@@ -48,4 +48,12 @@ TESTS = (
     *over_q("hfs"),
 )
 
-VARIANTS = (DOUBLED, STEPS, BOTH, TEN_EACH, Changed("smooth", "smooth arrivals", SEE, flags={"burst": "0"}))
+VARIANTS = (
+    DOUBLED,
+    STEPS,
+    BOTH,
+    TEN_EACH,
+    Changed("smooth", "smooth arrivals", SEE, flags={"burst": "0"}),
+    Changed("long-bursts", "bursts of up to five packets for each unit of weight", SEE, flags={"burst": "5"}),
+    Changed("never-empty", "100 packets left when arrivals begin", SEE, flags={"qmin": "100"}),
+)
