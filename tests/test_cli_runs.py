@@ -1,4 +1,4 @@
-"""`runs`: what stands under `runs/`, and that nothing but run directories is ever removed."""
+"""`runs`: what stands under `runs/`, and that nothing but results is ever removed."""
 
 from __future__ import annotations
 
@@ -169,6 +169,20 @@ def test_prune_knows_ages(here: Path, original: Path) -> None:
     for text in ("30", "d", "-1d", "30 months"):
         with pytest.raises(MistakeError, match="is no age"):
             runs.age_s(text)
+
+
+def test_sweeps_answers_and_replays_are_listed_and_pruned(here: Path) -> None:
+    made = {"s": "sweep.json", "w": "answer.json", "r": "replay.json", "mine": "replay.json"}
+    for name, file in made.items():
+        (here / "runs" / name / "runs").mkdir(parents=True)
+        (here / "runs" / name / file).write_text("{}")
+        (here / "runs" / name / "report.html").write_text("")
+    (here / "runs" / "s" / "runs" / "all-0001.segment").write_text("")
+    (here / "runs" / "mine" / "notes.txt").write_text("")
+    found = {entry["path"]: entry["kind"] for entry in json.loads(called("list", "--json")[1])}
+    assert found == {"runs/s": "sweep", "runs/w": "what-if", "runs/r": "replay", "runs/mine": "replay"}
+    assert "notes.txt" in called("prune", "--yes")[1]
+    assert [path.name for path in (here / "runs").iterdir()] == ["mine"]
 
 
 def test_a_link_to_a_run_is_not_removed_even_when_it_is_named(here: Path, original: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from conftest import Command, commands
 from penstock import engine, rundir
 from penstock.cli import app
+from penstock.experiments import results as sweeps
 from penstock.exports import pack, qlog, tables
 from penstock.exports import run as exports
 from penstock.mistake import MistakeError
@@ -172,6 +173,22 @@ def test_the_lines_of_the_page_run(monkeypatch: pytest.MonkeyPatch, scenario: Pa
         assert done.exit_code == 0, (line, done.output)
     assert (tmp_path / "home-export" / "goodput.pdf").is_file()
     assert (tmp_path / "logs" / "flow-1.qlog").is_file()
+
+
+def test_a_sweep_is_exported_as_its_tables(penstock: Command, tmp_path: Path, scenario: Path) -> None:
+    swept = penstock("sweep", scenario, "--vary", "aqm.name=codel,pie", "--seeds", "2", "--out", "swept", "--json")
+    assert swept.returncode == 0, swept.stderr
+    assert penstock("runs", "export", "swept", "-o", "made").returncode == 0
+    rows = list(csv.DictReader((tmp_path / "made" / "intervals.csv").open()))
+    expected = sweeps.load(tmp_path / "swept").intervals.to_pylist()
+    assert [(row["aqm.name"], row["measure"], float(row["mean"] or 0)) for row in rows] == [
+        (row["aqm.name"], row["measure"], row["mean"] or 0) for row in expected
+    ]
+    table = (tmp_path / "made" / "points.tex").read_text().splitlines()
+    assert table[0].startswith("\\begin{tabular}{lr")
+    assert [line.split(" & ")[0] for line in table[4:6]] == ["codel", "pie"]
+    assert "$\\pm$" in table[4]
+    assert "is exported as CSV and LaTeX" in penstock("runs", "export", "swept", "--pdf").stderr
 
 
 def test_prune_keeps_the_newest(penstock: Command, scenario: Path, tmp_path: Path) -> None:

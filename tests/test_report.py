@@ -217,7 +217,7 @@ def test_too_many_lines_are_a_chart_for_each_group_with_one_axis() -> None:
     ]
     tidy = Tidy(rows, ["n", "delay"], [Measure("a", "A")], group="aqm")
     found = parts(tidy)
-    assert [(one.title, [line.name for line in one.lines][0]) for one in found if isinstance(one, Chart)] == [
+    assert [(one.title, one.lines[0].name) for one in found if isinstance(one, Chart)] == [
         ("A: codel", "delay 10ms"),
         ("A: pie", "delay 10ms"),
     ]

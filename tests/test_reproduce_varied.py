@@ -98,6 +98,8 @@ def test_the_command_tests_an_own_scheduler_beside_the_published_ones(penstock: 
     assert {run["summary"]["events"] for run in found["runs"]} == {2000}
     assert "claims" not in found
     assert (tmp_path / found["path"] / "report.html").is_file()
+    again = penstock("runs", "report", found["path"])
+    assert (again.returncode, "the command that made them" in again.stderr) == (2, True), again.stderr
     wrong = penstock("reproduce", "hfs-mac", "--quick", "--vary", "qmx=1")
     assert wrong.returncode == 2
     assert "unknown field `qmx`" in wrong.stderr

@@ -364,3 +364,9 @@ def test_mistakes_in_rules_of_settings_are_told(ruled: Path, old: str, new: str,
         reading.load(ruled)
     assert told in str(caught.value)
     assert "rules.toml" in str(caught.value)
+
+
+def test_an_exception_of_the_python_file_is_told(ruled: Path) -> None:
+    (ruled.parent / "more.py").write_text("SETTINGS = [1 / 0]\n")
+    with pytest.raises(MistakeError, match=r"more\.py: ZeroDivisionError: division by zero"):
+        reading.load(ruled)

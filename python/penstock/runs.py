@@ -1,12 +1,13 @@
-"""Finds run directories and experiments below `runs/`, and removes run directories, but no other files."""
+"""Finds what commands wrote below `runs/`, and removes it, but no other files. Results of reproductions are kept."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,27 @@ from penstock.suggest import did_you_mean
 
 ROOT = Path("runs")
 RESULTS = "results.json"  # the file of an experiment's results, which `penstock reproduce` writes
+# Directories which one file tells, by their kind: this file, and patterns of all others that are written there.
+_PAGE = "report.html"
+_KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "sweep": ("sweep.json", ("*.parquet", "timing.json", _PAGE, "runs/*.segment")),
+    "what-if": ("answer.json", ("scenario.toml", _PAGE)),
+    "replay": ("replay.json", ("packets.parquet", _PAGE)),
+}
+REMOVED = ("run", *_KINDS)  # kinds that `prune` removes
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 @dataclass(frozen=True)
 class Found:
-    """A run directory or the directory of an experiment."""
+    """What a command wrote into a directory."""
 
     path: Path
-    kind: str  # "run" or "experiment"
+    kind: str  # "run", "experiment" (of a document), "sweep", "what-if" or "replay"
     name: str
-    scenario: str  # path of the scenario's file; empty for an experiment
-    seed: int | None  # None for an experiment
+    scenario: str  # path of the scenario's file; empty if there is none
+    seed: int | None  # None but for a run
     written_s: float  # when the results were written, in seconds since 1970
     version: str  # version of Penstock
     size_bytes: int  # total size of all files in the directory
@@ -48,15 +57,15 @@ class Found:
 
 
 def find(root: Path = ROOT) -> list[Found]:
-    """Lists the run directories and experiments at any depth below `root`, the newest first.
+    """Lists the directories of results at any depth below `root`, the newest first.
 
-    Symbolic links below `root` are not followed. Directories inside a run directory or an experiment are not searched.
+    Symbolic links below `root` are not followed. Directories inside of those that are found are not searched.
     """
     return sorted(_walk(root), key=lambda found: (-found.written_s, str(found.path)))
 
 
 def _walk(root: Path) -> Iterator[Found]:
-    if found := _of_run(root) or _of_experiment(root):
+    if found := _of_run(root) or _of_experiment(root) or _of_kind(root):
         yield found
         return
     try:
@@ -92,6 +101,33 @@ def _of_experiment(path: Path) -> Found | None:
     version = str(versions.get("penstock", "unknown")) if isinstance(versions, dict) else "unknown"
     name = str(stored.get("name", path.name))
     return Found(path, "experiment", name, "", None, file.stat().st_mtime, version, _size(path))
+
+
+def _of_kind(path: Path) -> Found | None:
+    """Returns a sweep, an answer or a replay. A sweep was written when one of its files was: it may still grow."""
+    kind = _kind(path)
+    if kind is None:
+        return None
+    stored = rundir.read_json(path / _KINDS[kind][0])
+    about = stored.get("experiment") if kind == "sweep" else stored
+    about = about if isinstance(about, dict) else {}
+    name = about.get("name") or about.get("trace") or about.get("capture") or path.name
+    scenario = about["scenario"]["file"] if kind == "sweep" and isinstance(about.get("scenario"), dict) else ""
+    versions = stored.get("versions")
+    version = str(versions.get("penstock", "unknown")) if isinstance(versions, dict) else "unknown"
+    written = max(file.lstat().st_mtime for file in path.rglob("*"))
+    return Found(path, kind, str(name), str(scenario), None, written, version, _size(path))
+
+
+def _kind(path: Path) -> str | None:
+    """Returns the kind of a directory that one file tells; `None` if it has no such file, or if it cannot be read."""
+    for kind, (file, _) in _KINDS.items():
+        if (path / file).is_file() and not (path / file).is_symlink():
+            try:
+                return kind if isinstance(rundir.read_json(path / file), dict) else None
+            except rundir.RunDirError:
+                return None
+    return None
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
@@ -130,12 +166,19 @@ def age_s(text: str) -> float:
 
 
 def foreign(path: Path) -> list[str]:
-    """Lists the files in a run directory which no run writes. A directory with such files is not removed."""
+    """Lists the files in a directory of results which no command writes. A directory with such files is not removed."""
+    kind = None if path.is_symlink() else _kind(path)
+    if kind is not None and _manifest(path) is None:
+        file, patterns = _KINDS[kind]
+        inside = sorted(
+            one.relative_to(path).as_posix() for one in path.rglob("*") if not one.is_dir() or one.is_symlink()
+        )
+        return [one for one in inside if not any(fnmatchcase(one, pattern) for pattern in (file, *patterns))]
     return [rundir.MANIFEST] if path.is_symlink() or _manifest(path) is None else rundir.foreign(path)
 
 
 def remove(path: Path) -> None:
-    """Removes a run directory; raises `MistakeError` if it is none, or contains files which no run writes."""
+    """Removes a directory of results; raises `MistakeError` if it is none, or has files which no command writes."""
     if others := foreign(path):
         raise MistakeError(f"{path}: not removed: it is no run directory, or holds more than a run writes: {others[0]}")
     store.remove(path)

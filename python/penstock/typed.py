@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+# What has parameters or numbers of its own, which the schema does not name.
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 
 class DroptailDiscipline(TypedDict):
@@ -499,7 +502,7 @@ class FqDiscipline(TypedDict):
     memory_limit: NotRequired[str]
     name: Literal["fq"]
     overflow: NotRequired[Overflow]
-    per_flow: NotRequired[str | dict[str, Any]]
+    per_flow: NotRequired[str | dict[str, Json]]
     perturbation: NotRequired[
         int | None
     ]  # Key of the hash; with null a random key is drawn when the first packet arrives.
@@ -1443,7 +1446,7 @@ class Quantiles(TypedDict):
 
 
 class BottleneckSummary(TypedDict):
-    algorithm: NotRequired[Any]  # Numbers that the algorithm reports of itself; absent if it reports none.
+    algorithm: NotRequired[Json]  # Numbers that the algorithm reports of itself; absent if it reports none.
     aqm: str  # Name of the queue discipline.
     bytes_all: int  # Number of bytes of these packets; the one that is being transmitted counts whole.
     dropped_bytes: int  # Number of bytes dropped, for any reason.

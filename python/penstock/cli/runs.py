@@ -43,7 +43,7 @@ def list_(
     directory: Path = typer.Argument(Path("runs"), help="Where to look, at any depth.", metavar="[DIR]"),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
 ) -> None:
-    """List run directories and experiments, the newest first."""
+    """List the results of runs, reproductions, sweeps, answers of `what-if` and replays, the newest first."""
     from penstock import runs as stored
 
     found = stored.find(directory)
@@ -183,11 +183,14 @@ def report(
     "export",
     epilog=examples(
         "penstock runs export runs/home-1a2b3c4d --csv --latex",
+        "penstock runs export runs/sweeps/home-1a2b3c4d --latex",
         "penstock runs export runs/home-1a2b3c4d --qlog --flows 0,3 --interval 20ms -o logs",
     ),
 )
 def export(
-    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    directory: Path = typer.Argument(
+        help="A directory that `penstock run` or `penstock sweep` wrote, or its name.", metavar="DIR"
+    ),
     csv: bool = typer.Option(False, "--csv", help="Tables of bottlenecks, flows and seconds as CSV."),
     latex: bool = typer.Option(False, "--latex", help="Tables of bottlenecks and flows as LaTeX (booktabs)."),
     pdf: bool = typer.Option(False, "--pdf", help="Figures as PDF."),
@@ -197,17 +200,22 @@ def export(
     trust: bool = typer.Option(False, "--trust", help="With --qlog: execute the run's own Python code without asking."),
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the files; default DIR-export."),
 ) -> None:
-    """Write the results of a run in other formats: without an option as CSV, LaTeX and PDF."""
+    """Write results in other formats: without an option as CSV, LaTeX and PDF; those of a sweep as CSV and LaTeX."""
     from penstock import rundir, store
     from penstock import runs as stored
     from penstock.cli.tcp_trace import numbers
+    from penstock.experiments import results as sweeps
     from penstock.exports import run as exports
+    from penstock.exports.sweep import files as sweep_files
 
     path = stored.locate(directory)
     wanted = {"csv": csv, "latex": latex, "pdf": pdf, "qlog": qlog}
-    chosen = {name for name, given in wanted.items() if given} or set(exports.USUAL)
-    permit = None if trust else _Permit(path, rundir.read_manifest(path)["versions"])
-    files = exports.files(path, chosen, numbers(flows), interval, permit)
+    chosen = {name for name, given in wanted.items() if given}
+    if sweeps.is_sweep(path):
+        files = sweep_files(path, chosen)
+    else:
+        permit = None if trust else _Permit(path, rundir.read_manifest(path)["versions"])
+        files = exports.files(path, chosen or set(exports.USUAL), numbers(flows), interval, permit)
     place = out or path.with_name(f"{path.name}-export")
     store.parents(place / "any")
     store.together({place / name: data for name, data in files.items()})
@@ -242,25 +250,28 @@ def prune(
     yes: bool = typer.Option(False, "--yes", help="Remove without asking."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be removed, and remove nothing."),
 ) -> None:
-    """Remove run directories. Experiments, and directories with files of yours in them, are kept."""
+    """Remove runs, sweeps, answers of `what-if` and replays.
+
+    Reproductions, and directories with files of yours in them, are kept.
+    """
     from penstock import runs as stored
     from penstock import store
 
     before = time.time() - (stored.age_s(older) if older else 0.0)
     if not dry_run:
         store.clear_left(directory)
-    listed = [one for one in stored.find(directory) if one.kind == "run"]  # the newest first
+    listed = [one for one in stored.find(directory) if one.kind in stored.REMOVED]  # the newest first
     found = [one for one in listed[keep:] if one.written_s <= before]
     others = {one.path: names for one in found if (names := stored.foreign(one.path))}
     for path, names in others.items():
-        print(f"kept: {path}, which contains files that no run writes: {', '.join(names[:3])}")
+        print(f"kept: {path}, which contains files that no command writes: {', '.join(names[:3])}")
     gone = [one for one in found if one.path not in others]
     if not gone:
         print(f"{directory}: nothing to remove")
         return
     for one in gone:
         print(f"{one.path}  {_date(one.written_s)}  {_size(one.size_bytes)}")
-    what = f"{len(gone)} run directories, {_size(sum(one.size_bytes for one in gone))}"
+    what = f"{len(gone)} directories, {_size(sum(one.size_bytes for one in gone))}"
     if dry_run:
         print(f"would be removed: {what}")
         return

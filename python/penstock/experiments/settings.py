@@ -86,7 +86,12 @@ def beside(folder: Path) -> Defined:
         path = folder / file
         if not path.is_file():
             raise MistakeError(f"there is no file {path}")
-        module = own.load(path)
+        try:
+            module = own.load(path)
+        except MistakeError:
+            raise
+        except Exception as error:
+            raise MistakeError(f"{path}: {type(error).__name__}: {error}") from error
         if not hasattr(module, name):
             raise MistakeError(f"{path} defines no {name}; {did_you_mean(name, list(vars(module)))}".rstrip("; "))
         return getattr(module, name)

@@ -54,7 +54,7 @@ def as_csv(summary: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> dict[s
     whole = dict(flat({name: item for name, item in summary.items() if name not in _LISTS}))
     found = {"run.csv": _csv([whole])}
     found |= {f"{name}.csv": _csv([dict(flat(row)) for row in summary[name]]) for name in _LISTS}
-    return found | {f"{name}.csv": _csv_of(table) for name, table in tables.items()}
+    return found | {f"{name}.csv": csv_of(table) for name, table in tables.items()}
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -63,7 +63,8 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return _written(columns, ([row.get(name) for name in columns] for row in rows))
 
 
-def _csv_of(table: pa.Table) -> str:
+def csv_of(table: pa.Table) -> str:
+    """Returns a table as CSV."""
     return _written(table.column_names, zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -86,8 +87,19 @@ def as_latex(summary: Mapping[str, Any]) -> dict[str, str]:
 
 def _latex(columns: Sequence[tuple[str, str, float, int | None]], rows: Iterable[Mapping[str, Any]]) -> str:
     places = "".join("l" if digits is None else "r" for *_, digits in columns)
-    lines = [f"\\begin{{tabular}}{{{places}}}", "\\toprule", _line(heading for heading, *_ in columns), "\\midrule"]
-    lines += [_line(_cell(row.get(key), factor, digits) for _, key, factor, digits in columns) for row in rows]
+    cells = ([_cell(row.get(key), factor, digits) for _, key, factor, digits in columns] for row in rows)
+    return _tabular(places, [heading for heading, *_ in columns], cells)
+
+
+def latex_of(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
+    """Returns a table of texts, whose first `left` columns are words and the others numbers."""
+    places = "l" * left + "r" * (len(columns) - left)
+    cells = ([escaped(text).replace("±", r"$\pm$") for text in row] for row in rows)
+    return _tabular(places, list(map(escaped, columns)), cells)
+
+
+def _tabular(places: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [f"\\begin{{tabular}}{{{places}}}", "\\toprule", _line(headings), "\\midrule", *map(_line, rows)]
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
 

@@ -106,7 +106,10 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
     if path is None:
         path = _newest(root)
     if (path / results.RESULTS).is_file():
-        return write_experiment(results.load(path), path, path.parent)
+        evidence = results.load(path)
+        if not evidence.published:
+            raise ReportError(f"{path}: has runs that were not published; the command that made them makes their page")
+        return write_experiment(evidence, path, path.parent)
     if (path / rundir.MANIFEST).is_file():
         return write_run(path)
     if sweeps.is_sweep(path):

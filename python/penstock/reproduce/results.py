@@ -104,6 +104,12 @@ class Evidence:
             found[seed] = replace(self, outcomes=outcomes, variants=variants)
         return found
 
+    @property
+    def published(self) -> bool:
+        """True if all runs are of the experiment's own disciplines and settings."""
+        known = {*self.experiment.aqms}, {*self.experiment.settings_in_order}
+        return all(one.case.aqm in known[0] and one.case.setting in known[1] for one in self.outcomes)
+
     def _covered(self, found: bool, *cell: object) -> None:
         if self.strict and not found:
             named = ", ".join(str(part) for part in cell if part not in ("", None))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.papers.pink_c.runs import C_VALUES
 from penstock.plots.kit import Axes, Drawing, Figure, box, colour, mark_level
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, rtt_ms
 
 
 def _c_values(run: Evidence, link: str) -> list[float]:
-    return [c for c in C_VALUES if f"{link}-{c:.2f}" in run.settings]
+    return [float(name.removeprefix(f"{link}-")) for name in run.settings if name.startswith(f"{link}-")]
 
 
 def _c_axis(axis: Axes, values: Sequence[float], wide: bool) -> None:
