@@ -214,6 +214,13 @@ def compare(
 
 
 def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> tuple[int, ...]:
+    there = {path: kept for _, _, path in given if path and (kept := _of_another_world(path))}
+    if there:
+        found = {int(kept.manifest["seed"]) for kept in there.values()}
+        if len(found) > 1 or (seeds is not None and set(reading.seeds(seeds)) != found):
+            told = ", ".join(f"{path} has seed {kept.manifest['seed']}" for path, kept in there.items())
+            raise MistakeError(f"a run outside of the simulator is compared with the seed that it has: {told}")
+        return tuple(found)
     if seeds is not None:
         return reading.seeds(seeds)
     return next((one.seeds for _, one, _ in given if len(one.seeds) > 1), SEEDS)
@@ -221,7 +228,12 @@ def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> 
 
 def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher | None, root: Path) -> Sweep:
     out = results.default_path(experiment, root / "sweeps")
-    if path and not results.is_sweep(path):
+    if path and (kept := _of_another_world(path)):
+        # It is stored apart from simulated runs of the same scenario, which it must never stand for.
+        world, hashed = kept.manifest["options"]["on"], store.sha256(kept.files[rundir.SUMMARY])
+        out = out.with_name(f"{out.name}-{world}-{hashed[:8]}")
+        how = replace(how, had=_summary_by_seed(kept))
+    elif path and not results.is_sweep(path):
         how = replace(how, had=_had(path, experiment))
     elif path and path != out:
         how = replace(how, reuse=(path,))
@@ -231,13 +243,25 @@ def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher |
     return done.sweep
 
 
+def _of_another_world(path: Path) -> rundir.Kept | None:
+    """Returns the run of a directory, if it did not run in the simulator."""
+    if results.is_sweep(path):
+        return None
+    kept = rundir.read(path)
+    return kept if kept.manifest.get("options", {}).get("on", "sim") != "sim" else None
+
+
 def _had(path: Path, experiment: Experiment) -> dict[int, bytes]:
     """Returns the run of a run directory by its seed, if the experiment runs the same; own files may have changed."""
     kept = rundir.read(path)
     same = kept.manifest["versions"].get("core_sha256") == core_fingerprint() and not (path / rundir.OWN).exists()
     same = same and not experiment.paths and experiment.scenario.text == kept.manifest["scenario"]
+    return _summary_by_seed(kept) if same else {}
+
+
+def _summary_by_seed(kept: rundir.Kept) -> dict[int, bytes]:
     text = json.dumps({"cpu_s": 0.0, "summary": kept.summary})
-    return {int(kept.manifest["seed"]): work.packed(text)} if same else {}
+    return {int(kept.manifest["seed"]): work.packed(text)}
 
 
 def _distinct(ran: Sequence[tuple[str, Sweep]]) -> list[tuple[str, Sweep]]:

@@ -13,7 +13,7 @@ Path = Sequence[str | int]
 # A name which no scenario has: a key that gets it is the one that is looked for, if its path is empty then.
 _STRANGE = "penstock-was-here"
 _STRING = r'"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'"
-_VALUE = re.compile(rf"\s*({_STRING}|[^\s,\]}}#]+)")
+_VALUE = re.compile(rf"\s*=\s*({_STRING}|[^\s,\]}}#]+)")
 
 
 def refuse(text: str, file: str, path: Path, message: str) -> ScenarioError:
@@ -39,53 +39,44 @@ def find(text: str, path: Path) -> tuple[int, int]:
 
 def _find(text: str, path: Path) -> tuple[int, int] | None:
     """Renames one occurrence after the other until the parser no longer finds the path: that one is its key."""
-    names = [str(part) for part in path if isinstance(part, str)]
     tree = tomllib.loads(text)
-    if not names or not _has(tree, path):
+    before = _size(tree, path)
+    if before == 0:
         return None
-    occurrences = list(_occurrences(text, names[-1]))
-    for begin, end in occurrences:
-        if _gone(text, begin, end, path):
-            value = _VALUE.match(text, end + 1) if _is_assigned(text, end) else None
-            return (value.start(1), value.end(1)) if value else (begin, end)
-    # An entry of an array of tables: the place of its number among the headings.
-    if isinstance(path[-1], int):
+    name = next(part for part in reversed(path) if isinstance(part, str))
+    occurrences = [found.span() for found in _named(text, name)]
+    if isinstance(path[-1], int):  # an entry of an array of tables: its heading has the same number
         headings = [found for found in occurrences if text[: found[0]].endswith("[[")]
         return headings[path[-1]] if path[-1] < len(headings) else None
+    for begin, end in occurrences:
+        renamed = f"{text[:begin]}{_STRANGE}{text[end:]}"
+        if _size(_parsed(renamed), path, before) < before:
+            value = _VALUE.match(text, end)
+            return (value.start(1), value.end(1)) if value else (begin, end)
     return None
 
 
-def _occurrences(text: str, name: str) -> Iterator[tuple[int, int]]:
-    for found in re.finditer(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", text):
-        yield found.span()
+def _named(text: str, name: str) -> Iterator[re.Match[str]]:
+    return re.finditer(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", text)
 
 
-def _is_assigned(text: str, end: int) -> bool:
-    return re.match(r"\s*=", text[end:]) is not None and text[end:].lstrip(" \t").startswith("=")
-
-
-def _gone(text: str, begin: int, end: int, path: Path) -> bool:
+def _parsed(text: str) -> Any:
     try:
-        tree = tomllib.loads(f"{text[:begin]}{_STRANGE}{text[end:]}")
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return False
-    return not _has(tree, path) and _STRANGE in _keys(tree)
+        return None
 
 
-def _has(tree: Any, path: Path) -> bool:
+def _size(tree: Any, path: Path, otherwise: int = 0) -> int:
+    """Returns how many entries the value at a path has, 1 if it is no list, 0 without it; `otherwise` without a tree."""
+    if tree is None:
+        return otherwise
     here = tree
     for part in path:
-        if isinstance(part, int):
-            if not isinstance(here, list) or part >= len(here):
-                return False
-        elif not isinstance(here, Mapping) or part not in here:
-            return False
+        there = part < len(here) if isinstance(part, int) and isinstance(here, list) else (
+            isinstance(here, Mapping) and part in here
+        )
+        if not there:
+            return 0
         here = here[part]
-    return True
-
-
-def _keys(tree: Any) -> Iterator[str]:
-    if isinstance(tree, Mapping):
-        yield from tree
-    for inner in tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ():
-        yield from _keys(inner)
+    return max(len(here), 1) if isinstance(here, list) else 1
