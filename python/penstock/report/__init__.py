@@ -7,6 +7,7 @@ from penstock.report.pages import (
     write_break,
     write_experiment,
     write_run,
+    write_suite,
     write_sweep,
     write_what_if,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "write_break",
     "write_experiment",
     "write_run",
+    "write_suite",
     "write_sweep",
     "write_what_if",
 ]

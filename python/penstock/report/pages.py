@@ -17,6 +17,7 @@ from penstock.reproduce.results import Evidence
 
 REPORT = rundir.REPORT
 ANSWER = "answer.json"  # of `what-if`
+SUITE = "suite.json"  # of `suite`
 
 
 class ReportError(MistakeError):
@@ -73,6 +74,15 @@ def write_break(path: Path) -> Path:
     return path / REPORT
 
 
+def write_suite(path: Path) -> Path:
+    """Writes the page of a directory that `suite` wrote, and returns the path of the page."""
+    from penstock.report import suite_page
+    from penstock.suites import results as suites
+
+    store.write(path / REPORT, suite_page.page(suites.read(path)))
+    return path / REPORT
+
+
 def write_what_if(path: Path) -> Path:
     """Writes the page of the directory of an answer of `what-if`, and returns the path of the page."""
     from penstock.report import what_if_page
@@ -96,6 +106,8 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_sweep(path)
     if breaking.is_break(path):
         return write_break(path)
+    if (path / SUITE).is_file():
+        return write_suite(path)
     if (path / ANSWER).is_file():
         return write_what_if(path)
     raise ReportError(f"{path}: holds neither {rundir.MANIFEST} nor {results.RESULTS}")
@@ -142,6 +154,7 @@ __all__ = [
     "write_break",
     "write_experiment",
     "write_run",
+    "write_suite",
     "write_sweep",
     "write_what_if",
 ]
