@@ -105,13 +105,15 @@ def judge(
     seeds: int | None = None,
     jobs: int | None = None,
     watcher: Watcher | None = None,
+    only: Sequence[str] = (),
 ) -> Judged:
     """Runs the cases of a suite with these algorithms and those beside them, and judges all of them.
 
-    Raises `MistakeError` if one is no algorithm of the suite's kind. What is finished in `out` is not run again.
+    `only` names cases; criteria that need others are left out. Raises `MistakeError` if one is no algorithm of the
+    suite's kind. What is finished in `out` is not run again.
     """
     found = {name: _subject(suite, name) for name in dict.fromkeys([*algorithms, *suite.beside])}
-    cases = list(suite.cases(quick))
+    cases = [case for case in suite.cases(quick) if not only or case.name in only]
     count = seeds or suite.seeds[quick]
     runs = running.run(_wanted(suite, cases, found, tuple(algorithms)), count, out, jobs, watcher)
     findings = _findings(suite, cases, found, runs)
