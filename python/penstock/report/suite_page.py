@@ -81,7 +81,12 @@ def _row(finding: Found, names: Sequence[str], words: Sequence[str]) -> list[Cel
     cells = [_cell(finding["algorithms"].get(name), words) for name in names]
     first = next((told for told in finding["algorithms"].values() if told["limit"] is not None), None)
     limit = f"{finding['sense']} {number(first['limit'])}. " if first else ""
-    return [finding["section"], Cell(finding["title"] + unit, wide=True), *cells, Cell(limit + finding["about"], wide=True)]
+    return [
+        finding["section"],
+        Cell(finding["title"] + unit, wide=True),
+        *cells,
+        Cell(limit + finding["about"], wide=True),
+    ]
 
 
 def _cell(told: Found | None, words: Sequence[str]) -> Cell:

@@ -133,10 +133,7 @@ def _wanted(
     suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], algorithms: Sequence[str]
 ) -> list[Wanted]:
     wanted = [
-        Wanted.of(case, name, subject)
-        for name, subject in found.items()
-        for case in cases
-        if not case.suits(subject)
+        Wanted.of(case, name, subject) for name, subject in found.items() for case in cases if not case.suits(subject)
     ]
     for name in dict.fromkeys(algorithms):
         for label, changed in suite.variants(found[name]).items():
@@ -155,7 +152,7 @@ def _can_be_run(one: Wanted) -> bool:
 
 
 def _findings(suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], runs: Runs) -> list[Finding]:
-    """Returns a finding for each criterion, with what it tells of each algorithm; those of cases not run are left out."""
+    """Returns a finding for each criterion that tells anything of an algorithm."""
     by_id: dict[str, Finding] = {}
     refused = {(case.name, name): case.suits(subject) for case in cases for name, subject in found.items()}
     for name, subject in found.items():

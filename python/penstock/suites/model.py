@@ -160,6 +160,8 @@ class Suite:
     seeds: tuple[int, int]  # in the full and in the quick form
     note: str  # what the limits are, and are not
     words: tuple[str, str]  # the verdict within the limit, and beyond it
-    labels: Mapping[str, str] = field(default_factory=dict)  # what algorithms are called in tables, if not by their names
+    labels: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what algorithms are called in tables, if not by their names
     variants: Callable[[Subject], Mapping[str, Subject]] = lambda _subject: {}
     variant_cases: tuple[str, ...] = ()  # cases that are run with the variants of an algorithm

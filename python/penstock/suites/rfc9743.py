@@ -8,133 +8,35 @@ worse than both of them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from penstock.adversary.subject import SUBJECT, Subject
+from penstock.adversary.subject import Subject
+from penstock.suites.control_cases import (
+    ABOVE,
+    BELOW,
+    BLACK_S,
+    DEPTHS,
+    OUTAGE_S,
+    QUEUES,
+    RATE,
+    RATES,
+    ROUND_TRIPS,
+    RTT,
+    SAME,
+    SECONDS,
+    STANDARD,
+    cases,
+    grid_name,
+)
 from penstock.suites.kept import Kept
-from penstock.suites.model import LEAST, MOST, Case, Criterion, Failed, NotRun, Runs, Suite, Unjudged, Value
-from penstock.suites.networks import MTU, bdp_bytes, bulk, call, dumbbell, rate, step, udp, video, web
+from penstock.suites.model import LEAST, MOST, Criterion, Failed, NotRun, Runs, Suite, Unjudged, Value
+from penstock.suites.networks import MTU
 
-STANDARD = ("newreno", "cubic")  # RFC 5681 and RFC 9438
 BESIDE = (*STANDARD, "bbr")
-RATE, RTT = 20.0, 50.0  # Mbit/s and ms of a path where nothing else is said
 MARGIN = 0.25  # by which a number may be worse than the worse of the standardized controls
 # Numbers which the buffer or a scale bounds: one that is a quarter beyond that of CUBIC could not be.
 _BOUNDED = {"bufferbloat.delay": 0.1, "harm.delay": 0.1, "path.delay": 0.1, "real-time.call": 0.05}
-
-ABOVE, BELOW = (0.2, 0.5, 1.0), (0.5, 1.0, 4.0)  # buffers in products of rate and round trip time
-RATES, ROUND_TRIPS, DEPTHS = (1.0, 10.0, 100.0), (10.0, 50.0, 200.0), (0.25, 1.0, 4.0)
-_QUICK_GRID = ((10.0,), (50.0,), DEPTHS)
-SAME = (2, 8, 32)
-QUEUES: Mapping[str, Any] = {
-    "fq-codel": {"name": "fq-codel"},
-    "pie": {"name": "pie", "ecn": True},
-    "dualpi2": {"name": "dualpi2"},
-}
-BLACK_S, SECONDS = 20, 60  # when feedback stops, and the length of most runs
-_OURS = {"cc": SUBJECT}
-_OUTAGE_S = 5
 _STARVED = 0.05  # of the fair share: less in a second is starvation
-
-
-def cases(quick: bool) -> list[Case]:
-    """Returns the cases."""
-    return [*_alone(), *_mixed(), *_general(quick), *_special()]
-
-
-def _case(name: str, flows: Sequence[Mapping[str, Any]], depth: float = 1.0, **more: Any) -> Case:
-    """Returns a case of `SECONDS` on the usual path; `depth` is that of the buffer in products."""
-    mbit, rtt = more.pop("rate", RATE), more.pop("rtt", RTT)
-    aqm = more.pop("aqm", "droptail")
-    seconds = more.pop("seconds", SECONDS)
-    tables = dumbbell(mbit, rtt, depth * bdp_bytes(mbit, rtt), flows, seconds=seconds, aqm=aqm, **more)
-    return Case(name, tables)
-
-
-def ours(count: int = 1, **more: Any) -> dict[str, Any]:
-    """Returns long flows with the control that is judged."""
-    return bulk("ours", count, **{**_OURS, **more})
-
-
-def _alone() -> list[Case]:
-    gone = [step(BLACK_S, loss=1.0, direction="forward")]
-    late = [ours(4), bulk("late", start="30s", **_OURS)]
-    return [
-        _case("blackout", [ours()], changes=gone),
-        _case("loss-30", [ours()], topology={"loss": 0.3}),
-        _case("deep", [ours()], depth=20.0),
-        *(_case(f"shallow-{depth:g}", [ours(8)], depth=depth) for depth in ABOVE),
-        *(_case(f"same-{count}", [ours(count)]) for count in SAME),
-        _case("late", late),
-        _case("short", [ours(2), web("web", 4, **_OURS)]),
-    ]
-
-
-def _mixed() -> list[Case]:
-    deaf = [step(BLACK_S, loss=1.0, direction="reverse")]
-    pairs = [
-        _case(f"pair-{victim}-{depth:g}", [ours(2), bulk("victim", 2, cc=victim)], depth=depth)
-        for victim in STANDARD
-        for depth in BELOW
-    ]
-    return [
-        *pairs,
-        _case("deaf", [ours()], changes=deaf),
-        _case("real-time", [ours(2), call(count=2), video("video", 1.0)]),
-        _case("web-of-cubic", [ours(2), web("web", 4, cc="cubic")]),
-        _case("web-of-ours", [bulk("long", 2, cc="cubic"), web("web", 4, **_OURS)]),
-    ]
-
-
-def _general(quick: bool) -> list[Case]:
-    axes = _QUICK_GRID if quick else (RATES, ROUND_TRIPS, DEPTHS)
-    grid = [
-        _case(grid_name(*place), [ours()], place[2], rate=place[0], rtt=place[1], seconds=30)
-        for place in itertools.product(*axes)
-    ]
-    states = [
-        {"rate": rate(mbit), "loss": loss, "lasts": lasts} for mbit, loss, lasts in ((20, 0.0, "4s"), (4, 0.01, "2s"))
-    ]
-    return [
-        *grid,
-        *(_case(f"loss-{loss:g}", [ours()], topology={"loss": loss}) for loss in (0.001, 0.01)),
-        _case("radio", [ours()], changes=[{"link": "bottleneck", "states": states}]),
-    ]
-
-
-def grid_name(mbit: float, rtt: float, depth: float) -> str:
-    """Returns the name of a case of the grid over rates, round trip times and buffers."""
-    return f"path-{mbit:g}-{rtt:g}-{depth:g}"
-
-
-def _special() -> list[Case]:
-    ecn = {"ecn": True}
-    swing = [step(10, delay="73ms", every="20s"), step(20, delay="23ms", every="20s")]
-    other = [step(BLACK_S, rate=rate(5.0), delay="60ms"), step(2 * BLACK_S, rate=rate(RATE), delay="23ms")]
-    outage = [step(BLACK_S, loss=1.0), step(BLACK_S + _OUTAGE_S, loss=0.0)]
-    onset = udp("udp", 0.75 * RATE, start=f"{BLACK_S}s", stop=f"{2 * BLACK_S}s")
-    thin = {"rate": 0.064, "rtt": 500.0}
-    incast = {"role": "ours", "kind": "transfer", "size": "64kB", "count": 32, "start_spread": "1ms", **_OURS}
-    cheat = bulk("cheat", tcp={"optimistic_ack": "100kB"}, **_OURS)
-    return [
-        *(_case(f"queue-{name}", [ours(4)], 4.0, aqm=aqm, tcp=ecn) for name, aqm in QUEUES.items()),
-        _case("queue-pie-drops", [ours(4)], 4.0, aqm="pie"),
-        _case("breaker", [ours(20)], rate=1.0, rtt=100.0),
-        _case("swing", [ours()], changes=swing),
-        _case("thin", [_transfer("20kB")], 3.0, seconds=120, **thin),
-        _case("far", [_transfer("10MB")], rate=RATE, rtt=600.0),
-        _case("cheated", [ours(3), cheat]),
-        _case("onset", [ours(), onset]),
-        _case("outage", [ours()], changes=outage),
-        _case("other-path", [ours()], 2.0, changes=other),
-        _case("incast", [incast], 8.0, rate=1000.0, rtt=0.2, seconds=10, tcp={"min_rto": "10ms"}),
-    ]
-
-
-def _transfer(size: str) -> dict[str, Any]:
-    return {"role": "ours", "kind": "transfer", "size": size, **_OURS}
-
 
 # Values.
 
@@ -267,109 +169,246 @@ _FROM, _TO = 2 * BLACK_S, 3 * BLACK_S
 # Section, name, title, unit, how it is measured, the value, its sense, and how much more is allowed in its unit.
 _ROWS: tuple[tuple[str, str, str, str, str, Value, str, float], ...] = (
     (
-        "5.1.1", "collapse.blackout", "no packet arrives any more: packets sent in 20 s", "",
+        "5.1.1",
+        "collapse.blackout",
+        "no packet arrives any more: packets sent in 20 s",
+        "",
         "All packets are lost from the 20th second on; what is sent from the 40th to the 60th.",
-        _of("blackout", _packets(_FROM, _TO)), MOST, 10.0,
+        _of("blackout", _packets(_FROM, _TO)),
+        MOST,
+        10.0,
     ),
     (
-        "5.1.1", "collapse.loss", "30 % of the packets are lost: use of the link", "%",
-        "Part of the link that is used although almost a third of all packets is lost.", _use("loss-30"), MOST, 10.0,
+        "5.1.1",
+        "collapse.loss",
+        "30 % of the packets are lost: use of the link",
+        "%",
+        "Part of the link that is used although almost a third of all packets is lost.",
+        _use("loss-30"),
+        MOST,
+        10.0,
     ),
     (
-        "5.1.2", "bufferbloat.delay", "a buffer of twenty products: delay", "ms", "Mean queueing delay of one flow.",
-        _delay("deep"), MOST, 5.0,
+        "5.1.2",
+        "bufferbloat.delay",
+        "a buffer of twenty products: delay",
+        "ms",
+        "Mean queueing delay of one flow.",
+        _delay("deep"),
+        MOST,
+        5.0,
     ),
     (
-        "5.1.3", "loss.shallow", "eight flows, buffers of 0.2 to 1 product: drops", "%",
-        "Dropped packets; the worst of three buffers.", _over(_SHALLOW, max, _drops), MOST, 0.5,
+        "5.1.3",
+        "loss.shallow",
+        "eight flows, buffers of 0.2 to 1 product: drops",
+        "%",
+        "Dropped packets; the worst of three buffers.",
+        _over(_SHALLOW, max, _drops),
+        MOST,
+        0.5,
     ),
     (
-        "5.1.4", "fairness.jain", "2, 8 and 32 flows: Jain's index", "", "The worst of the three.",
-        _over([f"same-{count}" for count in SAME], min, _jain), LEAST, 0.0,
+        "5.1.4",
+        "fairness.jain",
+        "2, 8 and 32 flows: Jain's index",
+        "",
+        "The worst of the three.",
+        _over([f"same-{count}" for count in SAME], min, _jain),
+        LEAST,
+        0.0,
     ),
     (
-        "5.1.4", "fairness.late", "a fifth flow that comes 30 s later: share", "of a fifth",
-        "Its part of the goodput in the last 15 of 60 s, over a fifth.", _of("late", _late_share), LEAST, 0.0,
+        "5.1.4",
+        "fairness.late",
+        "a fifth flow that comes 30 s later: share",
+        "of a fifth",
+        "Its part of the goodput in the last 15 of 60 s, over a fifth.",
+        _of("late", _late_share),
+        LEAST,
+        0.0,
     ),
     (
-        "5.1.5", "short.web", "web beside two long flows, all of the control: transfers", "ms",
-        "90th percentile of the times of transfers.", _of("short", lambda run: run.transfer_ms("web")), MOST, 0.0,
+        "5.1.5",
+        "short.web",
+        "web beside two long flows, all of the control: transfers",
+        "ms",
+        "90th percentile of the times of transfers.",
+        _of("short", lambda run: run.transfer_ms("web")),
+        MOST,
+        0.0,
     ),
     (
-        "5.1.5", "short.long", "web beside two long flows, all of the control: long flows", "Mbit/s",
-        "Goodput of the long flows.", _of("short", lambda run: run.total("ours") / 1e6), LEAST, 0.0,
+        "5.1.5",
+        "short.long",
+        "web beside two long flows, all of the control: long flows",
+        "Mbit/s",
+        "Goodput of the long flows.",
+        _of("short", lambda run: run.total("ours") / 1e6),
+        LEAST,
+        0.0,
     ),
     (
-        "5.2.1", "harm.reno", "two flows of Reno beside two of the control: goodput", "of their own",
+        "5.2.1",
+        "harm.reno",
+        "two flows of Reno beside two of the control: goodput",
+        "of their own",
         "Goodput of the Reno flows, over what they get beside two more Reno flows; the worst of three buffers.",
-        _over(_PAIRS["newreno"], min, _victims_part), LEAST, 0.0,
+        _over(_PAIRS["newreno"], min, _victims_part),
+        LEAST,
+        0.0,
     ),
     (
-        "5.2.1", "harm.cubic", "two flows of CUBIC beside two of the control: goodput", "of their own",
+        "5.2.1",
+        "harm.cubic",
+        "two flows of CUBIC beside two of the control: goodput",
+        "of their own",
         "Goodput of the CUBIC flows, over what they get beside two more CUBIC flows; the worst of three buffers.",
-        _over(_PAIRS["cubic"], min, _victims_part), LEAST, 0.0,
+        _over(_PAIRS["cubic"], min, _victims_part),
+        LEAST,
+        0.0,
     ),
     (
-        "5.2.1", "harm.delay", "Reno or CUBIC beside the control: time in queues", "of their own",
+        "5.2.1",
+        "harm.delay",
+        "Reno or CUBIC beside the control: time in queues",
+        "of their own",
         "Mean round trip time of the others above 50 ms, over that beside their own kind; the worst of six.",
-        _over(_ALL_PAIRS, max, _victims_wait), MOST, 0.0,
+        _over(_ALL_PAIRS, max, _victims_wait),
+        MOST,
+        0.0,
     ),
     (
-        "5.2.1", "harm.loss", "Reno or CUBIC beside the control: what they send again", "%",
+        "5.2.1",
+        "harm.loss",
+        "Reno or CUBIC beside the control: what they send again",
+        "%",
         "Retransmitted packets of the others; the worst of six.",
-        _over(_ALL_PAIRS, max, lambda case: _of(case, _victims_losses)), MOST, 0.5,
+        _over(_ALL_PAIRS, max, lambda case: _of(case, _victims_losses)),
+        MOST,
+        0.5,
     ),
     (
-        "5.2", "starvation.seconds", "Reno or CUBIC beside the control: starved", "s",
-        "The most seconds in a row in which the others together get less than 5 % of their fair share; the worst of six.",
-        _over(_ALL_PAIRS, max, lambda case: _of(case, _starved)), MOST, 2.0,
+        "5.2",
+        "starvation.seconds",
+        "Reno or CUBIC beside the control: starved",
+        "s",
+        "The most seconds in a row in which the others together get less than 5 % of their share; the worst of six.",
+        _over(_ALL_PAIRS, max, lambda case: _of(case, _starved)),
+        MOST,
+        2.0,
     ),
     (
-        "5.2", "starvation.feedback", "no ACK arrives any more: packets sent in 20 s", "",
+        "5.2",
+        "starvation.feedback",
+        "no ACK arrives any more: packets sent in 20 s",
+        "",
         "All ACKs are lost from the 20th second on; what is sent from the 40th to the 60th.",
-        _of("deaf", _packets(_FROM, _TO)), MOST, 10.0,
+        _of("deaf", _packets(_FROM, _TO)),
+        MOST,
+        10.0,
     ),
     (
-        "5.2.2", "real-time.call", "calls beside two flows: worst call", "MOS", "Mean opinion score.",
-        _of("real-time", lambda run: run.mos("call")), LEAST, 0.0,
+        "5.2.2",
+        "real-time.call",
+        "calls beside two flows: worst call",
+        "MOS",
+        "Mean opinion score.",
+        _of("real-time", lambda run: run.mos("call")),
+        LEAST,
+        0.0,
     ),
     (
-        "5.2.2", "real-time.video", "a video beside two flows: frames in time", "%", "Frames that are played in time.",
-        _of("real-time", lambda run: 100 * run.played("video")), LEAST, 0.0,
+        "5.2.2",
+        "real-time.video",
+        "a video beside two flows: frames in time",
+        "%",
+        "Frames that are played in time.",
+        _of("real-time", lambda run: 100 * run.played("video")),
+        LEAST,
+        0.0,
     ),
     (
-        "5.2.3", "mixed.web", "web of CUBIC beside two long flows: transfers", "ms",
-        "90th percentile of the times of transfers.", _of("web-of-cubic", lambda run: run.transfer_ms("web")), MOST, 0.0,
+        "5.2.3",
+        "mixed.web",
+        "web of CUBIC beside two long flows: transfers",
+        "ms",
+        "90th percentile of the times of transfers.",
+        _of("web-of-cubic", lambda run: run.transfer_ms("web")),
+        MOST,
+        0.0,
     ),
     (
-        "5.2.3", "mixed.drops", "web of the control beside two long flows of CUBIC: drops", "%",
-        "Dropped packets of all flows.", _drops("web-of-ours"), MOST, 0.5,
+        "5.2.3",
+        "mixed.drops",
+        "web of the control beside two long flows of CUBIC: drops",
+        "%",
+        "Dropped packets of all flows.",
+        _drops("web-of-ours"),
+        MOST,
+        0.5,
     ),
     (
-        "6.1", "tail.use", "drop-tail, 1 to 100 Mbit/s, 10 to 200 ms, 0.25 to 4 products: use", "%",
-        "Use of the link by one flow; the worst of 27 paths.", _over(_GRID, min, _use), LEAST, 0.0,
+        "6.1",
+        "tail.use",
+        "drop-tail, 1 to 100 Mbit/s, 10 to 200 ms, 0.25 to 4 products: use",
+        "%",
+        "Use of the link by one flow; the worst of 27 paths.",
+        _over(_GRID, min, _use),
+        LEAST,
+        0.0,
     ),
     (
-        "6.1", "tail.drops", "the same paths: drops", "%", "Dropped packets; the worst of 27 paths.",
-        _over(_GRID, max, _drops), MOST, 0.5,
+        "6.1",
+        "tail.drops",
+        "the same paths: drops",
+        "%",
+        "Dropped packets; the worst of 27 paths.",
+        _over(_GRID, max, _drops),
+        MOST,
+        0.5,
     ),
     (
-        "6.4", "wireless.thousandth", "a thousandth of the packets is lost: goodput", "Mbit/s", "Of one flow.",
-        _goodput("loss-0.001"), LEAST, 0.0,
+        "6.4",
+        "wireless.thousandth",
+        "a thousandth of the packets is lost: goodput",
+        "Mbit/s",
+        "Of one flow.",
+        _goodput("loss-0.001"),
+        LEAST,
+        0.0,
     ),
     (
-        "6.4", "wireless.hundredth", "a hundredth of the packets is lost: goodput", "Mbit/s", "Of one flow.",
-        _goodput("loss-0.01"), LEAST, 0.0,
+        "6.4",
+        "wireless.hundredth",
+        "a hundredth of the packets is lost: goodput",
+        "Mbit/s",
+        "Of one flow.",
+        _goodput("loss-0.01"),
+        LEAST,
+        0.0,
     ),
     (
-        "6.4", "wireless.goodput", "a radio link of 20 or 4 Mbit/s: goodput", "Mbit/s",
-        "Of one flow; the states last 4 and 2 s in the mean.", _goodput("radio"), LEAST, 0.0,
+        "6.4",
+        "wireless.goodput",
+        "a radio link of 20 or 4 Mbit/s: goodput",
+        "Mbit/s",
+        "Of one flow; the states last 4 and 2 s in the mean.",
+        _goodput("radio"),
+        LEAST,
+        0.0,
     ),
     ("6.4", "wireless.delay", "a radio link of 20 or 4 Mbit/s: delay", "ms", "Mean.", _delay("radio"), MOST, 5.0),
     *(
         (
-            "7.1", f"{case}.{what}", f"four flows behind {case.removeprefix('queue-')}: {what}", unit, "With ECN.",
-            value(case), sense, slack,
+            "7.1",
+            f"{case}.{what}",
+            f"four flows behind {case.removeprefix('queue-')}: {what}",
+            unit,
+            "With ECN.",
+            value(case),
+            sense,
+            slack,
         )
         for case in _QUEUES
         for what, unit, value, sense, slack in (
@@ -378,53 +417,124 @@ _ROWS: tuple[tuple[str, str, str, str, str, Value, str, float], ...] = (
         )
     ),
     (
-        "7.1", "ecn.reaction", "four flows behind pie: delay with ECN over delay without", "",
-        "A control that ignores marks has more delay with ECN.", _marked, MOST, 0.25,
+        "7.1",
+        "ecn.reaction",
+        "four flows behind pie: delay with ECN over delay without",
+        "",
+        "A control that ignores marks has more delay with ECN.",
+        _marked,
+        MOST,
+        0.25,
     ),
     (
-        "7.1.1", "breaker.drops", "20 flows on 1 Mbit/s: drops", "%", "Circuit breakers look at the part that is lost.",
-        _drops("breaker"), MOST, 1.0,
+        "7.1.1",
+        "breaker.drops",
+        "20 flows on 1 Mbit/s: drops",
+        "%",
+        "Circuit breakers look at the part that is lost.",
+        _drops("breaker"),
+        MOST,
+        1.0,
     ),
     (
-        "7.2", "swing.goodput", "the delay changes between 50 and 150 ms: goodput", "Mbit/s",
-        "Round trip time of the path, every 10 s.", _goodput("swing"), LEAST, 0.0,
-    ),
-    (
-        "7.3", "thin.completion", "64 kbit/s, 500 ms: time of 20 kB", "s", "Of one transfer.",
-        _of("thin", _completion), MOST, 0.0,
-    ),
-    (
-        "7.4", "far.completion", "20 Mbit/s, 600 ms: time of 10 MB", "s", "Of one transfer.", _of("far", _completion),
-        MOST, 0.0,
-    ),
-    (
-        "7.5", "cheated.share", "a receiver that acknowledges 100 kB ahead: goodput of the others", "of 3/4",
-        "Of three honest flows, over three quarters of the link.", _of("cheated", _honest_share), LEAST, 0.0,
-    ),
-    (
-        "7.7", "onset.drops", "UDP of 75 % of the link comes and goes: drops", "%", "From all packets.",
-        _drops("onset"), MOST, 0.5,
-    ),
-    (
-        "7.7", "onset.recovers", "UDP of 75 % of the link goes: time until the goodput is back", "s",
-        "Until a second has 80 % of the goodput before.", _recovers("onset", _FROM), MOST, 2.0,
-    ),
-    (
-        "7.7", "outage.recovers", "an outage of 5 s: time until the goodput is back", "s",
-        "Until a second has 80 % of the goodput before.", _recovers("outage", BLACK_S + _OUTAGE_S), MOST, 2.0,
-    ),
-    (
-        "7.7.1", "path.goodput", "to 5 Mbit/s and 124 ms, and back 20 s later: goodput after", "Mbit/s",
-        "In the 20 s after the way back.", _of("other-path", lambda run: run.mean_rate(_FROM, _TO, "ours") / 1e6), LEAST,
+        "7.2",
+        "swing.goodput",
+        "the delay changes between 50 and 150 ms: goodput",
+        "Mbit/s",
+        "Round trip time of the path, every 10 s.",
+        _goodput("swing"),
+        LEAST,
         0.0,
     ),
     (
-        "7.7.1", "path.delay", "to 5 Mbit/s and 124 ms: delay", "ms", "Mean of the 20 s on the slower path.",
-        _of("other-path", lambda run: run.mean_delay(BLACK_S, _FROM)), MOST, 5.0,
+        "7.3",
+        "thin.completion",
+        "64 kbit/s, 500 ms: time of 20 kB",
+        "s",
+        "Of one transfer.",
+        _of("thin", _completion),
+        MOST,
+        0.0,
     ),
     (
-        "7.9", "incast.completion", "32 transfers of 64 kB at once, 1 Gbit/s, 0.2 ms: the last", "s",
-        "Time until all are complete.", _of("incast", _completion), MOST, 0.01,
+        "7.4",
+        "far.completion",
+        "20 Mbit/s, 600 ms: time of 10 MB",
+        "s",
+        "Of one transfer.",
+        _of("far", _completion),
+        MOST,
+        0.0,
+    ),
+    (
+        "7.5",
+        "cheated.share",
+        "a receiver that acknowledges 100 kB ahead: goodput of the others",
+        "of 3/4",
+        "Of three honest flows, over three quarters of the link.",
+        _of("cheated", _honest_share),
+        LEAST,
+        0.0,
+    ),
+    (
+        "7.7",
+        "onset.drops",
+        "UDP of 75 % of the link comes and goes: drops",
+        "%",
+        "From all packets.",
+        _drops("onset"),
+        MOST,
+        0.5,
+    ),
+    (
+        "7.7",
+        "onset.recovers",
+        "UDP of 75 % of the link goes: time until the goodput is back",
+        "s",
+        "Until a second has 80 % of the goodput before.",
+        _recovers("onset", _FROM),
+        MOST,
+        2.0,
+    ),
+    (
+        "7.7",
+        "outage.recovers",
+        "an outage of 5 s: time until the goodput is back",
+        "s",
+        "Until a second has 80 % of the goodput before.",
+        _recovers("outage", BLACK_S + OUTAGE_S),
+        MOST,
+        2.0,
+    ),
+    (
+        "7.7.1",
+        "path.goodput",
+        "to 5 Mbit/s and 124 ms, and back 20 s later: goodput after",
+        "Mbit/s",
+        "In the 20 s after the way back.",
+        _of("other-path", lambda run: run.mean_rate(_FROM, _TO, "ours") / 1e6),
+        LEAST,
+        0.0,
+    ),
+    (
+        "7.7.1",
+        "path.delay",
+        "to 5 Mbit/s and 124 ms: delay",
+        "ms",
+        "Mean of the 20 s on the slower path.",
+        _of("other-path", lambda run: run.mean_delay(BLACK_S, _FROM)),
+        MOST,
+        5.0,
+    ),
+    (
+        "7.9",
+        "incast.completion",
+        "32 transfers of 64 kB at once, 1 Gbit/s, 0.2 ms: the last",
+        "s",
+        "Time until all are complete.",
+        _of("incast", _completion),
+        MOST,
+        0.01,
     ),
 )
 
@@ -444,7 +554,9 @@ def _criterion(
     drawn = {"bufferbloat.delay": ("deep",), "wireless.goodput": ("radio",)}.get(name, ())
     if section == "7.1" and name.endswith(".delay"):
         drawn = (name.removesuffix(".delay"),)
-    return Criterion(name, section, title, unit, f"{about} {rule} number of Reno and CUBIC{more}.", value, sense, limit, drawn)
+    return Criterion(
+        name, section, title, unit, f"{about} {rule} number of Reno and CUBIC{more}.", value, sense, limit, drawn
+    )
 
 
 UNJUDGED = (
@@ -470,10 +582,9 @@ SUITE = Suite(
     criteria,
     UNJUDGED,
     (3, 1),
-    "RFC 9743 gives no limits and no pass. `no worse` and `worse` compare with Reno (RFC 5681) and CUBIC (RFC 9438) on the "
-    f"same paths with the same seeds: worse is a number more than {MARGIN:.0%} beyond the worse of the two (10% for delays "
-    "that a buffer bounds, 5% for opinion scores). A control "
-    "that is worse in one number may be better in others: the numbers are the result. BBR is version 1.",
+    "RFC 9743 gives no limits and no pass. `no worse` and `worse` compare with Reno (RFC 5681) and CUBIC (RFC 9438) on "
+    f"the same paths with the same seeds: worse is a number more than {MARGIN:.0%} beyond the worse of the two (10% for "
+    "delays that a buffer bounds, 5% for opinion scores). A control that is worse in one number may be better in others: the numbers are the result. BBR is version 1.",
     ("no worse", "worse"),
     {"bbr": "bbr (version 1)"},
 )

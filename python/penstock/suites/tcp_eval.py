@@ -143,6 +143,6 @@ SUITE = Suite(
     criteria,
     UNJUDGED,
     (3, 1),
-    "The draft has no limits: the numbers are to be compared with those of standard TCP (newreno), which are beside them.",
+    "The draft has no limits: compare the numbers with those of standard TCP (newreno), which are beside them.",
     ("met", "not met"),
 )
