@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from penstock.adversary.subject import SUBJECT, Subject
+from penstock.adversary.subject import Subject
 from penstock.experiments.paths import put
 from penstock.experiments.values import base, base_unit, quantity, with_unit
 from penstock.mistake import MistakeError
@@ -140,10 +140,10 @@ class Space:
         """
         if subject.kind != self.kind:
             raise SpaceError(f"{subject} is a {subject.kind}, and the space is one of a {self.kind}")
-        placed = _placed(self.scenario, subject)
+        placed = subject.placed(self.scenario)
         kept = [part for part in self.parts if hostile or not part.hostile]
         names = {part.name for part in kept}
-        parts = tuple(replace(part, table=_placed(part.table, subject)) for part in kept)
+        parts = tuple(replace(part, table=subject.placed(part.table)) for part in kept)
         genes = tuple(gene for gene in self.genes if not gene.part or gene.part in names)
         genes = (*genes, *(_parameter_genes(subject) if parameters else ()))
         return replace(self, scenario=placed, parts=parts, genes=genes, subject=subject, _packed=pickle.dumps(placed))
@@ -230,20 +230,6 @@ def base_rtt_s(topology: Mapping[str, Any], access_delay: Any = None) -> float:
 def product_bytes(topology: Mapping[str, Any]) -> float:
     """Returns the product of rate and round trip time, in bytes."""
     return (base(topology["rate"]) or 0.0) * base_rtt_s(topology) / 8
-
-
-def _placed(table: Mapping[str, Any], subject: Subject) -> dict[str, Any]:
-    """Returns a copy with the algorithm wherever the name SUBJECT stands."""
-
-    def put_in(value: Any) -> Any:
-        if value == SUBJECT:
-            return subject.table
-        if isinstance(value, Mapping):
-            return {key: put_in(item) for key, item in value.items()}
-        return [put_in(item) for item in value] if isinstance(value, list) else value
-
-    found: dict[str, Any] = put_in(table)
-    return found
 
 
 def _parameter_genes(subject: Subject) -> list[Gene]:

@@ -33,6 +33,19 @@ class Subject:
         """The algorithm as a scenario has it."""
         return {"name": self.name, **self.given}
 
+    def placed(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a copy of the tables of a scenario with the algorithm wherever the name SUBJECT stands."""
+
+        def put_in(value: Any) -> Any:
+            if value == SUBJECT:
+                return self.table
+            if isinstance(value, Mapping):
+                return {key: put_in(item) for key, item in value.items()}
+            return [put_in(item) for item in value] if isinstance(value, list) else value
+
+        found: dict[str, Any] = put_in(tables)
+        return found
+
     def __str__(self) -> str:
         return " ".join([self.name, *(f"{key}={value}" for key, value in self.given.items())])
 

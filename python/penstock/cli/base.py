@@ -22,7 +22,7 @@ from penstock.suggest import did_you_mean
 FAMILY = {
     "ask": ("run", "sweep", "compare", "replay", "what-if"),
     "papers": ("reproduce", "claims"),
-    "judge": ("verify", "tempest"),
+    "judge": ("suite", "verify", "tempest"),
     "keep": ("runs",),
     "make": ("new",),
     "learn": ("list", "docs", "doctor"),
@@ -38,6 +38,7 @@ _FILES = {
     "replay": ("replay",),
     "run": ("run",),
     "runs": ("runs", "rerun", "report"),
+    "suite": ("suite",),
     "sweep": ("sweep",),
     "tcp_trace": ("tcp-trace",),
     "tempest": ("tempest",),

@@ -10,6 +10,7 @@ from penstock.report.pages import (
     write_experiment,
     write_replay,
     write_run,
+    write_suite,
     write_sweep,
     write_what_if,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "write_experiment",
     "write_replay",
     "write_run",
+    "write_suite",
     "write_sweep",
     "write_what_if",
 ]

@@ -18,6 +18,7 @@ from penstock.reproduce.results import Evidence
 REPORT = rundir.REPORT
 ANSWER = "answer.json"  # of `what-if`
 REPLAY, PACKETS = "replay.json", "packets.parquet"  # of `replay --out`
+SUITE = "suite.json"  # of `suite`
 
 
 class ReportError(MistakeError):
@@ -77,6 +78,15 @@ def write_break(path: Path) -> Path:
     return path / REPORT
 
 
+def write_suite(path: Path) -> Path:
+    """Writes the page of a directory that `suite` wrote, and returns the path of the page."""
+    from penstock.report import suite_page
+    from penstock.suites import results as suites
+
+    store.write(path / REPORT, suite_page.page(suites.read(path)))
+    return path / REPORT
+
+
 def write_what_if(path: Path) -> Path:
     """Writes the page of the directory of an answer of `what-if`, and returns the path of the page."""
     from penstock.report import what_if_page
@@ -116,6 +126,8 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_sweep(path)
     if breaking.is_break(path):
         return write_break(path)
+    if (path / SUITE).is_file():
+        return write_suite(path)
     if (path / ANSWER).is_file():
         return write_what_if(path)
     if (path / REPLAY).is_file():
@@ -165,6 +177,7 @@ __all__ = [
     "write_experiment",
     "write_replay",
     "write_run",
+    "write_suite",
     "write_sweep",
     "write_what_if",
 ]

@@ -1,0 +1,166 @@
+"""`suite`: judges an algorithm the way a document of the IETF asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from penstock.cli import show
+from penstock.cli.base import examples, group
+from penstock.cli.layout import Cell, Styled
+from penstock.cli.progress import RunsBar
+from penstock.cli.worlds import On
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.suites.judging import Judged
+
+suite = group(
+    "suite",
+    "Judge an algorithm by a whole document: RFC 7928 for AQMs, RFC 9743 and the TCP evaluation suite for controls.",
+    "penstock suite rfc7928 codel pie",
+    "penstock suite rfc9743 cubic-linux",
+    "penstock suite tcp-eval cubic bbr --quick",
+)
+
+_ALGORITHM = "A name with its parameters ('codel target=10ms'), or FILE.py:CLASS."
+_QUICK = typer.Option(False, "--quick", help="Fewer seeds, shorter runs and fewer paths.")
+_SEEDS = typer.Option(None, min=1, max=1000, help="Number of seeds: 1, 2, ...; a value is the median over them.")
+_JOBS = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core.")
+_OUT = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/suites/NAME-ALGORITHMS.")
+_CHECK = typer.Option(False, "--check", help="Exit with 1 if a number of an algorithm is beyond its limit.")
+_JSON = typer.Option(False, "--json", help="Print one JSON object.")
+
+
+@suite.command(
+    "rfc7928",
+    epilog=examples(
+        "penstock suite rfc7928 codel",
+        "penstock suite rfc7928 'pie target=20ms' mine.py:MyAqm --quick",
+        "penstock suite rfc7928 fq-codel --json",
+    ),
+)
+def rfc7928(
+    algorithms: list[str] = typer.Argument(help=f"Disciplines. {_ALGORITHM}", metavar="AQM..."),
+    quick: bool = _QUICK,
+    seeds: int | None = _SEEDS,
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    jobs: int | None = _JOBS,
+    out: Path | None = _OUT,
+    check: bool = _CHECK,
+    json: bool = _JSON,
+) -> None:
+    """Judge AQMs by RFC 7928 beside drop-tail: transports, round trips, bursts, stability, mixes, ECN, scheduling."""
+    _run("rfc7928", algorithms, quick, seeds, jobs, out, check, json)
+
+
+_CC_HELP = f"Congestion controls. {_ALGORITHM}"
+
+
+@suite.command("certify", hidden=True)
+@suite.command(
+    "rfc9743",
+    epilog=examples(
+        "penstock suite rfc9743 cubic-linux",
+        "penstock suite rfc9743 mine.py:MyCc --check",
+        "penstock suite rfc9743 'vegas alpha=3' --quick --json",
+    ),
+)
+def rfc9743(
+    algorithms: list[str] = typer.Argument(help=_CC_HELP, metavar="CC..."),
+    quick: bool = _QUICK,
+    seeds: int | None = _SEEDS,
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    jobs: int | None = _JOBS,
+    out: Path | None = _OUT,
+    check: bool = _CHECK,
+    json: bool = _JSON,
+) -> None:
+    """Report a control by the criteria of RFC 9743: its numbers beside Reno, CUBIC and BBR on the same paths."""
+    _run("rfc9743", algorithms, quick, seeds, jobs, out, check, json)
+
+
+@suite.command(
+    "tcp-eval",
+    epilog=examples(
+        "penstock suite tcp-eval cubic bbr",
+        "penstock suite tcp-eval mine.py:MyCc --quick",
+    ),
+)
+def tcp_eval(
+    algorithms: list[str] = typer.Argument(help=_CC_HELP, metavar="CC..."),
+    quick: bool = _QUICK,
+    seeds: int | None = _SEEDS,
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    jobs: int | None = _JOBS,
+    out: Path | None = _OUT,
+    json: bool = _JSON,
+) -> None:
+    """Measure controls in the basic scenarios of the TCP evaluation suite beside standard TCP."""
+    _run("tcp-eval", algorithms, quick, seeds, jobs, out, False, json)
+
+
+def _run(
+    name: str,
+    algorithms: list[str],
+    quick: bool,
+    seeds: int | None,
+    jobs: int | None,
+    out: Path | None,
+    check: bool,
+    json: bool,
+) -> None:
+    from penstock import report
+    from penstock.suites import judging, results
+
+    chosen = results.suite(name)
+    path = out or results.default_path(name, algorithms, quick)
+    with RunsBar(name, json) as bar:
+        try:
+            judged = judging.judge(chosen, algorithms, path, quick=quick, seeds=seeds, jobs=jobs, watcher=bar)
+        except KeyboardInterrupt:
+            show.warn("interrupted: what is finished is kept, and the same command goes on")
+            raise typer.Exit(130) from None
+    found = results.write(judged)
+    page = report.write_suite(path)
+    if json:
+        show.as_json({"path": str(path), **found})
+    else:
+        _print(judged, found)
+        show.line(f"results: {path}")
+        show.line(f"report: {page}")
+    beyond = any(judged.counted(one).get(chosen.words[1]) for one in judged.names)
+    if check and beyond:
+        raise typer.Exit(1)
+
+
+def _print(judged: Judged, found: Mapping[str, Any]) -> None:
+    suite_of = judged.suite
+    styles = {suite_of.words[0]: "green", suite_of.words[1]: "red", "not judged": "dim"}
+    labels = [suite_of.labels.get(name, name) for name in judged.columns]
+    rows: list[list[Cell]] = [_row(finding, judged.columns, styles) for finding in found["findings"]]
+    rows += [
+        [one["section"], one["title"], *(Styled("not judged", "dim") for _ in judged.columns)]
+        for one in found["not_judged"]
+    ]
+    show.table(suite_of.title, ("section", "", *labels), rows, left=2)
+    show.line()
+    for name in judged.names:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in judged.counted(name).items())
+        show.line(f"{name}: {counts}")
+    show.line(f"{judged.seeds} seeds, medians. {suite_of.note}", "dim")
+
+
+def _row(finding: Mapping[str, Any], names: Sequence[str], styles: Mapping[str, str]) -> list[Cell]:
+    unit = f", {finding['unit']}" if finding["unit"] else ""
+    return [finding["section"], finding["title"] + unit, *(_cell(finding["algorithms"].get(n), styles) for n in names)]
+
+
+def _cell(told: Mapping[str, Any] | None, styles: Mapping[str, str]) -> Cell:
+    if told is None or told["value"] is None:
+        return Styled("not judged", "dim")
+    limit = "" if told["limit"] is None else f" {told['verdict']} ({told['limit']:.3g})"
+    return Styled(f"{told['value']:.4g}{limit}", styles.get(told["verdict"], ""))

@@ -1,0 +1,185 @@
+"""Judges algorithms by a suite: runs what its criteria need, and says of each what it found."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import engine
+from penstock.adversary import subject as subjects
+from penstock.adversary.subject import Subject
+from penstock.engine import ScenarioError
+from penstock.experiments.runner import Watcher
+from penstock.mistake import MistakeError
+from penstock.suites import running
+from penstock.suites.model import MEASURED, NOT_JUDGED, Case, Criterion, Failed, Finding, NotRun, Runs, Suite, Told
+from penstock.suites.running import Wanted
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """The runs of a case as points of delay (ms) and goodput (Mbit/s), as RFC 7928 §2.7 draws them."""
+
+    case: str
+    title: str
+    name: str  # of the algorithm
+    points: Sequence[tuple[float, float]]
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The medians of delay and goodput."""
+        return statistics.median(p[0] for p in self.points), statistics.median(p[1] for p in self.points)
+
+    @property
+    def covariance(self) -> tuple[float, float, float]:
+        """Variance of the delay, covariance, variance of the goodput: those of the most likely Gaussian."""
+        xs, ys = zip(*self.points, strict=True)
+        mx, my, n = statistics.fmean(xs), statistics.fmean(ys), len(xs)
+        pairs = list(zip(xs, ys, strict=True))
+        return (
+            sum((x - mx) ** 2 for x in xs) / n,
+            sum((x - mx) * (y - my) for x, y in pairs) / n,
+            sum((y - my) ** 2 for y in ys) / n,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `--json` prints."""
+        return {
+            "case": self.case,
+            "title": self.title,
+            "algorithm": self.name,
+            "points": [list(point) for point in self.points],
+            "median": list(self.middle),
+            "covariance": list(self.covariance),
+        }
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a suite found of some algorithms."""
+
+    suite: Suite
+    names: tuple[str, ...]  # the algorithms that were judged, as they were typed
+    quick: bool
+    seeds: int
+    findings: Sequence[Finding]
+    ellipses: Sequence[Ellipse]
+    path: Path
+
+    @property
+    def columns(self) -> list[str]:
+        """The algorithms that were judged, and those beside them."""
+        return list(dict.fromkeys([*self.names, *self.suite.beside]))
+
+    def counted(self, name: str) -> Mapping[str, int]:
+        """Returns how many criteria have which verdict."""
+        return Counter(finding.told[name].verdict for finding in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `--json` prints."""
+        return {
+            "suite": self.suite.name,
+            "document": self.suite.document,
+            "quick": self.quick,
+            "seeds": self.seeds,
+            "algorithms": list(self.names),
+            "beside": [name for name in self.columns if name not in self.names],
+            "note": self.suite.note,
+            "counted": {name: dict(self.counted(name)) for name in self.names},
+            "findings": [finding.to_json() for finding in self.findings],
+            "not_judged": [vars(one) for one in self.suite.unjudged],
+            "ellipses": [one.to_json() for one in self.ellipses],
+        }
+
+
+def judge(
+    suite: Suite,
+    algorithms: Sequence[str],
+    out: Path,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+    only: Sequence[str] = (),
+) -> Judged:
+    """Runs the cases of a suite with these algorithms and those beside them, and judges all of them.
+
+    `only` names cases; criteria that need others are left out. Raises `MistakeError` if one is no algorithm of the
+    suite's kind. What is finished in `out` is not run again.
+    """
+    found = {name: _subject(suite, name) for name in dict.fromkeys([*algorithms, *suite.beside])}
+    cases = [case for case in suite.cases(quick) if not only or case.name in only]
+    count = seeds or suite.seeds[quick]
+    runs = running.run(_wanted(suite, cases, found, tuple(algorithms)), count, out, jobs, watcher)
+    findings = _findings(suite, cases, found, runs)
+    drawn = [one for finding in findings for one in _ellipses(finding.criterion, list(found), runs)]
+    return Judged(suite, tuple(dict.fromkeys(algorithms)), quick, count, findings, drawn, out)
+
+
+def _subject(suite: Suite, text: str) -> Subject:
+    found = subjects.find(text)
+    if found.kind != suite.kind:
+        told = {"discipline": "a discipline", "control": "a congestion control"}
+        raise MistakeError(f"{text}: is {told[found.kind]}; `suite {suite.name}` judges {told[suite.kind]}")
+    return found
+
+
+def _wanted(
+    suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], algorithms: Sequence[str]
+) -> list[Wanted]:
+    wanted = [
+        Wanted.of(case, name, subject) for name, subject in found.items() for case in cases if not case.suits(subject)
+    ]
+    for name in dict.fromkeys(algorithms):
+        for label, changed in suite.variants(found[name]).items():
+            many = [Wanted.of(case, label, changed) for case in cases if case.name in suite.variant_cases]
+            wanted += [one for one in many if _can_be_run(one)]
+    return wanted
+
+
+def _can_be_run(one: Wanted) -> bool:
+    """True unless the algorithm refuses the value of a parameter."""
+    try:
+        engine.check(one.scenario)
+    except (ScenarioError, MistakeError):
+        return False
+    return True
+
+
+def _findings(suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], runs: Runs) -> list[Finding]:
+    """Returns a finding for each criterion that tells anything of an algorithm."""
+    by_id: dict[str, Finding] = {}
+    refused = {(case.name, name): case.suits(subject) for case in cases for name, subject in found.items()}
+    for name, subject in found.items():
+        for one in suite.criteria(subject):
+            told = by_id.setdefault(one.id, Finding(one, {})).told
+            by_id[one.id] = Finding(one, {**told, name: _told(suite, one, runs, name, refused)})
+    return [finding for finding in by_id.values() if finding.known]
+
+
+def _told(suite: Suite, one: Criterion, runs: Runs, name: str, refused: Mapping[tuple[str, str], str]) -> Told:
+    try:
+        value = one.value(runs, name)
+        if one.limit is None:
+            return Told(MEASURED, value)
+        limit = one.limit(runs, name)
+    except NotRun as case:
+        return Told(NOT_JUDGED, reason=refused.get((str(case), name), ""))
+    except Failed as reason:
+        return Told(NOT_JUDGED, reason=str(reason))
+    return Told(suite.words[not one.meets(value, limit)], value, limit)
+
+
+def _ellipses(one: Criterion, names: Sequence[str], runs: Runs) -> list[Ellipse]:
+    found = []
+    for case in one.cases:
+        for name in names:
+            if runs.has(case, name) and not any(run.error for run in runs.found[case, name]):
+                points = [(run.delay, run.goodput / 1e6) for run in runs.of(case, name)]
+                found.append(Ellipse(case, one.title.rpartition(":")[0], name, points))
+    return found

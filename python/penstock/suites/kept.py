@@ -1,0 +1,179 @@
+"""What is kept of one run: its summary, and the seconds of its first queue and of its groups of flows."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.engine import RawTables
+from penstock.experiments.measures import jain
+from penstock.suites.model import Failed
+
+Seconds = Sequence[float | None]
+_LINK = (
+    "name",
+    "utilization",
+    "goodput_bps",
+    "throughput_bps",
+    "packets_all",
+    "bytes_all",
+    "drops_overflow",
+    "drops_aqm",
+    "marks",
+    "lost",
+    "queue_delay_ms",
+)
+_FLOW = (
+    "goodput_bps",
+    "delivered_bytes",
+    "completion_s",
+    "retransmits",
+    "timeouts",
+    "rtt_ms",
+    "transfers",
+    "voip",
+    "video",
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One run."""
+
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    roles: Sequence[tuple[str, int]] = ()  # role and number of flows of each entry of [[flows]]
+    throughput_bps: Seconds = ()  # of the first queue in each second
+    delay_ms: Seconds = ()  # mean delay in the first queue in each second; None if no packet left it
+    goodput_bps: Mapping[str, Seconds] = field(default_factory=dict)  # of each group in each second
+    cpu_s: float = 0.0
+    error: str = ""
+
+    @classmethod
+    def of(cls, summary: Mapping[str, Any], raw: RawTables, roles: Sequence[tuple[str, int]], cpu_s: float) -> Kept:
+        """Takes it from a run."""
+        columns = {name: _columns(raw[name]) for name in ("queue_seconds", "flow_seconds")}
+        queue, flows = columns["queue_seconds"], columns["flow_seconds"]
+        first = queue["queue"] == 0
+        small = {
+            "links": [{key: link[key] for key in _LINK} for link in summary["bottlenecks"]],
+            "flows": [{key: flow[key] for key in _FLOW if key in flow} for flow in summary["flows"]],
+            "duration_s": summary["duration_s"],
+        }
+        delays = [None if math.isnan(one) else round(one, 4) for one in queue["queue_delay_ms_mean"][first].tolist()]
+        throughput = [round(one) for one in queue["throughput_bps"][first].tolist()]
+        return cls(small, list(roles), throughput, delays, _groups(flows, roles, len(delays)), cpu_s)
+
+    def packed(self) -> bytes:
+        """Returns the run as a record."""
+        return zlib.compress(json.dumps(vars(self), ensure_ascii=False).encode(), 1)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Kept:
+        """Returns the run of a record."""
+        return cls(**json.loads(zlib.decompress(data)))
+
+    @property
+    def links(self) -> Sequence[Mapping[str, Any]]:
+        """The measured queues of the summary."""
+        found: Sequence[Mapping[str, Any]] = self.summary["links"]
+        return found
+
+    @property
+    def delay(self) -> float:
+        """Mean delay in the first queue, in ms."""
+        return float(self.links[0]["queue_delay_ms"]["mean"])
+
+    @property
+    def goodput(self) -> float:
+        """Payload per second over the first link, in bit/s."""
+        return float(self.links[0]["goodput_bps"])
+
+    def drop_share(self, link: int = 0) -> float:
+        """The dropped packets as a part of those that came to a queue."""
+        one = self.links[link]
+        dropped = one["drops_overflow"] + one["drops_aqm"]
+        return float(dropped / max(1, dropped + one["packets_all"]))
+
+    def flows(self, role: str) -> list[Mapping[str, Any]]:
+        """Returns the flows with this role."""
+        found, first = [], 0
+        for name, count in self.roles:
+            if name == role:
+                found += self.summary["flows"][first : first + count]
+            first += count
+        if not found:
+            raise Failed(f"the case has no {role!r}")
+        return found
+
+    def total(self, role: str) -> float:
+        """The goodputs of the flows with this role, added, in bit/s."""
+        return math.fsum(flow["goodput_bps"] for flow in self.flows(role))
+
+    def jain(self, role: str) -> float:
+        """Jain's index of the goodputs of the flows with this role."""
+        return jain([flow["goodput_bps"] for flow in self.flows(role)])
+
+    def transfer_ms(self, role: str) -> float:
+        """The 90th percentile of the completion times of transfers, mean over the flows with this role."""
+        taken = [flow["transfers"]["completion_ms"]["p90"] for flow in self.flows(role)]
+        if any(one is None for one in taken):
+            raise Failed("no transfer was complete")
+        return statistics.fmean(taken)
+
+    def mos(self, role: str) -> float:
+        """The mean opinion score of the worst call with this role."""
+        return float(min(flow["voip"]["mos"] for flow in self.flows(role)))
+
+    def played(self, role: str) -> float:
+        """The part of the frames of videos with this role that was played in time."""
+        frames = [flow["video"]["frames"] for flow in self.flows(role)]
+        return float(sum(one["played"] for one in frames) / max(1, sum(one["sent"] for one in frames)))
+
+    def mean_delay(self, begin_s: float, end_s: float) -> float:
+        """Mean over seconds of the delay in the first queue, in ms, from `begin_s` to `end_s`."""
+        return _mean(self.delay_ms[int(begin_s) : int(end_s)])
+
+    def mean_rate(self, begin_s: float, end_s: float, role: str = "") -> float:
+        """Mean throughput of the link, or goodput of a role, in bit/s, from `begin_s` to `end_s`."""
+        return _mean((self.goodput_bps[role] if role else self.throughput_bps)[int(begin_s) : int(end_s)])
+
+    def spread_ms(self, begin_s: float) -> float:
+        """The standard deviation of the delays of seconds, from `begin_s` on, in ms."""
+        known = [one for one in self.delay_ms[int(begin_s) :] if one is not None]
+        return statistics.pstdev(known) if known else 0.0
+
+
+def settled_after(delays: Seconds, begin_s: int, end_s: int, most: float) -> float:
+    """Returns how many seconds pass after `begin_s` until the delay, from its peak on, is at most `most`."""
+    part = [0.0 if one is None else one for one in delays[begin_s:end_s]]
+    peak = part.index(max(part[: len(part) // 2 + 1]))
+    return float(next((second for second in range(peak, len(part)) if part[second] <= most), len(part)))
+
+
+def _mean(values: Seconds) -> float:
+    known = [one for one in values if one is not None]
+    return statistics.fmean(known) if known else 0.0
+
+
+def _columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, Any]:
+    import numpy as np
+
+    return {name: np.frombuffer(data, dtype) for name, (dtype, data) in table.items()}
+
+
+def _groups(flows: Mapping[str, Any], roles: Sequence[tuple[str, int]], seconds: int) -> dict[str, list[float]]:
+    """Returns the goodput of each role in each second."""
+    import numpy as np
+
+    numbers = np.cumsum([0, *(count for _, count in roles)])
+    found: dict[str, Any] = {role: np.zeros(seconds) for role, _ in roles}
+    place = np.minimum(np.ceil(flows["t_s"] - 1e-9).astype(int) - 1, seconds - 1)
+    for (role, _), low, high in zip(roles, numbers, numbers[1:], strict=False):
+        inside = (flows["flow"] >= low) & (flows["flow"] < high)
+        np.add.at(found[role], place[inside], flows["goodput_bps"][inside])
+    return {role: np.round(one).tolist() for role, one in found.items()}

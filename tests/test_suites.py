@@ -1,0 +1,266 @@
+"""Suites: each criterion with an algorithm made to fail it, what is told and not told, and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from penstock import report
+from penstock.adversary import subject
+from penstock.mistake import MistakeError
+from penstock.report.suite_page import ellipse
+from penstock.suites import aqm_cases, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
+from penstock.suites.judging import Judged
+from penstock.suites.kept import Kept, settled_after
+from penstock.suites.model import Suite
+
+BAD = Path(__file__).parent / "suites"
+TWITCHY = "red min_threshold=1p max_threshold=3p max_probability=0.5 weight=0.9"
+
+
+def own(kind: str, name: str) -> str:
+    return f"{BAD / f'bad_{kind}.py'}:{name}"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("suites")
+
+
+def beyond(suite: Suite, out: Path, algorithm: str, only: Sequence[str] = ()) -> set[str]:
+    """The criteria that tell that an algorithm is beyond their limit, with one seed in the quick form."""
+    found = judging.judge(suite, [algorithm], out / suite.name, quick=True, seeds=1, only=only)
+    return {one.criterion.id for one in found.findings if one.told[algorithm].verdict == suite.words[1]}
+
+
+# An algorithm, the cases that it runs (none: all), and the criteria that it must fail.
+FAILS_7928 = {
+    "droptail": (
+        "droptail",
+        (),
+        "sizes.fair friendly.delay windows.delay aggressive.delay unresponsive.delay mild.delay medium.delay "
+        "heavy.delay varying.delay capacity-slow.delay capacity-fast.delay mix.delay both-ways.delay in-a-row.delay",
+    ),
+    "twitchy": (
+        TWITCHY,
+        (),
+        "friendly.goodput windows.goodput beside-udp.tcp bursts-I.drops bursts-II.web bursts-III.drops "
+        "bursts-IV.web mild.goodput medium.goodput heavy.goodput varying.goodput capacity-slow.goodput "
+        "capacity-fast.goodput mix.goodput mix.call mix.web mix.video both-ways.goodput in-a-row.through",
+    ),
+    "naps": (
+        own("aqms", "Naps"),
+        ("mild", "medium", "heavy", "varying", "capacity-slow"),
+        "mild.spread medium.spread heavy.spread varying.settles capacity-slow.settles",
+    ),
+    "grudge": (own("aqms", "Grudge"), ("rtt-20", "rtt-500"), "rtt-20.share rtt-500.share"),
+    "forgiving": (own("aqms", "Forgiving"), ("ecn", "medium"), "ecn.delay ecn.drops"),
+    "touchy": (own("aqms", "Touchy"), ("medium",), "parameters.delay parameters.goodput"),
+    "moody": (own("aqms", "Moody"), ("scheduled",), "scheduled.fair"),
+    "crowded": (own("aqms", "Crowded"), ("scheduled", "alone"), "scheduled.call"),
+    "lossy": (own("aqms", "Lossy"), ("aggressive",), "aggressive.goodput"),
+}
+
+
+@pytest.mark.parametrize("name", FAILS_7928)
+def test_an_aqm_made_to_fail_is_beyond_the_limit(name: str, out: Path) -> None:
+    algorithm, only, expected = FAILS_7928[name]
+    assert set(expected.split()) - beyond(rfc7928.SUITE, out, algorithm, only) == set()
+
+
+def test_each_criterion_of_rfc7928_has_an_aqm_that_fails_it() -> None:
+    failed = {one for _, _, expected in FAILS_7928.values() for one in expected.split()}
+    alike = {f"rtt-{other}.share" for other in aqm_cases.ROUND_TRIPS}  # the same code with other round trips
+    wanted = {one.id for one in rfc7928.criteria(subject.find("codel")) if one.limit}
+    assert wanted - alike == failed - alike
+    assert len(failed & alike) == 2
+
+
+def test_a_good_aqm_meets_what_bad_ones_fail(out: Path) -> None:
+    """CoDel with several flows: neither its delay nor its goodput is beyond a limit, and it absorbs bursts."""
+    assert not beyond(
+        rfc7928.SUITE, out, "codel", ("mild", "medium", "heavy", "bursts-I", "bursts-III", "ecn", "sizes")
+    )
+
+
+FAILS_9743 = {
+    "bbr": (
+        "bbr",
+        ("loss-30", *(f"shallow-{depth:g}" for depth in control_cases.ABOVE), *(f"same-{n}" for n in control_cases.SAME), "short",
+         "pair-newreno-0.5", "pair-cubic-0.5", "real-time", "web-of-cubic", "queue-fq-codel", "queue-pie",
+         "queue-dualpi2", "breaker", "onset", "path-10-50-0.25", "far"),
+        "collapse.loss loss.shallow fairness.jain short.web harm.reno harm.cubic harm.delay harm.loss starvation.seconds "
+        "real-time.video mixed.web queue-fq-codel.delay queue-pie.delay queue-dualpi2.delay breaker.drops onset.drops "
+        "tail.drops far.completion queue-dualpi2.goodput",
+    ),
+    "vegas": ("vegas", ("swing", "outage", "incast"), "swing.goodput outage.recovers incast.completion"),
+    "greedy": (
+        own("controls", "Greedy"),
+        ("blackout", "deaf", "pair-newreno-4", "radio", "web-of-ours", "real-time"),
+        "mixed.drops real-time.call collapse.blackout starvation.feedback harm.reno starvation.seconds wireless.delay",
+    ),
+    "full": (own("controls", "Full"), ("other-path",), "path.delay"),
+    "full and deep": (own("controls", "Full segments=1740"), ("deep",), "bufferbloat.delay"),
+    "one segment": (own("controls", "Full segments=1"), ("thin",), "thin.completion"),
+    "first come": (own("controls", "FirstCome"), ("late",), "fairness.late"),
+    "resigned": (own("controls", "Resigned"), ("onset",), "onset.recovers"),
+    "blind": (own("controls", "Blind"), ("queue-pie", "queue-pie-drops"), "ecn.reaction"),
+    "never leaves start-up": (own("controls", "NeverLeaves"), ("shallow-0.5",), "loss.shallow"),
+    "timid": (
+        own("controls", "Timid"),
+        ("short", "loss-0.001", "loss-0.01", "radio", "path-10-50-1", "queue-fq-codel", "queue-pie", "other-path",
+         "cheated"),
+        "cheated.share wireless.hundredth short.long wireless.thousandth wireless.goodput tail.use queue-fq-codel.goodput queue-pie.goodput path.goodput",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILS_9743)
+def test_a_control_made_to_fail_is_worse(name: str, out: Path) -> None:
+    algorithm, only, expected = FAILS_9743[name]
+    assert set(expected.split()) - beyond(rfc9743.SUITE, out, algorithm, only) == set()
+
+
+def test_each_criterion_of_rfc9743_has_a_control_that_fails_it() -> None:
+    failed = {one for _, _, expected in FAILS_9743.values() for one in expected.split()}
+    assert {one.id for one in rfc9743.criteria(subject.find("cubic"))} == failed
+
+
+def test_reno_and_cubic_are_never_worse_than_themselves(out: Path) -> None:
+    """They set the limits; BBR version 1, which is always beside them, is told by its version."""
+    only = ("pair-newreno-0.5", "pair-cubic-0.5", "shallow-0.5", "deep")
+    for name in control_cases.STANDARD:
+        assert not beyond(rfc9743.SUITE, out, name, only)
+    assert rfc9743.SUITE.labels["bbr"] == "bbr (version 1)"
+
+
+def test_the_scenarios_of_the_evaluation_suite_carry_their_loads(out: Path) -> None:
+    """The use of a link follows the offered load, below an overload; and nine paths share it."""
+    only = ("access-60", "access-85", "dial-up-110")
+    found = judging.judge(tcp_eval.SUITE, ["cubic"], out / "tcp-eval", quick=True, seeds=1, only=only)
+    used = {one.criterion.id: one.told["cubic"] for one in found.findings}
+    assert {told.verdict for told in used.values()} == {"measured"}
+    assert 45 < (used["access-60.use"].value or 0) < 75
+    assert (used["access-60.use"].value or 0) < (used["access-85.use"].value or 0) < 100
+    assert (used["dial-up-110.drops"].value or 0) > 1
+    assert {len(case.roles) for case in tcp_eval.cases(quick=False)} == {9}
+
+
+def test_round_trips_of_the_evaluation_suite_are_those_of_its_table() -> None:
+    case = next(case for case in tcp_eval.cases(quick=True) if case.name == "access-60")
+    one_way = [float(flow["access_delay"].removesuffix("us")) / 1e3 for flow in case.tables["flows"]]
+    assert sorted(round(2 * ms) for ms in one_way) == [4, 28, 54, 74, 98, 124, 150, 174, 200]  # table 1 of the draft
+
+
+def test_what_does_not_suit_an_algorithm_is_not_judged_with_a_reason(out: Path) -> None:
+    found = judging.judge(rfc7928.SUITE, ["fq-codel", "droptail"], out / "rfc7928", quick=True, seeds=1,
+                          only=("scheduled", "alone", "ecn", "medium"))  # fmt: skip
+    told = {one.criterion.id: one.told for one in found.findings}
+    assert told["scheduled.call"]["fq-codel"].verdict == "not judged"
+    assert "scheduler of its own" in told["scheduled.call"]["fq-codel"].reason
+    assert "marks nothing" in told["ecn.drops"]["droptail"].reason
+    assert "no number among its parameters" in told["parameters.delay"]["droptail"].reason
+    assert "friendly.delay" not in told  # its case was not run
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    bad = tmp_path / "broken.py"
+    bad.write_text(
+        "import penstock\n\n\nclass Broken(penstock.Aqm):\n    def on_enqueue(self, packet):\n"
+        "        if packet.now_s > 40:\n            raise ValueError('after 40 s')\n"
+    )
+    name = f"{bad}:Broken"
+    found = judging.judge(rfc7928.SUITE, [name], tmp_path / "out", quick=True, seeds=1, only=("mild", "rtt-20"))
+    told = {one.criterion.id: one.told[name] for one in found.findings}
+    assert told["rtt-20.share"].verdict == "not judged"
+    assert "after 40 s" in told["rtt-20.share"].reason
+    assert told["mild.delay"].verdict == "not met"  # it does nothing, and this case lasts 30 s
+
+
+def test_variants_double_and_halve_each_number() -> None:
+    found = aqm_cases.variants(subject.find("codel target=10ms"))
+    changed = {tuple(sorted(one.given.items())) for one in found.values()}
+    assert (("target", "5ms"),) in changed
+    assert (("target", "20ms"),) in changed
+    assert (("interval", "200ms"), ("target", "10ms")) in changed
+    own_ones = aqm_cases.variants(subject.find(own("aqms", "Touchy")))
+    assert {one.given["scale"] for one in own_ones.values()} == {1.0, 4.0}
+
+
+def test_the_outline_of_an_ellipse_is_that_of_the_gaussian() -> None:
+    """Of a straight line the outline is the line; of a circle its ends are one standard deviation from the middle."""
+    xs, low, high = ellipse([(0, 0), (2, 4)]) or ([], [], [])
+    assert (xs[0], xs[-1]) == pytest.approx((0, 2))
+    assert low == pytest.approx(high)
+    assert (low[0], low[-1]) == pytest.approx((0, 4))
+    circle = [(math.cos(n * math.pi / 4), 3 + math.sin(n * math.pi / 4)) for n in range(8)]
+    xs, low, high = ellipse(circle) or ([], [], [])
+    assert (xs[0], xs[-1]) == pytest.approx((-math.sqrt(0.5), math.sqrt(0.5)))
+    assert max(high) == pytest.approx(3 + math.sqrt(0.5), abs=0.01)
+    assert ellipse([(1, 1), (1, 2)]) is None
+
+
+def test_a_delay_settles_after_its_peak() -> None:
+    assert settled_after([1, 9, 30, 20, 4, 5, 4], 0, 7, 8.0) == 4
+    assert settled_after([1, None, 1, 1], 0, 4, 8.0) == 0
+    assert settled_after([9, 9, 9, 9], 0, 4, 8.0) == 4
+
+
+def test_what_is_kept_of_a_run_survives_its_record() -> None:
+    run = Kept({"links": [], "flows": [], "duration_s": 1.0}, [["bulk", 1]], [1], [None], {"bulk": [2.0]}, 0.5)
+    assert Kept.unpacked(run.packed()) == run
+
+
+def test_the_command_writes_results_a_page_and_json(penstock: Command, tmp_path: Path) -> None:
+    words = ("suite", "tcp-eval", "vegas", "--quick", "--seeds", "1", "--out", "found", "--json")
+    done = penstock(*words)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    stored = json.loads((tmp_path / "found" / "suite.json").read_text())
+    assert {key: value for key, value in told.items() if key != "path"} == stored
+    page = (tmp_path / "found" / "report.html").read_text()
+    for word in ("vegas", "newreno", "Not judged", "wireless LAN", "geostationary satellite", "Delay and goodput"):
+        assert word in page
+    assert report.remake(tmp_path / "found").read_text() == page
+    shown = penstock(*words[:-1])
+    assert "not judged" in shown.stdout
+    assert "15 of" not in shown.stderr
+    assert "runs are reused" in shown.stderr
+
+
+def test_the_page_tells_verdicts(out: Path, tmp_path: Path) -> None:
+    found: Judged = judging.judge(rfc7928.SUITE, ["codel"], tmp_path, quick=True, only=("mild",))
+    results.write(found)
+    page = report.write_suite(tmp_path).read_text()
+    assert "Penstock&#39;s" in page or "Penstock's" in page  # whose limits they are
+    assert "less-than-best-effort" in page
+    assert "droptail: deviation" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "told"),
+    [
+        ("rfc7928", "cubic", "is a congestion control; `suite rfc7928` judges a discipline"),
+        ("rfc9743", "codel", "is a discipline; `suite rfc9743` judges a congestion control"),
+        ("rfc7928", "codle", "did you mean codel?"),
+        ("rfc7928", "codel target", "write key=value"),
+    ],
+)
+def test_an_algorithm_that_cannot_be_judged_is_refused(name: str, algorithm: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(MistakeError, match=told.replace("?", r"\?")):
+        judging.judge(results.suite(name), [algorithm], tmp_path)
+
+
+def test_a_misspelt_parameter_is_refused_at_once(penstock: Command) -> None:
+    done = penstock("suite", "rfc7928", "codel targt=5ms", "--quick")
+    assert done.returncode == 2
+    assert "target" in done.stderr
+
+
+def test_names_of_suites_are_guessed() -> None:
+    with pytest.raises(MistakeError, match=r"did you mean rfc7928\?"):
+        results.suite("rfc792")
