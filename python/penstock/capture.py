@@ -80,7 +80,7 @@ class Directions:
 
 
 def read(path: Path) -> Capture:
-    """Reads a trace; raises `TraceError` if it is none."""
+    """Reads a trace; raises `TraceError` if the file is not a trace."""
     columns, flows, notes = engine.packets(path)
     return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes)
 

@@ -106,8 +106,8 @@ pub(crate) fn by_class<const N: usize>(
     })
 }
 
-/// Returns what each of `asks` gets of `capacity`, of which `reserve_percent` of what reaches a class stay for the classes
-/// below it. Members of class `N` or more, and those without a weight, get their floor alone.
+/// Returns what each of `asks` gets of `capacity`. Of what reaches a class, `reserve_percent` stay for the classes below it,
+/// if these have members. Members of class `N` or more, and those without a weight, get their floor alone.
 pub fn allocate<const N: usize>(capacity: Rate, reserve_percent: u8, asks: &[Ask]) -> Vec<Rate> {
     let capacity = capacity.as_bps();
     let floors: Vec<u64> = asks.iter().map(|ask| ask.floor.min(ask.claim).as_bps()).collect();

@@ -1,6 +1,6 @@
 //! The headers of a capture as columns.
 
-use penstock_core::packet::{Ecn, Ern, TcpFlags};
+use penstock_core::packet::{Ecn, Ern, TcpFlags, Timestamps};
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Bytes, Instant};
 use penstock_trace::headers::{Headers, Ip, Tcp, Udp, tcp, udp};
@@ -54,9 +54,9 @@ fn column<'a>(packets: &'a Packets, name: &str) -> &'a [u32] {
 #[test]
 fn every_field_stands_in_its_column() {
     let syn =
-        Tcp { flags: TcpFlags::SYN, mss: Some(1448), window_scale: Some(9), timestamps: Some((5, 0)), ..segment() };
+        Tcp { flags: TcpFlags::SYN, mss: Some(1448), window_scale: Some(9), timestamps: Some(Timestamps { val: 5, ecr: 0 }), ..segment() };
     let answer = Tcp { ip: ip(2, 1), src_port: 443, dst_port: 40_000, seq: 3, ..segment() };
-    let data = Tcp { payload: Bytes::new(1000), timestamps: Some((8, 0x8000_0001)), ..segment() };
+    let data = Tcp { payload: Bytes::new(1000), timestamps: Some(Timestamps { val: 8, ecr: 0x8000_0001 }), ..segment() };
     let datagram = Udp { ip: ip(3, 1), src_port: 443, dst_port: 40_000, payload: Bytes::new(500) };
     let found =
         capture(&[(0, tcp(&syn), false), (1, tcp(&answer), false), (0, tcp(&data), false), (1, udp(&datagram), true)]);
@@ -127,7 +127,7 @@ fn the_sender_is_an_ethernet_address_and_the_way_that_of_a_cooked_capture() {
 proptest! {
     #[test]
     fn no_damage_makes_it_panic(at in 0usize..400, value: u8) {
-        let syn = Tcp { mss: Some(1448), window_scale: Some(9), timestamps: Some((5, 0)), ..segment() };
+        let syn = Tcp { mss: Some(1448), window_scale: Some(9), timestamps: Some(Timestamps { val: 5, ecr: 0 }), ..segment() };
         let mut writer = Writer::new(Vec::new()).unwrap();
         writer.add_interface("out", Bytes::ZERO).unwrap();
         let headers = tcp(&syn);

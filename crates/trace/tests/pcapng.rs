@@ -4,7 +4,7 @@
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
-use penstock_core::packet::{Ecn, TcpFlags};
+use penstock_core::packet::{Ecn, TcpFlags, Timestamps};
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Bytes, Instant};
 use penstock_trace::headers::{Headers, Ip, Tcp, Udp, tcp, udp};
@@ -25,7 +25,7 @@ const SEGMENT: Tcp<'static> = Tcp {
     mss: Some(1448),
     window_scale: Some(7),
     sack_permitted: true,
-    timestamps: Some((11, 0)),
+    timestamps: Some(Timestamps { val: 11, ecr: 0 }),
     ern: penstock_core::packet::Ern::new(0, None),
     sack: &[],
 };

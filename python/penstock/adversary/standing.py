@@ -1,4 +1,4 @@
-"""The properties that every algorithm is held to: what is broken, as a sentence, and the number that tells how much."""
+"""The properties that no algorithm may lose: a sentence says when each is broken, and a number says how much."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def colour(name: str) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes `path.png` and `path.svg`."""
+    """Writes the figure to `path.png` and to `path.svg`."""
     store.together(files(figure, path))
 
 

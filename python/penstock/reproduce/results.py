@@ -51,7 +51,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, run: dict[str, Any]) -> Outcome:
-        """The reverse of `to_store`."""
+        """Returns the outcome whose `to_store` gave `run`."""
         case = Case(run["aqm"], run["flows"], run["seed"], run.get("variant", ""), run.get("setting", ""))
         series = Series.from_json(run["series"]) if "series" in run else None
         return cls(case, run["cc"], run["summary"], run["cpu_s"], series)

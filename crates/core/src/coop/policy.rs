@@ -182,7 +182,7 @@ impl Budgets {
         }
     }
 
-    /// The level of each class, in bits per second and unit of weight.
+    /// The level of each class, in bits per second for each unit of weight.
     pub fn levels(&mut self) -> [u64; CLASSES] {
         match &mut self.sums {
             Sums::Fill(fill) if self.policy.sharing == Sharing::Priority => fill.levels(),

@@ -75,7 +75,7 @@ pub(super) const COARSE: u64 = 3;
 const SLOWEST: u64 = 8;
 
 // Marks. Of the four lowest bits, two are the habits of this round and two those of the round before.
-/// The sender fills a window that is no whole number of segments with a short one.
+/// The sender ends a window which is not a whole number of segments with a short segment.
 pub(super) const SPLITS: u16 = 1;
 /// The receiver acknowledges several segments at once.
 pub(super) const STRETCHES: u16 = 1 << 1;
