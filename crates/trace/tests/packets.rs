@@ -53,10 +53,16 @@ fn column<'a>(packets: &'a Packets, name: &str) -> &'a [u32] {
 
 #[test]
 fn every_field_stands_in_its_column() {
-    let syn =
-        Tcp { flags: TcpFlags::SYN, mss: Some(1448), window_scale: Some(9), timestamps: Some(Timestamps { val: 5, ecr: 0 }), ..segment() };
+    let syn = Tcp {
+        flags: TcpFlags::SYN,
+        mss: Some(1448),
+        window_scale: Some(9),
+        timestamps: Some(Timestamps { val: 5, ecr: 0 }),
+        ..segment()
+    };
     let answer = Tcp { ip: ip(2, 1), src_port: 443, dst_port: 40_000, seq: 3, ..segment() };
-    let data = Tcp { payload: Bytes::new(1000), timestamps: Some(Timestamps { val: 8, ecr: 0x8000_0001 }), ..segment() };
+    let data =
+        Tcp { payload: Bytes::new(1000), timestamps: Some(Timestamps { val: 8, ecr: 0x8000_0001 }), ..segment() };
     let datagram = Udp { ip: ip(3, 1), src_port: 443, dst_port: 40_000, payload: Bytes::new(500) };
     let found =
         capture(&[(0, tcp(&syn), false), (1, tcp(&answer), false), (0, tcp(&data), false), (1, udp(&datagram), true)]);
