@@ -95,6 +95,11 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(packet.bytes(), bytes, "what is not understood passes untouched");
         return;
     }
+    assert!(packet.tcp().is_some() || !packet.is_syn());
+    if packet.tcp().is_none() {
+        packet.set_window(window);
+        assert_eq!(packet.bytes(), bytes, "there is no window");
+    }
     for right in [false, true] {
         mark(bytes.to_vec(), headers.version, right);
         if let Transport::Tcp { offset, payload } = headers.transport {
