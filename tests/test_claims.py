@@ -38,6 +38,12 @@ def test_every_claim_is_told_apart_and_says_where_it_is_from() -> None:
         assert set(claim.needs) <= EXPERIMENTS.keys()
 
 
+def test_the_page_names_the_simulator_of_each_document() -> None:
+    assert all(experiment.simulator for experiment in EXPERIMENTS.values())
+    line = next(line for line in page.body(ledger({"pink-dsl": evidence()})).splitlines() if "- pink-dsl: " in line)
+    assert line.endswith("; the document's: ns-3.24")
+
+
 def test_without_results_nothing_is_judged() -> None:
     assert {line.verdict for line in ledger({}) if line.kind != Kind.SCOPE} == {"not-run"}
     line = next(line for line in ledger({}) if line.id == "pink-dsl.pink-drops-nothing")

@@ -11,7 +11,7 @@ from penstock.claims import Cause, Finding, Verdict, checks, ledger, words
 from penstock.claims.entering import of
 from penstock.claims.ledger import Because, Claim, Comparison, judge
 from penstock.claims.seeds import over_seeds, ranged
-from penstock.claims.why import explained
+from penstock.claims.why import _cause, _Trial, explained
 from penstock.reproduce import EXPERIMENTS, Case, Evidence
 from penstock.reproduce.results import goodput_mbps
 from penstock.reproduce.variants import Variant
@@ -172,6 +172,19 @@ def test_a_search_without_success_is_shown() -> None:
     assert found is not None
     assert found.cause == Cause.NOT_SAID
     assert found.text.startswith("no reading that was tried reaches it, of 2 that move it: ")
+
+
+def test_what_holds_where_variants_are_run_was_not_searched() -> None:
+    text = "it holds in the runs of which there are variants; in the others nothing was tried"
+    assert _cause([_published("holds")], "0/5") == Because(Cause.OPEN, text)
+    by_chance = _cause([_published("holds")], "4/5")
+    assert by_chance.cause == Cause.NOT_SAID and by_chance.text.startswith("chance: 4/5 seeds")
+    assert _cause([_published("fails")], "4/5").cause == Cause.OPEN, "one variant is no search"
+
+
+def _published(verdict: str) -> _Trial:
+    found = Finding(Verdict("fails"), "other numbers", "", 0, 1)
+    return _Trial("x", "anything", "", found, Finding(Verdict(verdict), "", "", 0, 1))
 
 
 def test_claims_that_hold_have_no_cause() -> None:

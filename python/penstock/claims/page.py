@@ -11,6 +11,7 @@ from penstock.claims import words
 from penstock.claims.changes import changed
 from penstock.claims.ledger import causes, counted
 from penstock.claims.rows import Entry, Kind, Verdict
+from penstock.reproduce.experiments import EXPERIMENTS
 
 TITLES = {
     "000": "How to avoid TCP congestion without dropping packets: an effective AQM called PINK (2017)",
@@ -62,7 +63,13 @@ def body(entries: Sequence[Entry], same_runs: Mapping[str, str] | None = None) -
     lines += ["", "### Changed since the ledger of one seed", ""]
     lines += marked.table(("row", "verdict then", "verdict now", "what changed it"), moved)
     runs = sorted({scope for entry in entries for scope in entry.scope.split("; ") if scope})
-    return "\n".join([*lines, "", "### What was run", "", *(f"- {run}" for run in runs)])
+    return "\n".join([*lines, "", "### What was run", "", *(f"- {run}{_simulator(run)}" for run in runs)])
+
+
+def _simulator(run: str) -> str:
+    """With what the document measured: its defaults are a part of what it does not say."""
+    experiment = EXPERIMENTS.get(run.split(":", 1)[0])
+    return f"; the document's: {experiment.simulator}" if experiment and experiment.simulator else ""
 
 
 def _words() -> Iterable[tuple[str, str]]:

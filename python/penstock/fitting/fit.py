@@ -81,6 +81,11 @@ class Fitted:
         """True if the best values meet every fitted number."""
         return all(number.met for number in self.told)
 
+    @property
+    def published_explains(self) -> bool:
+        """True if the set-up as published here does."""
+        return all(number.cell.met(number.published) for number in self.told)
+
     def to_json(self) -> dict[str, Any]:
         """Returns the result as it is printed and stored."""
         return {

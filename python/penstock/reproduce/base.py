@@ -56,6 +56,7 @@ class Experiment(ABC):
     package: str  # name of the Python package that is the experiment's folder
     title: str
     source: str
+    simulator: str = ""  # with which the document measured, as far as it says
     place: str = ""  # document and section, by whose numbers lists of experiments are sorted
     figures: Mapping[str, str] = field(default_factory=dict)  # figures of the document, by names of our figures
     pictures: Mapping[str, str] = field(default_factory=dict)  # our figures, by names of pictures of the documentation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from penstock.architecture import BACKHAULS, BaseStation, Handover, Meoc, emergency_network
@@ -115,20 +116,20 @@ class Network:
 
 
 NETWORKS: Mapping[str, Network] = {
-    **{f"orbit-{name}": Network(f"{name.upper()}, calls", lambda name=name: _orbit(name)) for name in ORBITS},
-    **{f"file-{name}": Network(f"{name.upper()}, a file by CUBIC", lambda name=name: _file(name)) for name in ORBITS},
+    **{f"orbit-{name}": Network(f"{name.upper()}, calls", partial(_orbit, name)) for name in ORBITS},
+    **{f"file-{name}": Network(f"{name.upper()}, a file by CUBIC", partial(_file, name)) for name in ORBITS},
     "busy": Network("a busy cell", _busy, ("bearers", "droptail")),
     "calm": Network("calls alone in a cell", _calm),
-    "x2": Network("a move by X2", lambda: _x2(True)),
-    "x2-stays": Network("no move, on land", lambda: _x2(False)),
-    "s1-meo": Network("a move by S1, MEO", lambda: _s1("meo", True)),
-    "s1-meo-stays": Network("no move, MEO", lambda: _s1("meo", False)),
-    "s1-geo": Network("a move by S1, GEO", lambda: _s1("geo", True)),
-    "s1-geo-stays": Network("no move, GEO", lambda: _s1("geo", False)),
-    "apart": Network("two vehicles, by satellite", lambda: _between(False)),
-    "bridge": Network("two vehicles, a bridge", lambda: _between(True)),
-    **{f"chain-meo-{n}": Network(f"MEO, {n} relays", lambda n=n: _chain("meo", n)) for n in HOPS},
-    **{f"chain-geo-{n}": Network(f"GEO, {n} relays", lambda n=n: _chain("geo", n)) for n in HOPS},
+    "x2": Network("a move by X2", partial(_x2, True)),
+    "x2-stays": Network("no move, on land", partial(_x2, False)),
+    "s1-meo": Network("a move by S1, MEO", partial(_s1, "meo", True)),
+    "s1-meo-stays": Network("no move, MEO", partial(_s1, "meo", False)),
+    "s1-geo": Network("a move by S1, GEO", partial(_s1, "geo", True)),
+    "s1-geo-stays": Network("no move, GEO", partial(_s1, "geo", False)),
+    "apart": Network("two vehicles, by satellite", partial(_between, False)),
+    "bridge": Network("two vehicles, a bridge", partial(_between, True)),
+    **{f"chain-meo-{n}": Network(f"MEO, {n} relays", partial(_chain, "meo", n)) for n in HOPS},
+    **{f"chain-geo-{n}": Network(f"GEO, {n} relays", partial(_chain, "geo", n)) for n in HOPS},
 }
 
 
