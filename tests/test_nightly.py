@@ -1,4 +1,4 @@
-"""`make nightly`: slow steps run once until their inputs change, and every command of the pages has something that runs it."""
+"""`make nightly`: slow steps run until they end well, and every command of the pages has something that runs it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def test_a_step_that_fails_is_told_and_runs_again(project: Path, capsys: pytest.
 
 def test_commands_are_found_in_all_blocks_of_a_page() -> None:
     commands = tool("page-commands").commands
-    page = "Text.\n\n    penstock run a.toml    # why\n    files/   no command\n\n```sh\n$ make test\npenstock new \\\n  x y\n```\n"
+    page = "Text.\n\n    penstock run a.toml    # why\n    files/   no command\n\n"
+    page += "```sh\n$ make test\npenstock new \\\n  x y\n```\n"
     assert commands(page) == ["penstock run a.toml", "make test", "penstock new x y"]
     assert commands('```python\nmake = 1\n```\n\n```toml\nip = "a"\n```\n') == []
 

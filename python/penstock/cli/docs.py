@@ -67,7 +67,9 @@ def _doors() -> None:
     from penstock import manual
 
     links = [(who, re.findall(r"\[([^\]]+)\]\(([^)]+)\.md\)", where)) for who, where in manual.doors()]
-    rows = [[who if not place else "", page, words] for who, found in links for place, (words, page) in enumerate(found)]
+    rows = [
+        [who if not place else "", page, words] for who, found in links for place, (words, page) in enumerate(found)
+    ]
     show.table("Begin with", ("you are", "page", ""), rows, left=3)
     print()
 
