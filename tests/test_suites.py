@@ -90,39 +90,38 @@ def test_a_good_aqm_meets_what_bad_ones_fail(out: Path) -> None:
 FAILS_9743 = {
     "bbr": (
         "bbr",
-        ("loss-30", *(f"shallow-{depth:g}" for depth in control_cases.ABOVE), *(f"same-{n}" for n in control_cases.SAME), "short",
-         "pair-newreno-0.5", "pair-cubic-0.5", "real-time", "web-of-cubic", "queue-fq-codel", "queue-pie",
-         "queue-dualpi2", "breaker", "onset", "path-10-50-0.25", "far"),
-        "collapse.loss loss.shallow fairness.jain short.web harm.reno harm.cubic harm.delay harm.loss starvation.seconds "
-        "real-time.video mixed.web queue-fq-codel.delay queue-pie.delay queue-dualpi2.delay breaker.drops onset.drops "
-        "tail.drops far.completion queue-dualpi2.goodput",
+        "loss-30 shallow-0.2 shallow-0.5 shallow-1 same-2 same-8 same-32 short pair-newreno-0.5 pair-cubic-0.5 "
+        "real-time web-of-cubic queue-fq-codel queue-pie queue-dualpi2 breaker onset path-10-50-0.25 far",
+        "collapse.loss loss.shallow fairness.jain short.web harm.reno harm.cubic harm.delay harm.loss "
+        "starvation.seconds real-time.video mixed.web queue-fq-codel.delay queue-pie.delay queue-dualpi2.delay "
+        "queue-dualpi2.goodput breaker.drops onset.drops tail.drops far.completion",
     ),
-    "vegas": ("vegas", ("swing", "outage", "incast"), "swing.goodput outage.recovers incast.completion"),
+    "vegas": ("vegas", "swing outage incast", "swing.goodput outage.recovers incast.completion"),
     "greedy": (
         own("controls", "Greedy"),
-        ("blackout", "deaf", "pair-newreno-4", "radio", "web-of-ours", "real-time"),
+        "blackout deaf pair-newreno-4 radio web-of-ours real-time",
         "mixed.drops real-time.call collapse.blackout starvation.feedback harm.reno starvation.seconds wireless.delay",
     ),
-    "full": (own("controls", "Full"), ("other-path",), "path.delay"),
-    "full and deep": (own("controls", "Full segments=1740"), ("deep",), "bufferbloat.delay"),
-    "one segment": (own("controls", "Full segments=1"), ("thin",), "thin.completion"),
-    "first come": (own("controls", "FirstCome"), ("late",), "fairness.late"),
-    "resigned": (own("controls", "Resigned"), ("onset",), "onset.recovers"),
-    "blind": (own("controls", "Blind"), ("queue-pie", "queue-pie-drops"), "ecn.reaction"),
-    "never leaves start-up": (own("controls", "NeverLeaves"), ("shallow-0.5",), "loss.shallow"),
+    "full": (own("controls", "Full"), "other-path", "path.delay"),
+    "full and deep": (own("controls", "Full segments=1740"), "deep", "bufferbloat.delay"),
+    "one segment": (own("controls", "Full segments=1"), "thin", "thin.completion"),
+    "first come": (own("controls", "FirstCome"), "late", "fairness.late"),
+    "resigned": (own("controls", "Resigned"), "onset", "onset.recovers"),
+    "blind": (own("controls", "Blind"), "queue-pie queue-pie-drops", "ecn.reaction"),
+    "never leaves start-up": (own("controls", "NeverLeaves"), "shallow-0.5", "loss.shallow"),
     "timid": (
         own("controls", "Timid"),
-        ("short", "loss-0.001", "loss-0.01", "radio", "path-10-50-1", "queue-fq-codel", "queue-pie", "other-path",
-         "cheated"),
-        "cheated.share wireless.hundredth short.long wireless.thousandth wireless.goodput tail.use queue-fq-codel.goodput queue-pie.goodput path.goodput",
+        "short loss-0.001 loss-0.01 radio path-10-50-1 queue-fq-codel queue-pie other-path cheated",
+        "cheated.share wireless.hundredth short.long wireless.thousandth wireless.goodput tail.use "
+        "queue-fq-codel.goodput queue-pie.goodput path.goodput",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FAILS_9743)
 def test_a_control_made_to_fail_is_worse(name: str, out: Path) -> None:
     algorithm, only, expected = FAILS_9743[name]
-    assert set(expected.split()) - beyond(rfc9743.SUITE, out, algorithm, only) == set()
+    assert set(expected.split()) - beyond(rfc9743.SUITE, out, algorithm, only.split()) == set()
 
 
 def test_each_criterion_of_rfc9743_has_a_control_that_fails_it() -> None:
@@ -232,7 +231,7 @@ def test_the_command_writes_results_a_page_and_json(penstock: Command, tmp_path:
     assert "runs are reused" in shown.stderr
 
 
-def test_the_page_tells_verdicts(out: Path, tmp_path: Path) -> None:
+def test_the_page_tells_verdicts(tmp_path: Path) -> None:
     found: Judged = judging.judge(rfc7928.SUITE, ["codel"], tmp_path, quick=True, only=("mild",))
     results.write(found)
     page = report.write_suite(tmp_path).read_text()
