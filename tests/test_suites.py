@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import Command
@@ -16,6 +17,7 @@ from penstock.report.suite_page import ellipse
 from penstock.suites import aqm_cases, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
 from penstock.suites.judging import Judged
 from penstock.suites.kept import Kept, settled_after
+from penstock.suites.ledbat import Ledbat
 from penstock.suites.model import Suite
 
 BAD = Path(__file__).parent / "suites"
@@ -42,7 +44,7 @@ FAILS_7928 = {
     "droptail": (
         "droptail",
         (),
-        "sizes.fair friendly.delay windows.delay aggressive.delay unresponsive.delay mild.delay medium.delay "
+        "lbe.delay sizes.fair friendly.delay windows.delay aggressive.delay unresponsive.delay mild.delay medium.delay "
         "heavy.delay varying.delay capacity-slow.delay capacity-fast.delay mix.delay both-ways.delay in-a-row.delay",
     ),
     "twitchy": (
@@ -62,7 +64,7 @@ FAILS_7928 = {
     "touchy": (own("aqms", "Touchy"), ("medium",), "parameters.delay parameters.goodput"),
     "moody": (own("aqms", "Moody"), ("scheduled",), "scheduled.fair"),
     "crowded": (own("aqms", "Crowded"), ("scheduled", "alone"), "scheduled.call"),
-    "lossy": (own("aqms", "Lossy"), ("aggressive",), "aggressive.goodput"),
+    "lossy": (own("aqms", "Lossy"), ("aggressive", "lbe"), "aggressive.goodput lbe.goodput"),
 }
 
 
@@ -203,6 +205,35 @@ def test_the_outline_of_an_ellipse_is_that_of_the_gaussian() -> None:
     assert ellipse([(1, 1), (1, 2)]) is None
 
 
+def test_ledbat_follows_its_equations() -> None:
+    """RFC 6817 §2.4.2: a segment more in a round trip without a queue, none at the target, one less at twice that."""
+    grown = []
+    for queue_s in (0.0, 0.1, 0.2):
+        control = Ledbat.__new__(Ledbat)
+        control.mss = 1000
+        control.__init__()  # type: ignore[misc]
+        control.cwnd = control.ssthresh = 20_000.0
+        for _ in range(20):
+            ack = SimpleNamespace(rtt_s=0.1 + queue_s, min_rtt_s=0.1, acked=1000, in_flight=20_000)
+            control.on_ack(ack)  # type: ignore[arg-type]
+        grown.append(control.cwnd - 20_000)
+    assert grown[0] == pytest.approx(1000, rel=0.03)
+    assert grown[1] == pytest.approx(0)
+    assert grown[2] == pytest.approx(-1000, rel=0.03)
+    control.on_loss(SimpleNamespace())  # type: ignore[arg-type]
+    assert control.ssthresh == pytest.approx(control.cwnd / 2)
+    control.cwnd = 3000.0
+    control.on_loss(SimpleNamespace())  # type: ignore[arg-type]
+    assert control.ssthresh == 2000
+
+
+def test_ledbat_yields_to_reno_before_drop_tail_and_not_before_codel(out: Path) -> None:
+    """A buffer of twice the target would be needed to yield all; a queue below the target makes it an equal."""
+    found = judging.judge(rfc7928.SUITE, ["codel"], out / "rfc7928", quick=True, seeds=1, only=("beside-lbe",))
+    (share,) = (one.told for one in found.findings if one.criterion.id == "beside-lbe.share")
+    assert (share["droptail"].value or 0) + 5 < (share["codel"].value or 0)
+
+
 def test_a_delay_settles_after_its_peak() -> None:
     assert settled_after([1, 9, 30, 20, 4, 5, 4], 0, 7, 8.0) == 4
     assert settled_after([1, None, 1, 1], 0, 4, 8.0) == 0
@@ -236,7 +267,7 @@ def test_the_page_tells_verdicts(tmp_path: Path) -> None:
     results.write(found)
     page = report.write_suite(tmp_path).read_text()
     assert "Penstock&#39;s" in page or "Penstock's" in page  # whose limits they are
-    assert "less-than-best-effort" in page
+    assert "packet loss synchronization" in page
     assert "droptail: deviation" in page
 
 
