@@ -12,6 +12,7 @@ import pytest
 from conftest import Command
 from penstock import report
 from penstock.adversary import subject
+from penstock.cli import app
 from penstock.mistake import MistakeError
 from penstock.report.suite_page import ellipse
 from penstock.suites import aqm_cases, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
@@ -19,6 +20,7 @@ from penstock.suites.judging import Judged
 from penstock.suites.kept import Kept, settled_after
 from penstock.suites.ledbat import Ledbat
 from penstock.suites.model import Suite
+from typer.main import get_command
 
 BAD = Path(__file__).parent / "suites"
 TWITCHY = "red min_threshold=1p max_threshold=3p max_probability=0.5 weight=0.9"
@@ -289,6 +291,13 @@ def test_a_misspelt_parameter_is_refused_at_once(penstock: Command) -> None:
     done = penstock("suite", "rfc7928", "codel targt=5ms", "--quick")
     assert done.returncode == 2
     assert "target" in done.stderr
+
+
+def test_certify_is_a_hidden_name_of_rfc9743() -> None:
+    commands = get_command(app).commands["suite"].commands  # type: ignore[attr-defined]
+    assert commands["certify"].hidden
+    assert not commands["rfc9743"].hidden
+    assert [one.opts for one in commands["certify"].params] == [one.opts for one in commands["rfc9743"].params]
 
 
 def test_names_of_suites_are_guessed() -> None:
