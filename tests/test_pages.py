@@ -89,3 +89,13 @@ def test_a_page_says_where_it_is_checked_and_where_it_comes_from(page: Path) -> 
     text = page.read_text(encoding="utf-8")
     assert "Source" in text
     assert "Check" in text
+
+
+def test_the_tests_that_the_page_of_flow_queueing_names_are_there() -> None:
+    """Its table shows for each statement of the draft of FQ-PIE the test that shows ours."""
+    text = (PAGES / "fq.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[a-z0-9]+_){4,}[a-z0-9]+)`", text))
+    files = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("tests/*.py")]
+    there = set(re.findall(r"(?:fn|def) (\w+)\(", "\n".join(file.read_text(encoding="utf-8") for file in files)))
+    assert len(named) >= 8
+    assert named <= there, named - there

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from penstock import engine
@@ -21,6 +22,7 @@ from penstock.suites.networks import MTU, bdp_bytes, bulk, call, dumbbell, rate,
 
 RATE, RTT = 10.0, 100.0  # Mbit/s, ms
 BUFFER = bdp_bytes(RATE, RTT)
+LEDBAT = f"{Path(__file__).with_name('ledbat.py')}:Ledbat"
 TAIL = "droptail"  # beside which every AQM is judged
 # Flows for a packet of BDP and buffer which give about 0.1, 0.5 and 1 % of losses without an AQM (section 8.2).
 LEVELS = {"mild": 0.036, "medium": 0.081, "heavy": 0.114}
@@ -71,6 +73,8 @@ def _transports(seconds: int) -> list[Case]:
         _case("aggressive", [bulk()], seconds, tcp={"cc": "cubic"}),
         _case("unresponsive", [udp("udp", 1.5 * RATE)], seconds),
         _case("beside-udp", [bulk(), udp("udp", 0.8 * RATE)], seconds, tcp=reno),
+        _case("lbe", [bulk("lbe", cc=LEDBAT)], seconds),
+        _case("beside-lbe", [bulk(cc="newreno"), bulk("lbe", cc=LEDBAT)], seconds),
     ]
 
 

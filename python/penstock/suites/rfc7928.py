@@ -113,6 +113,7 @@ _JUDGED = (
     ("friendly", "5.1.1", "a Reno flow", ONE_FLOW),
     ("windows", "5.1.2", "two Reno flows with initial windows of 3 and 10", ONE_FLOW),
     ("aggressive", "5.2", "a CUBIC flow", ONE_FLOW),
+    ("lbe", "5.4", "a LEDBAT flow", ONE_FLOW),
     ("mild", "8.2.2", "mild congestion", MANY_FLOWS),
     ("medium", "8.2.3", "medium congestion", MANY_FLOWS),
     ("heavy", "8.2.4", "heavy congestion", MANY_FLOWS),
@@ -241,6 +242,15 @@ _OTHERS = [
         LEAST,
         _left_for_tcp,
         ("beside-udp",),
+    ),
+    Criterion(
+        "beside-lbe.share",
+        "5.4",
+        "a LEDBAT flow beside a Reno flow: its share",
+        "%",
+        "Of the goodput of both. LEDBAT yields to a queue longer than 100 ms: an AQM that keeps it shorter makes it an "
+        "equal. There is no limit.",
+        _of("beside-lbe", lambda run: 100 * run.total("lbe") / (run.total("lbe") + run.total("bulk"))),
     ),
     *_rtt_criteria(),
     *_burst_criteria(),
@@ -438,7 +448,6 @@ UNJUDGED = (
     Unjudged("2.2", "flow start-up time", "the simulator's results have no time of the first packet of a flow"),
     Unjudged("2.4", "packet loss synchronization", "the results count the losses of a flow, and not their times"),
     Unjudged("4.3.2", "deployment comparison", "what can be deployed where is for people to say"),
-    Unjudged("5.4", "less-than-best-effort transports", "there is no LEDBAT among the controls"),
     Unjudged("11", "cost in hardware, memory and registers", "only the CPU time in this simulator is measured"),
     Unjudged("12", "operator control", "whether an operator understands the controls is for people to say"),
 )

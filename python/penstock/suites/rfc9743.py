@@ -583,8 +583,9 @@ SUITE = Suite(
     UNJUDGED,
     (3, 1),
     "RFC 9743 gives no limits and no pass. `no worse` and `worse` compare with Reno (RFC 5681) and CUBIC (RFC 9438) on "
-    f"the same paths with the same seeds: worse is a number more than {MARGIN:.0%} beyond the worse of the two (10% for "
-    "delays that a buffer bounds, 5% for opinion scores). A control that is worse in one number may be better in others: the numbers are the result. BBR is version 1.",
+    f"the same paths with the same seeds: worse is a number more than {MARGIN:.0%} beyond the worse of the two (10% "
+    "for delays that a buffer bounds, 5% for opinion scores). A control that is worse in one number may be better in "
+    "others: the numbers are the result. BBR is version 1.",
     ("no worse", "worse"),
     {"bbr": "bbr (version 1)"},
 )
