@@ -164,8 +164,16 @@ def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, An
     if ".py:" in name or name not in {entry.name for entry in engine.entries()}:
         raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
     if discipline.get("classify") == "index" or name == "lte-bearers":
-        key = "classify" if "classify" in discipline else "name"
+        key = "classify" if "classify" in _at(reading.written, path) else "name"
         raise reading.refuse((*path, key), 'the emulator does not know classes of flows: classify = "hash"')
+
+
+def _at(tree: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Returns the table at a path; an empty one if there is none, or a name alone."""
+    found: Any = tree
+    for part in path:
+        found = found.get(part, {}) if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _specs(reading: _Reading) -> Any:
