@@ -165,17 +165,18 @@ def test_options_of_a_trace_need_one() -> None:
     assert "--pcapng" in refusal("run", "x.toml", "--trace", "tcp", "--pcapng", "p.pcapng")
 
 
-def test_there_are_two_worlds_so_far(scenario: Path) -> None:
+def test_there_are_three_worlds_so_far(scenario: Path) -> None:
     for world in ("sim", "fluid"):
         assert CliRunner().invoke(app, ["run", str(scenario), "--on", world, "--json"]).exit_code == 0
-    assert "this command runs in sim" in refusal("reproduce", "x", "--on", "fluid")
+    for world in ("fluid", "wire"):
+        assert "this command runs in sim" in refusal("reproduce", "x", "--on", world)
     for verb in ("run", "reproduce"):
-        for world in ("wire", "tc", "jar"):
+        for world in ("tc", "jar"):
             told = refusal(verb, "x", "--on", world)
             assert "not in this version" in told
             assert "sim" in told
         assert "did you mean wire?" in refusal(verb, "x", "--on", "wires")
-        assert "this version runs in sim, fluid" in refusal(verb, "x", "--on", "moon")
+        assert "this version runs in sim, fluid, wire" in refusal(verb, "x", "--on", "moon")
 
 
 @pytest.mark.parametrize(

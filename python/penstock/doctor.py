@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock import engine
-from penstock.mistake import EXTRAS
+from penstock.mistake import EXTRAS, MistakeError
+from penstock.wire import owner, world
 
 _NET_ADMIN, _SYS_ADMIN = 12, 21  # bits of Linux's capabilities
 _TUN = Path("/dev/net/tun")
@@ -22,6 +23,13 @@ _NAMESPACES = Path("/run/netns")
 _INTERFACES = Path("/sys/class/net")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+_REAL_TIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
+_HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
+_QUEUE = Path("/proc/sys/net/core/default_qdisc")
+_FAST_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter")
+# Queues of hosts which neither drop by delay nor pace, so that the emulator's queue is the only one that does.
+_PLAIN_QUEUES = ("pfifo_fast", "pfifo", "noqueue")
 _NS3 = Path("/usr/include/ns3/core-module.h")
 _PACKAGES = ("jinja2", "matplotlib", "numpy", "pyarrow", "rich", "typer")
 _LEAST_PYTHON = (3, 11)
@@ -123,11 +131,42 @@ def _real_packets() -> Iterator[Check]:
 
 
 def _emulator() -> str | None:
-    if installed := shutil.which("penstock-emulate"):
-        return installed
-    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).resolve().parents[2] / "target"))
-    built = target / "release" / "penstock-emulate"
-    return str(built) if built.is_file() else None
+    try:
+        return str(world.emulator())
+    except MistakeError:
+        return None
+
+
+def _wire() -> Iterator[Check]:
+    """Checks whether scenarios can run on real kernels here, and what would falsify their results."""
+    needed = "run --on wire"
+    try:
+        world.require()
+        yield Check("the wire", True, "scenarios run on real kernels here", needed)
+    except MistakeError as error:
+        yield Check("the wire", False, str(error), needed)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    load = os.getloadavg()[0]
+    told = f"{load:.1f} processes want {cores} cores"
+    yield Check("contention", load <= cores, told, f"{needed}: late packets", repair="" if load <= cores else "top")
+    yield _one_of("clock", _CLOCK, _FAST_CLOCKS, f"{needed}: a clock which costs little")
+    yield _one_of("queue of hosts", _QUEUE, _PLAIN_QUEUES, f"{needed}: the only queue that drops is the emulator's")
+    told = _read(_REAL_TIME)
+    yield Check("real-time share", told not in ("0", ""), f"{told} us of each second", f"{needed}: --realtime")
+    told = {"1": "on", "0": "off"}.get(_read(_HYSTART), "unknown")
+    yield Check("cubic's HyStart", told == "on", told, f"{needed}: compare it with cc = cubic-linux and hystart = true")
+
+
+def _one_of(name: str, file: Path, usual: tuple[str, ...], needed: str) -> Check:
+    found = _read(file)
+    return Check(name, found in (*usual, ""), found or "this machine has no such setting", needed)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def _capabilities() -> int:
@@ -194,6 +233,8 @@ def _leftovers() -> Iterator[Check]:
 
 def _is_dead(namespace: str) -> bool:
     """Returns true if the process whose number is in the name of a namespace has ended."""
+    if namespace.startswith(owner.PREFIX):
+        return owner.is_dead(namespace)
     maker = next((part for part in namespace.split("-") if part.isdigit()), None)
     return maker is not None and not Path(f"/proc/{maker}").exists()
 
@@ -258,4 +299,4 @@ def _governor() -> Check:
     return Check("CPU governor", governor == "performance", governor, needed, repair=repair)
 
 
-_GROUPS: tuple[Callable[[], Iterator[Check]], ...] = (_lab, _real_packets, _peers, _machine)
+_GROUPS: tuple[Callable[[], Iterator[Check]], ...] = (_lab, _real_packets, _wire, _peers, _machine)

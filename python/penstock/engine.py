@@ -311,7 +311,9 @@ def link_changes(scenario: Scenario, seed: int) -> pa.Table:
     """Returns the table `link_changes` of a run without its traffic, on which changes of links do not depend."""
     import tomllib
 
-    tree = tomllib.loads(_open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept)).resolved())
+    tree = tomllib.loads(
+        _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept)).resolved()
+    )
     alone = {**tree, "flows": [{"kind": "cbr", "rate": "1kbit/s", "packet_size": "100B"}], "aqm": {"name": "droptail"}}
     simulation, _ = _finished(Scenario(to_toml(alone), scenario.file, kept=scenario.kept), seed, lambda: False)
     return _arrow(simulation.tables())["link_changes"]

@@ -159,7 +159,10 @@ def _disturbed(result: Result) -> str:
         return ""
     late = max(way["p99"] for way in result.wire["lateness_us"].values())
     why = ", ".join(result.wire["disturbed_by"])
-    return f"warning: the machine disturbed this run ({why}; packets up to {late:.0f} us late, p99): repeat it when it is idle"
+    return (
+        f"warning: the machine disturbed this run ({why}; the 99th percentile of packets was {late:.0f} us late): "
+        "repeat it when the machine is idle"
+    )
 
 
 def _packets(path: Path) -> Path:

@@ -45,9 +45,7 @@ def play(
             store.write(packets, file.read_bytes())
     kept = tables if wanted.keeps_series else {k: v for k, v in tables.items() if not k.endswith("_seconds")}
     times = (_cpu_s() - cpu, time.perf_counter() - begin)
-    return Result(
-        scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire=_about(wanted, found)
-    )
+    return Result(scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire=_about(found))
 
 
 def _cpu_s() -> float:
@@ -55,7 +53,7 @@ def _cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-def _about(wanted: plan.Plan, found: world.Recorded) -> dict[str, Any]:
+def _about(found: world.Recorded) -> dict[str, Any]:
     """Returns what belongs to a run on the wire in its manifest."""
     report = found.report
     late = {way: report[way]["lateness_us"] for way in ("forward", "reverse")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -38,9 +39,7 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     summary = copy.deepcopy(plan.empty)
     summary["duration_s"] = plan.duration_s
     forward, reverse = found.report["forward"], found.report["reverse"]
-    summary["events"] = queue.events + sum(
-        _total(way) for way in (reverse,)
-    )
+    summary["events"] = queue.events + _total(reverse)
     summary["flows"] = [_flow(plan, flow, found, summary["flows"][flow.id]) for flow in plan.flows]
     summary["bottlenecks"] = [_bottleneck(plan, queue, forward, summary)]
     trips = np.concatenate([np.array(found.sent[flow.id].get("rtts_ms", ()), float) for flow in plan.flows] or [[]])
@@ -141,7 +140,7 @@ class _Seconds:
         self._plan, self._found = plan, found
         self._rows: list[tuple[float, float, dict[int, float], float]] = []  # begin, end, rates, real end
         rows = found.seconds
-        for (before_s, before), (after_s, after) in zip(rows, rows[1:], strict=False):
+        for (before_s, before), (after_s, after) in itertools.pairwise(rows):
             begin, end = len(self._rows) * 1.0, min(len(self._rows) + 1.0, plan.duration_s)
             if end <= begin or after_s <= before_s:
                 continue

@@ -1,7 +1,7 @@
-"""What the wire makes on a machine has its maker's mark, so that the next start can remove what a killed run left.
+"""What the wire makes on a machine has its maker's mark, so that the next start removes what a killed run left.
 
-A mark is the number of the process, when it started, and its PID namespace: a number that another process has got since,
-or that belongs to another container, is not taken for the maker. Nothing without such a mark is touched.
+A mark is the number of the process, when it started, and its PID namespace: a number that another process has since, or
+that belongs to another container, is not taken for the maker. Nothing without such a mark is touched.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _started(pid: int) -> int | None:
 
 
 def _pid_namespace() -> int:
-    return os.stat("/proc/self/ns/pid").st_ino
+    return Path("/proc/self/ns/pid").stat().st_ino
 
 
 def is_dead(name: str) -> bool:

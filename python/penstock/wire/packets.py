@@ -99,9 +99,7 @@ class Queue:
         return bps, int(waiting.max(initial=0)), self._mean(begin, end), delay
 
 
-def _waiting(
-    left: Floats, waited: Floats, sizes: npt.NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def _waiting(left: Floats, waited: Floats, sizes: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Returns when the number of waiting bytes changes, and to what. A packet that did not wait changes nothing."""
     kept = waited > 0
     times = np.concatenate([left[kept] - waited[kept], left[kept]])

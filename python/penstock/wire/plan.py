@@ -19,6 +19,8 @@ _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
 _MOST_FLOWS, _MOST_GROUPS = 1000, 8
 _LEAST_MTU = 1500
 
+# Disciplines that do not use the rate of the link, so that it does not matter when they learn of a change.
+_DEAF = ("droptail", "codel", "modified-codel", "fq-codel")
 # Parts of a scenario that the wire has nothing for.
 _PARTS = {
     "handovers": "hosts on the wire stay where they are: there are no [[handovers]]",
@@ -162,8 +164,16 @@ def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, An
     if ".py:" in name or name not in {entry.name for entry in engine.entries()}:
         raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
     if discipline.get("classify") == "index" or name == "lte-bearers":
-        key = "classify" if "classify" in discipline else "name"
+        key = "classify" if "classify" in _at(reading.written, path) else "name"
         raise reading.refuse((*path, key), 'the emulator does not know classes of flows: classify = "hash"')
+
+
+def _at(tree: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Returns the table at a path; an empty one if there is none, or a name alone."""
+    found: Any = tree
+    for part in path:
+        found = found.get(part, {}) if isinstance(found, Mapping) else {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def _specs(reading: _Reading) -> Any:
@@ -233,13 +243,14 @@ def _datagrams(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 def _changes(reading: _Reading, access_s: float) -> tuple[Any, tuple[Change, ...]]:
     """Returns the table of changes which the simulator plays, and what the emulator is told of them."""
+    deaf = reading.tree.get("aqm", {}).get("name", "droptail") in _DEAF
     for index, change in enumerate(reading.tree.get("changes", [])):
         at: Path = ("changes", index)
         if "stations" in change:
             raise reading.refuse((*at, "stations"), "the emulator has no stations")
-        if not change.get("told", True):
+        if not change.get("told", True) and not deaf:
             raise reading.refuse((*at, "told"), "the emulator tells its discipline of each change")
-        if number(change.get("tell_after", "0ms")) > 0:
+        if number(change.get("tell_after", "0ms")) > 0 and not deaf:
             raise reading.refuse((*at, "tell_after"), "the emulator tells its discipline of a change at once")
     if not reading.tree.get("changes"):
         return None, ()
@@ -258,7 +269,9 @@ def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], access_s: float)
         values: dict[str, Any] = {}
         if row["rate_bps"] != last.get("rate_bps"):
             if not row["rate_bps"]:
-                raise reading.refuse(("changes",), f"the rate is zero at {row['t_s']:g} s; the emulator's is at least 1 bit/s")
+                raise reading.refuse(
+                    ("changes",), f"the rate is zero at {row['t_s']:g} s; the emulator's is at least 1 bit/s"
+                )
             values[f"{prefix}rate"] = f"{row['rate_bps']:.0f}bit/s"
         if row["delay_s"] != last.get("delay_s"):
             values[f"{prefix}delay"] = f"{(row['delay_s'] + access_s) * 1e9:.0f}ns"

@@ -26,7 +26,7 @@ def refuse(text: str, file: str, path: Path, message: str) -> ScenarioError:
     gap = " " * len(str(line))
     marked = f"{' ' * column}{'^' * width}"
     place = f"{gap}--> {file}:{line}:{column + 1}"
-    return ScenarioError(f"--on wire: {message}\n{place}\n{gap} |\n{line} | {whole}\n{gap} | {marked}\n{gap} |")
+    return ScenarioError(f"error: --on wire: {message}\n{place}\n{gap} |\n{line} | {whole}\n{gap} | {marked}\n{gap} |")
 
 
 def find(text: str, path: Path) -> tuple[int, int]:
@@ -68,13 +68,15 @@ def _parsed(text: str) -> Any:
 
 
 def _size(tree: Any, path: Path, otherwise: int = 0) -> int:
-    """Returns how many entries the value at a path has, 1 if it is no list, 0 without it; `otherwise` without a tree."""
+    """Returns how many entries the value at a path has, 1 if it is no list, 0 without it."""
     if tree is None:
         return otherwise
     here = tree
     for part in path:
-        there = part < len(here) if isinstance(part, int) and isinstance(here, list) else (
-            isinstance(here, Mapping) and part in here
+        there = (
+            part < len(here)
+            if isinstance(part, int) and isinstance(here, list)
+            else (isinstance(here, Mapping) and part in here)
         )
         if not there:
             return 0

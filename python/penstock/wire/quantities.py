@@ -5,9 +5,21 @@ from __future__ import annotations
 import re
 
 _UNITS = {
-    **{"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
-    **{"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9},
-    **{"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12},
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "bit/s": 1.0,
+    "kbit/s": 1e3,
+    "Mbit/s": 1e6,
+    "Gbit/s": 1e9,
+    "Tbit/s": 1e12,
 }
 _QUANTITY = re.compile(r"([0-9.]+)\s*([A-Za-z/]+)")
 

@@ -1,4 +1,4 @@
-"""What `[tcp]` of a scenario is on a real kernel: a control, options of sockets, metrics of routes, settings of hosts."""
+"""What `[tcp]` is on a real kernel: a control, options of sockets, metrics of routes, settings of hosts."""
 
 from __future__ import annotations
 

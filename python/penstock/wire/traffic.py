@@ -4,9 +4,9 @@ The file is run by its path and imports nothing of the package, so that it start
 
     python -I traffic.py HOSTS.json
 
-`HOSTS.json` lists what is sent and what is received there, and names the file which says when the run begins: a time of
-CLOCK_MONOTONIC, in seconds. The program prints `listening` when it is ready for it. All times that it prints are seconds
-since the begin of the run.
+`HOSTS.json` lists what is sent and what is received there, and names the file which says when the run begins: a time
+of CLOCK_MONOTONIC, in seconds. The program prints `listening` when it is ready for it. All times that it prints are
+seconds since the begin of the run.
 """
 
 from __future__ import annotations

@@ -78,7 +78,9 @@ def require() -> None:
     if missing := [name for name in ("ip", "nsenter", "setpriv", "sysctl") if shutil.which(name) is None]:
         raise MistakeError(f"--on wire needs {', '.join(missing)}: apt-get install iproute2 util-linux procps")
     if not Path("/dev/net/tun").exists():
-        raise MistakeError("--on wire needs /dev/net/tun: modprobe tun, or run the container with --device /dev/net/tun")
+        raise MistakeError(
+            "--on wire needs /dev/net/tun: modprobe tun, or run the container with --device /dev/net/tun"
+        )
     emulator()
 
 
@@ -135,7 +137,8 @@ class _Run:
         clock = min(self._ask_clock() for _ in range(3))
         begin = time.monotonic() + _SOON_S
         store.write(self._directory / "begin", repr(begin))
-        changed = self._wait(begin, tick)
+        with _prompt():
+            changed = self._wait(begin, tick)
         for one in (bottleneck, *others):
             one.stop()
         told = [one.result(_PATIENCE_S) for one in hosts]
@@ -180,7 +183,14 @@ class _Run:
         ends += ["--left", f"wire{number}l", "--right", f"wire{number}r"]
         ends += ["--left-address", f"10.77.{number}.1/24", "--right-address", f"10.77.{number}.2/24"]
         most = self._wanted.duration_s + 3 * _PATIENCE_S
-        ends += ["--socket", str(self._directory / f"{number}.sock"), "--duration", f"{most:g}s", "--json", "--realtime"]
+        ends += [
+            "--socket",
+            str(self._directory / f"{number}.sock"),
+            "--duration",
+            f"{most:g}s",
+            "--json",
+            "--realtime",
+        ]
         program = self._stack.enter_context(Program([*_WITH_PARENT, str(emulator()), *ends, *options]))
         program.await_line("ready", of_stderr=True)
         return program
@@ -271,6 +281,19 @@ class _Run:
             next_change = coming[0].at_s - now if coming else duration
             time.sleep(max(min(next_change, duration - now, 0.25), 0))
         return changed
+
+
+@contextlib.contextmanager
+def _prompt() -> Iterator[None]:
+    """Gives this thread real-time priority in the block, so that changes of the link are in time on a busy machine."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, *before)
 
 
 def _joined(hosts: list[list[list[Any]]]) -> list[tuple[float, dict[int, int]]]:

@@ -1,0 +1,256 @@
+"""`--on wire`: what is refused and where, measures by hand, what a killed run leaves, a run beside the simulator."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import engine, manual, rundir, wire
+from penstock.engine import ScenarioError
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario
+from penstock.wire import calls, examples, owner, plan, position, tcp, world
+from penstock.wire.packets import Queue
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = """\
+duration = "6s"
+warmup = "1s"
+[topology]
+kind = "dumbbell"
+rate = "10Mbit/s"
+delay = "20ms"
+limit = "1000p"
+"""
+FLOWS = '[[flows]]\nkind = "bulk"\n'
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with the usual controls, whatever this one has."""
+    monkeypatch.setattr(tcp, "controls", lambda: ["reno", "cubic", "bbr"])
+
+
+def wanted(text: str) -> plan.Plan:
+    return plan.read(Scenario(text, "home.toml"))
+
+
+# What the wire cannot do, with the line and the column of the value; lines count from the first of HEAD.
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        (HEAD + '[[flows]]\nkind = "synflood"\nper_second = 5\n', "9:8", "no synflood"),
+        (HEAD + FLOWS + FLOWS + 'tcp = { sack = true, cc = "vegas" }\n', "12:27", "reno, cubic, bbr"),
+        (HEAD + FLOWS + "tcp = { ecn_retransmits = true, ecn = true }\n", "10:27", "not ECN-capable"),
+        (HEAD + "[tcp]\nprr = false\n" + FLOWS, "9:7", "prr = true"),
+        (HEAD + '[tcp]\ncc = { name = "cubic", beta = 0.8 }\n' + FLOWS, "9:31", "no beta"),
+        (HEAD + FLOWS + FLOWS + "tcp = { sack = false }\n", "12:16", "the same sack"),
+        (HEAD + FLOWS + 'node = "a"\nweight = 2\n', "11:10", "weights"),
+        (HEAD + FLOWS + '[invariants]\nmax_queue = "9kB"\n', "10:2", "invariants"),
+        (HEAD + 'access_rate = "5Mbit/s"\n' + FLOWS, "8:15", "slower than the bottleneck"),
+        (HEAD + '[aqm]\nname = "drr"\nflows = 4\n' + FLOWS, "9:8", "classes"),
+    ],
+)
+def test_what_the_wire_cannot_do_is_refused_at_its_key(text: str, place: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        wanted(text)
+    assert f"home.toml:{place}\n" in str(refused.value)
+    assert words in str(refused.value)
+
+
+def test_the_place_of_a_key_is_found_by_the_parser_and_not_by_its_name() -> None:
+    text = 'name = "kind"  # kind = 1\n[a]\nkind = 1\n[[b]]\nx = { "kind" = [2, 3], other = "kind" }\n[[b]]\n'
+    assert position.find(text, ("a", "kind")) == (text.index("1\n[["), text.index("1\n[[") + 1)
+    assert text[slice(*position.find(text, ("b", 1)))] == "b"
+    assert position.find(text, ("b", 1))[0] == text.rindex("b")
+    assert position.find(text, ("b", 1, "missing")) == position.find(text, ("b", 1))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_page_says_of_each_example_whether_it_runs() -> None:
+    page = manual.find("wire").text
+    assert examples.table() in page, "renew it: tools/wire-examples"
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_longer_way_is_what_is_longer_than_the_shortest() -> None:
+    text = HEAD + 'access_delay = "1ms"\n' + FLOWS + FLOWS + 'access_delay = "5ms"\ncc = "bbr"\n'
+    found = wanted(text)
+    assert found.link["delay"] == "22000000ns"  # 20 ms and two access links
+    assert [flow.extra_s for flow in found.flows] == [0.0, 0.004]
+    assert [flow.sends["cc"] for flow in found.flows] == ["cubic", "bbr"]
+    assert found.flows[0].sends["max_segment"] == 1448 + 12
+
+
+def test_metrics_of_routes_say_what_sockets_cannot() -> None:
+    text = HEAD + "[tcp]\necn = true\ninitial_window = 4\nack_every_segment = true\n" + FLOWS
+    settings = wanted(text).flows[0].tcp
+    assert settings is not None
+    assert tcp.metrics(settings, sender=True) == ["initcwnd", "4", "features", "ecn"]
+    assert tcp.metrics(settings, sender=False) == ["quickack", "1"]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_an_orbit_becomes_steps_of_the_delay() -> None:
+    orbit = 'orbit = { altitude_km = 780, satellites = 11, latitude = 20, step = "1s", served = "295s" }'
+    text = HEAD + FLOWS + f'[[changes]]\nlink = "bottleneck"\n{orbit}\n'
+    found = wanted(text)
+    rows = engine.simulate(Scenario(text, "home.toml")).tables["link_changes"].to_pylist()
+    forward = [row for row in rows if not row["reverse"]]
+    changed = [forward[0], *(b for a, b in itertools.pairwise(forward) if a["delay_s"] != b["delay_s"])]
+    delays = [(row["t_s"], f"{row['delay_s'] * 1e9:.0f}ns") for row in changed]
+    ours = [(change.at_s, change.values["delay"]) for change in found.changes if "delay" in change.values]
+    assert ours == delays
+    assert len(ours) > 2
+
+
+MS = 1_000_000
+
+
+def test_a_queue_is_measured_from_its_packets(tmp_path: Path) -> None:
+    # (left at ms, waited ms, bytes, fate); the run begins at 10 ms of the file and lasts 100 ms.
+    rows = [
+        (5, 5, 1500, "sent"),  # before the run
+        (10, 0, 1500, "sent"),
+        (30, 20, 1000, "sent"),  # waited from 0 to 20 ms of the run
+        (40, 20, 500, "drop_dequeue"),  # from 10 to 30
+        (50, 0, 700, "drop_overflow"),
+        (70, 0, 60, "sent"),
+        (115, 5, 1500, "sent"),  # after the run
+    ]
+    lines = [f"forward,{t * MS},{w * MS},0,{size},{fate}\n" for t, w, size, fate in rows]
+    file = tmp_path / "packets.csv"
+    file.write_text("queue,t_ns,waited_ns,flow,bytes,fate\n" + "".join(lines) + f"reverse,{20 * MS},0,0,60,sent\n")
+    queue = Queue.read(file, "forward", 0.010, 0.100)
+    assert (queue.sent_packets, queue.sent_bytes, queue.data_packets) == (3, 2560, 2)
+    assert queue.dropped_bytes == 1200
+    assert queue.most_bytes == 1500
+    assert queue.mean_bytes == pytest.approx((1000 * 20 + 500 * 20) / 100)
+    assert sorted(queue.waited_ms.tolist()) == pytest.approx([0, 0, 20])
+    bps, most, mean, delay = queue.second(0.0, 0.05)
+    assert (bps, most) == (pytest.approx(2500 * 8 / 0.05), 1500)
+    assert mean == pytest.approx((1000 * 20 + 500 * 20) / 50)
+    assert delay == pytest.approx(10)
+
+
+@pytest.mark.parametrize(("r", "mos"), [(93.2, 4.41), (90, 4.34), (80, 4.03), (70, 3.60), (60, 3.10), (50, 2.58)])
+def test_ratings_give_the_scores_of_g107(r: float, mos: float) -> None:
+    assert calls.mos(r) == pytest.approx(mos, abs=0.011)
+
+
+def test_a_call_counts_what_is_missing_up_to_the_last_that_came() -> None:
+    found = calls.judge(10, [(0, 0.0, 0.010), (1, 0.02, 0.026), (3, 0.06, 0.010)])
+    assert (found["received"], found["lost"]) == (3, 1)
+    # |16| and |-16| ms: J = 1, then 1 + 15/16 (RFC 3550 A.8).
+    assert found["jitter_ms"] == {"mean": pytest.approx((1 + 1.9375) / 2), "max": 1.9375, "last": 1.9375}
+
+
+# Owners.
+
+
+def test_only_what_a_dead_maker_marked_is_removed() -> None:
+    mark = owner.mark()
+    assert not owner.is_dead(f"{mark}-left"), "this process lives"
+    pid, start, ns = mark.removeprefix(owner.PREFIX).split("-")
+    assert owner.is_dead(f"{owner.PREFIX}{pid}-{int(start) - 1}-{ns}-left"), "another process has the number since"
+    assert owner.is_dead(f"{owner.PREFIX}4194305-1-{ns}-left"), "no process has a number above the largest"
+    assert not owner.is_dead(f"{owner.PREFIX}4194305-1-{int(ns, 16) + 1:x}-left"), "its maker is in another container"
+    for name in ("left", "penstock-verify-1-left", f"{owner.PREFIX}left", f"my-{owner.PREFIX}4194305-1-{ns}"):
+        assert not owner.is_dead(name)
+
+
+def possible() -> str:
+    """Why nothing can be played here; empty if it can."""
+    try:
+        world.require()
+    except MistakeError as error:
+        return str(error)
+    return ""
+
+
+real = pytest.mark.skipif(bool(possible()), reason=possible() or "real packets")
+
+
+def left() -> list[str]:
+    """What marked runs have made, and the processes which have it in their command lines."""
+    commands = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            commands.append(entry.read_bytes())
+        except OSError:
+            continue
+    running = [command.decode(errors="replace") for command in commands if owner.PREFIX.encode() in command]
+    return [path.name for path in owner.NAMED.glob(f"{owner.PREFIX}*")] + running
+
+
+SHORT = HEAD + '[aqm]\nname = "codel"\n[tcp]\ncc = { name = "newreno", compat = "linux" }\nrack = true\n'
+SHORT += FLOWS + 'count = 4\nstart_spread = "100ms"\n'
+
+
+@real
+def test_a_killed_run_leaves_nothing_after_the_next_start(tmp_path: Path) -> None:
+    (tmp_path / "home.toml").write_text(SHORT)
+    mine = subprocess.Popen([sys.executable, "-m", "penstock", "run", "home.toml", "--on", "wire"], cwd=tmp_path)
+    try:
+        end = time.monotonic() + 60
+        while not any(f"-{mine.pid}-" in name for name in left()) and time.monotonic() < end:
+            time.sleep(0.02)
+    finally:
+        mine.send_signal(signal.SIGKILL)
+        mine.wait()
+    there = [name for name in left() if f"-{mine.pid}-" in name]
+    assert there, "killed while it had made something"
+    owner.remove_leftovers()
+    assert not [name for name in left() if f"-{mine.pid}-" in name]
+
+
+@real
+def test_a_run_on_the_wire_agrees_with_the_simulator(tmp_path: Path) -> None:
+    """Within the goals for a run: goodput within 3 %, mean queueing delay within 10 % or 0.5 ms. The best of three."""
+    ours = engine.run(SHORT).summary
+    apart: list[Any] = []
+    for _ in range(3):
+        found = wire.play(Scenario(SHORT, "home.toml"))
+        assert found.wire is not None
+        compared = _compared(found.summary, ours)
+        if not compared:
+            break
+        apart.append((compared, found.wire["disturbed_by"]))
+    else:
+        pytest.fail(f"three runs apart: {apart}")
+    rundir.write(found, tmp_path / "run", {"on": "wire"})
+    assert _keys(found.summary) == _keys(ours), "the same keys in both worlds"
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["wire"]["kernel"] == os.uname().release
+    assert manifest["wire"]["sysctls"]["net.ipv4.tcp_sack"] == "1"
+    assert {file.stem for file in (tmp_path / "run").glob("*.parquet")} >= {"flow_seconds", "queue_seconds"}
+    with pytest.raises(rundir.RunDirError, match="never repeat"):
+        rundir.rerun(tmp_path / "run")
+    assert not [name for name in left() if f"-{os.getpid()}-" in name]
+
+
+def _compared(there: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """What is outside of the goals."""
+    (a,), (b,) = there["bottlenecks"], ours["bottlenecks"]
+    found = []
+    if abs(a["goodput_bps"] / b["goodput_bps"] - 1) > 0.03:
+        found.append(f"goodput {a['goodput_bps']} / {b['goodput_bps']}")
+    delays = a["queue_delay_ms"]["mean"], b["queue_delay_ms"]["mean"]
+    if abs(delays[0] - delays[1]) > max(0.5, 0.1 * delays[1]):
+        found.append(f"delay {delays[0]} / {delays[1]}")
+    return found
+
+
+def _keys(tree: Any, path: str = "") -> set[str]:
+    if isinstance(tree, dict):
+        return {inner for key, value in tree.items() if key != "algorithm" for inner in _keys(value, f"{path}.{key}")}
+    return {inner for value in tree for inner in _keys(value, path)} if isinstance(tree, list) else {path}
