@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -133,4 +134,4 @@ def test_names_of_ticks_of_a_distribution_do_not_hide_each_other(two: penstock.R
     [axis] = figure.axes
     boxes = [tick.get_window_extent() for tick in axis.get_xticklabels(which="both") if tick.get_text()]
     inside = sorted(((box.x0, box.x1) for box in boxes), key=lambda one: one[0])
-    assert all(one[1] < other[0] for one, other in zip(inside, inside[1:], strict=False))
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(inside))
