@@ -133,7 +133,7 @@ def test_prune_removes_run_directories_and_nothing_else(here: Path, original: Pa
 
     code, said = called("prune", "--yes")
     assert code == 0
-    assert "removed: 2 run directories" in said
+    assert "removed: 2 directories" in said
     for path in (notes, parquet, in_own, nested, linked):
         assert f"kept: {path.relative_to(here)}" in said
     assert set(here.rglob("*")) == before
@@ -147,7 +147,7 @@ def test_prune_asks_first(here: Path, original: Path) -> None:
         assert run.is_dir()
     code, said = called("prune", "--dry-run", "--yes")
     assert code == 0
-    assert "would be removed: 1 run directories" in said
+    assert "would be removed: 1 directory," in said
     assert run.is_dir()
     assert called("prune", typed="y\n")[0] == 0
     assert not run.exists()

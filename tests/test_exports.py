@@ -199,6 +199,6 @@ def test_prune_keeps_the_newest(penstock: Command, scenario: Path, tmp_path: Pat
         os.utime(place / rundir.MANIFEST, (1e9 + seed, 1e9 + seed))
     done = penstock("runs", "prune", "--keep", "2", "--dry-run")
     assert done.stdout.startswith("runs/1  ")
-    assert "would be removed: 1 run directories" in done.stdout
+    assert "would be removed: 1 directory," in done.stdout
     assert penstock("runs", "prune", "--keep", "1", "--yes").returncode == 0
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["3"]

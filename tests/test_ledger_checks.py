@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -177,8 +178,8 @@ def test_a_search_without_success_is_shown() -> None:
 def test_what_holds_where_variants_are_run_was_not_searched() -> None:
     text = "it holds in the runs of which there are variants; in the others nothing was tried"
     assert _cause([_published("holds")], "0/5") == Because(Cause.OPEN, text)
-    by_chance = _cause([_published("holds")], "4/5")
-    assert by_chance.cause == Cause.NOT_SAID and by_chance.text.startswith("chance: 4/5 seeds")
+    by_chance = _cause([_published("holds")], "1/5")
+    assert by_chance.cause == Cause.NOT_SAID and by_chance.text.startswith("chance: 1/5 seeds")
     assert _cause([_published("fails")], "4/5").cause == Cause.OPEN, "one variant is no search"
 
 
@@ -241,4 +242,6 @@ def test_variants_of_qrm_explain_its_claims() -> None:
     cells = {case.cell for case in experiment.variant_cases(1)}
     assert {("plain", 5, "five"), ("qrm", 5, "five-1"), ("red", 32, "many-16")} <= cells
     settings = {setting for variant in experiment.variants for setting in variant.settings}
-    assert settings <= set(experiment.settings_in_order), "a variant of a setting that is not there is never run"
+    there = experiment.settings_in_order
+    assert all(fnmatch.filter(there, one) for one in settings), "a variant of a setting that is not there is never run"
+    assert ("codel", 32, "one-32") in cells, "claims on the number of nodes have variants"

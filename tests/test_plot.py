@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
+from matplotlib.figure import Figure
 from penstock import plot
 from penstock.mistake import MistakeError
+from penstock.plots import style
 
 TWO = """
 name = "two"
@@ -107,3 +110,28 @@ def test_files_have_the_width_of_a_column_and_their_fonts(two: penstock.Result, 
 def test_mistakes_are_told(two: penstock.Result, call: Any, told: str) -> None:
     with pytest.raises(MistakeError, match=told):
         call(two)
+
+
+def test_hidden_lines_are_dashed_and_axes_that_begin_far_above_zero_are_marked() -> None:
+    figure = Figure()
+    far, near = figure.subplots(1, 2)
+    for height in (110.0, 110.2, 150.0):
+        far.plot(range(5), [height] * 5)
+    far.set_ylim(105, 160)
+    near.plot(range(5), [1, 2, 3, 4, 5])
+    style.svg(figure)
+    first = [line.get_linestyle() for line in far.lines[:3]]
+    assert first == ["-", "--", "-"], "the second lies on the first, within a hundredth"
+    marks = [line.get_label() for line in far.lines[3:]]
+    assert (len(marks), len(near.lines)) == (2, 1)
+    style.png(figure)
+    assert len(far.lines) == 5, "marked once"
+
+
+def test_names_of_ticks_of_a_distribution_do_not_hide_each_other(two: penstock.Result) -> None:
+    figure = plot.cdf(two, "rtt")
+    figure.canvas.draw()
+    [axis] = figure.axes
+    boxes = [tick.get_window_extent() for tick in axis.get_xticklabels(which="both") if tick.get_text()]
+    inside = sorted(((box.x0, box.x1) for box in boxes), key=lambda one: one[0])
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(inside))

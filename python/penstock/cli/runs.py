@@ -271,7 +271,7 @@ def prune(
         return
     for one in gone:
         print(f"{one.path}  {_date(one.written_s)}  {_size(one.size_bytes)}")
-    what = f"{len(gone)} directories, {_size(sum(one.size_bytes for one in gone))}"
+    what = f"{len(gone)} director{'y' if len(gone) == 1 else 'ies'}, {_size(sum(one.size_bytes for one in gone))}"
     if dry_run:
         print(f"would be removed: {what}")
         return

@@ -16,7 +16,7 @@ def sentence(found: Fitted) -> str:
     if found.explains:
         return f"The best values meet all {of} numbers."
     if found.published_explains:
-        return f"The published set-up meets all {of} numbers, the best values of the surface {met}: it misses what runs do."
+        return f"The published set-up meets all {of} numbers, the best values of the surface {met}."
     return f"No values within these ranges explain the table: the best meet {met} of {of} numbers."
 
 

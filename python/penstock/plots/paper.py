@@ -16,6 +16,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from penstock.mistake import MistakeError
 from penstock.plots.style import COLOURS, CYCLE, LABELS, STYLE
@@ -167,8 +168,18 @@ def cdf(source: Any, of: str = "queue_delay", *, log: bool = True, width: Width 
                 axis.step(xs, np.cumsum(counts) / counts.sum(), where="post", label=name, **style)
                 index += 1
         axis.set(xlabel=label, ylabel="share", ylim=(0, 1), xscale="log" if log else "linear")
+        if log:
+            _log_ticks(axis)
         _legend(axis, index)
     return figure
+
+
+def _log_ticks(axis: Axes) -> None:
+    """Names decades, or 1, 2 and 5 of each if there are few: the names of all minor ticks would hide each other."""
+    low, high = axis.get_xlim()
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 200 * low else (1,)))
+    axis.xaxis.set_major_formatter(lambda x, _place: f"{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _part(run: Run, of: str, part: int, several_runs: bool, several_parts: bool) -> str:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 from penstock import store
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 # The palette of Okabe and Ito, whose colours are distinct for every common kind of colour blindness.
 COLOURS = {
@@ -113,6 +115,10 @@ STYLE: Any = {
 }
 
 
+_CUT = "_cut"  # label of the strokes; a legend leaves out what begins so
+_FAR = 0.3  # an axis that begins at this part of its end, or above, is marked
+
+
 def colour(name: str) -> str:
     """Returns the colour of a discipline in all figures; one that has no colour in the table gets one by its name."""
     return COLOURS.get(name) or CYCLE[crc32(name.encode()) % len(CYCLE)]
@@ -145,10 +151,43 @@ def pdf(figure: Figure) -> bytes:
 
 def _render(figure: Figure, kind: str) -> bytes:
     out = io.BytesIO()
+    for axis in figure.axes:
+        reveal(axis)
+        mark_cut(axis)
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {"Software": None})
     with mpl.rc_context(STYLE):
         figure.savefig(out, format=kind, dpi=160, metadata=metadata, facecolor="white")
     return out.getvalue()
+
+
+def reveal(axis: Axes) -> None:
+    """Dashes each line that would hide an earlier one, which then shows between its dashes."""
+    drawn = [line for line in axis.lines if len(line.get_xydata()) > 2]  # type: ignore[arg-type]
+    for place, line in enumerate(drawn):
+        if line.get_linestyle() == "-" and any(_hides(line, other) for other in drawn[:place]):
+            line.set_linestyle((0, (4, 4)))
+
+
+def _hides(line: Line2D, other: Line2D) -> bool:
+    """True if two lines are the same at most of their places, within a hundredth of the highest value."""
+    ours, theirs = (np.asarray(one.get_xydata(), dtype=float) for one in (line, other))
+    if ours.shape != theirs.shape or not np.array_equal(ours[:, 0], theirs[:, 0]):
+        return False
+    near = np.abs(ours[:, 1] - theirs[:, 1]) <= 0.01 * np.nanmax(np.abs((ours[:, 1], theirs[:, 1])))
+    return bool(near.mean() > 0.5)
+
+
+def mark_cut(axis: Axes) -> None:
+    """Draws two strokes through the foot of a vertical axis that begins far above zero: heights are no proportions."""
+    low, high = axis.get_ylim()
+    done = any(line.get_label() == _CUT for line in axis.lines)
+    if done or axis.get_yscale() != "linear" or not 0 < _FAR * high < low < high or not axis.yaxis.get_visible():
+        return
+    for up in (0.02, 0.05):
+        axis.plot(
+            (-0.012, 0.012), (up - 0.014, up + 0.014), color=INK, linewidth=0.9, clip_on=False, label=_CUT, zorder=5,
+            transform=axis.transAxes,
+        )  # fmt: skip
 
 
 def mark_level(axes: Sequence[Axes], level: float, label: str) -> None:

@@ -9,7 +9,6 @@ from penstock.papers._shared.pink_figures import grid
 from penstock.papers.pink_multi.columns import fairness, predicted_use, used
 from penstock.papers.pink_multi.runs import REALLOCATIONS
 from penstock.plots.kit import INK, Axes, Drawing, Figure, mark_level
-from penstock.reproduce import sharing
 from penstock.reproduce.results import Evidence, Outcome
 
 _MODES = {"off": "#6b6b6b", "paper": "#d55e00", "max-min": "#0072b2"}
@@ -77,25 +76,6 @@ def _over_counts(run: Evidence, ylabel: str, measure: Any, limits: tuple[float, 
     return figure
 
 
-def _convergence(run: Evidence) -> Figure:
-    figure, axes = _corner_panels("time until all flows are steady (s)")
-    never = 15.0
-    for axis, corners in zip(axes, ("", "-two"), strict=True):
-        modes = _modes(run, corners)
-        for offset, mode in enumerate(modes):
-            outcome = run.runs("pink", setting=f"{mode}{corners}")[0]
-            for phase in sharing.phases(outcome):
-                took = sharing.converge_s(outcome.series, phase) if outcome.series else None
-                at = len(phase.active) + 0.18 * (offset - (len(modes) - 1) / 2)
-                mark = "x" if took is None else _MODE_MARKERS[mode]
-                axis.plot(at, never if took is None else took, mark, color=_MODES[mode], markersize=6.5)
-            axis.plot([], [], _MODE_MARKERS[mode], color=_MODES[mode], label=mode)
-        axis.plot([], [], "x", color=INK, label="not in 15 s")
-    axes[0].set_ylim(0, never + 2)
-    axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return figure
-
-
 FIGURES: dict[str, Drawing] = {
     "reallocation": Drawing(
         "What becomes of the share that a flow cannot use",
@@ -114,12 +94,6 @@ FIGURES: dict[str, Drawing] = {
         "rate. The dotted line is what is left when a bad flow takes its corner's rate or its share, "
         "whichever is less.",
         lambda run: _over_counts(run, "goodput ÷ (c × rate)", used, (0.5, 1.05), predicted=True),
-    ),
-    "convergence": Drawing(
-        "Time to the new rates",
-        "From a join until every flow stays within 10 % of the mean that it ends with. Newcomers begin with "
-        "one segment, which is most of it; the bad one shows how soon its rest is given on.",
-        _convergence,
     ),
     "evenness": Drawing(
         "Fairness",
