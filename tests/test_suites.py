@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import Command
@@ -217,15 +218,15 @@ def test_ledbat_follows_its_equations() -> None:
         control.cwnd = control.ssthresh = 20_000.0
         for _ in range(20):
             ack = SimpleNamespace(rtt_s=0.1 + queue_s, min_rtt_s=0.1, acked=1000, in_flight=20_000)
-            control.on_ack(ack)  # type: ignore[arg-type]
+            control.on_ack(ack)
         grown.append(control.cwnd - 20_000)
     assert grown[0] == pytest.approx(1000, rel=0.03)
     assert grown[1] == pytest.approx(0)
     assert grown[2] == pytest.approx(-1000, rel=0.03)
-    control.on_loss(SimpleNamespace())  # type: ignore[arg-type]
+    control.on_loss(SimpleNamespace())
     assert control.ssthresh == pytest.approx(control.cwnd / 2)
     control.cwnd = 3000.0
-    control.on_loss(SimpleNamespace())  # type: ignore[arg-type]
+    control.on_loss(SimpleNamespace())
     assert control.ssthresh == 2000
 
 
@@ -242,8 +243,11 @@ def test_a_delay_settles_after_its_peak() -> None:
     assert settled_after([9, 9, 9, 9], 0, 4, 8.0) == 4
 
 
+ROLES: Any = [["bulk", 1]]  # as they come back from JSON
+
+
 def test_what_is_kept_of_a_run_survives_its_record() -> None:
-    run = Kept({"links": [], "flows": [], "duration_s": 1.0}, [["bulk", 1]], [1], [None], {"bulk": [2.0]}, 0.5)
+    run = Kept({"links": [], "flows": [], "duration_s": 1.0}, ROLES, [1], [None], {"bulk": [2.0]}, 0.5)
     assert Kept.unpacked(run.packed()) == run
 
 

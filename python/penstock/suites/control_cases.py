@@ -23,7 +23,7 @@ QUEUES: Mapping[str, Any] = {
 }
 BLACK_S, SECONDS = 20, 60  # when feedback stops, and the length of most runs
 OUTAGE_S = 5
-_OURS = {"cc": SUBJECT}
+_OURS: dict[str, Any] = {"cc": SUBJECT}
 
 
 def cases(quick: bool) -> list[Case]:

@@ -45,6 +45,10 @@ def _part_of_tail(value: Value, part: float) -> Value:
     return lambda runs, _name: part * value(runs, TAIL)
 
 
+def _more_than_tail(value: Value, more: float) -> Value:
+    return lambda runs, _name: value(runs, TAIL) + more
+
+
 def _share_by_rtt(case: str) -> Value:
     """The goodput of the flow that fares worse, as a part of its share if rates are as 1 / round trip time."""
 
@@ -68,7 +72,7 @@ def _settles(case: str, begin_s: int, end_s: int) -> Value:
 
 
 def _through_rtt(run: Kept) -> float:
-    return max(flow["rtt_ms"]["mean"] - flow["rtt_ms"]["min"] for flow in run.flows("through"))
+    return float(max(flow["rtt_ms"]["mean"] - flow["rtt_ms"]["min"] for flow in run.flows("through")))
 
 
 def _loss_by_size(run: Kept) -> float:
@@ -81,7 +85,7 @@ def _loss_by_size(run: Kept) -> float:
 
 
 def _lost(flow: Mapping[str, Any], payload: int, sent_bytes: float) -> float:
-    return max(0.0, 1 - flow["delivered_bytes"] / (sent_bytes * payload / (payload + 28)))
+    return float(max(0.0, 1 - flow["delivered_bytes"] / (sent_bytes * payload / (payload + 28))))
 
 
 def _drops_with_ecn(runs: Runs, name: str) -> float:
@@ -93,7 +97,7 @@ def _drops_with_ecn(runs: Runs, name: str) -> float:
 def _cost(runs: Runs, name: str) -> float:
     """CPU time of the events of a packet, over that with drop-tail: the smallest of the runs, which others disturb."""
     each = {one: min(run.cpu_s / run.links[0]["packets_all"] for run in runs.of("medium", one)) for one in (name, TAIL)}
-    return each[name] / each[TAIL]
+    return float(each[name] / each[TAIL])
 
 
 def criteria(subject: Subject) -> list[Criterion]:
@@ -200,17 +204,13 @@ def _burst_criteria() -> list[Criterion]:
         traffic = "web, constant rate" + ", video" * videos + ", bulk" * bulks
         if not bulks:
             about = "Dropped packets on a link that is far from full: at most 0.5 % above drop-tail."
-            limit = lambda runs, _name, lost=lost: lost(runs, TAIL) + 0.5  # noqa: E731
+            limit = _more_than_tail(lost, 0.5)
             found.append(Criterion(f"{case}.drops", "7.2", f"{traffic}: drops", "%", about, lost, MOST, limit))
         else:
             about = "90th percentile of the times of web transfers: at most that with drop-tail."
             limit = _part_of_tail(taken, 1.0)
             found.append(Criterion(f"{case}.web", "7.2", f"{traffic}: web", "ms", about, taken, MOST, limit))
     return found
-
-
-def _more_than_tail(value: Value, more: float) -> Value:
-    return lambda runs, _name: value(runs, TAIL) + more
 
 
 _SPREAD = {level: _of(level, lambda run: run.spread_ms(10)) for level in LEVELS}

@@ -87,7 +87,7 @@ def _victims_wait(case: str) -> Value:
     victim = case.split("-")[1]
 
     def wait(run: Kept) -> float:
-        return max(flow["rtt_ms"]["mean"] for flow in run.flows("victim")) - RTT
+        return float(max(flow["rtt_ms"]["mean"] for flow in run.flows("victim")) - RTT)
 
     return lambda runs, name: runs.median(case, name, wait) / runs.median(case, victim, wait)
 
@@ -95,7 +95,7 @@ def _victims_wait(case: str) -> Value:
 def _victims_losses(run: Kept) -> float:
     flows = run.flows("victim")
     sent = sum(flow["delivered_bytes"] for flow in flows) / MTU
-    return 100 * sum(flow["retransmits"] for flow in flows) / max(1.0, sent)
+    return float(100 * sum(flow["retransmits"] for flow in flows) / max(1.0, sent))
 
 
 def _starved(run: Kept) -> float:
