@@ -4,7 +4,7 @@
 (function (PS) {
   const { el } = PS.dom;
   const STYLE = `body { margin: 0 auto; max-width: 70rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; } th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; } th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid; }
 th:first-child { text-align: left; } .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); gap: 1rem; }
 figure { margin: 0; } img { width: 100%; } pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid; padding: .6rem; }`;
 
