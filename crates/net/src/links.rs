@@ -79,7 +79,7 @@ impl LinkWatch {
         self.read();
     }
 
-    /// Returns what was told last.
+    /// Returns the state of the interface as the kernel reported it last.
     pub fn facts(&self) -> Facts {
         self.facts
     }

@@ -103,7 +103,7 @@ pub(crate) enum Measure {
 #[derive(Debug, Clone)]
 pub(crate) enum Algorithm {
     One(AnySchedulerConfig),
-    /// One scheduler for the flows and one for the stations.
+    /// Two schedulers in series: one for the flows and one for the stations.
     Two(Box<Layers>),
 }
 

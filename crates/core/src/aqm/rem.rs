@@ -117,7 +117,7 @@ pub struct Rem {
     p: f64,
     /// What has waited since the last event, for the updates before a change of the rate.
     waiting: Backlog,
-    /// Size of the last arrival, which leaves `waiting` again if it finds no room.
+    /// Size of the last arrival. If it finds no room, it is taken out of `waiting` again.
     last: Bytes,
 }
 

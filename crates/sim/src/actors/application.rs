@@ -128,8 +128,8 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// Creates the view of a flow's hosts. `routes` are the cursors at which their routes begin: from the client, from
-    /// the server.
+    /// Creates the view of a flow's hosts. `routes` are the places in the table of routes at which the routes from the
+    /// client and from the server begin.
     #[inline]
     pub fn new(context: Context<'a>, flow: u32, stop: Instant, routes: [u32; 2]) -> Self {
         Self { now: context.now, flow, stop, routes, context }
