@@ -25,7 +25,7 @@ class Quiet:
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    """The quick form, which takes about five seconds of one core."""
+    """All of it, which takes about seven seconds of one core."""
     out: Path = tmp_path_factory.mktemp("emergency")
     found, complete = reproduce(EMERGENCY, out, quick=True, watcher=Quiet())
     assert found is not None and complete
@@ -48,11 +48,11 @@ def with_network(run: Evidence, setting: str, other: str) -> Evidence:
 
 def test_a_chain_has_a_cell_for_each_relay() -> None:
     for hops in HOPS:
-        links = NETWORKS[f"chain-meo-{hops}"].build()["topology"]["links"]
+        links = NETWORKS[f"chain-meo-{hops}"][1]()["topology"]["links"]
         assert [link["name"] for link in links if link["name"].startswith("relay")] == [
             f"relay{n}" for n in range(1, hops + 1)
         ]
-    tree = tomllib.loads(EMERGENCY.scenario(Case("droptail", 50, 1, setting="busy"), False).text)
+    tree = tomllib.loads(EMERGENCY.scenario(Case("bearers", 50, 1, setting="one-queue"), False).text)
     assert {link["aqm"]["name"] for link in tree["topology"]["links"] if "aqm" in link} == {"droptail"}
 
 
@@ -63,7 +63,7 @@ BREAKS = [
     ("a-handover-is-hardly-heard", "s1-meo", "s1-geo"),
     ("vehicles-without-a-bridge-talk-over-two-satellites", "apart", "bridge"),
     ("relays-reach-into-a-building", "chain-meo-6", "chain-meo-1"),
-    ("people-in-distress-have-voice", "busy", "calm"),
+    ("bearers-keep-responders-calls", "busy", "one-queue"),
 ]
 
 
@@ -71,13 +71,6 @@ BREAKS = [
 def test_claims_hold_and_fail_with_another_network(evidence: Evidence, name: str, setting: str, other: str) -> None:
     assert verdict(name, evidence) == Verdict.HOLDS
     assert verdict(name, with_network(evidence, setting, other)) != Verdict.HOLDS
-
-
-def test_bearers_decide_what_calls_are_like(evidence: Evidence) -> None:
-    assert verdict("bearers-keep-responders-calls", evidence) == Verdict.HOLDS
-    busy = next(o for o in evidence.outcomes if o.case.setting == "busy" and o.case.aqm == "droptail")
-    one_queue = tuple(replace(o, summary=busy.summary) if o.case.setting == "busy" else o for o in evidence.outcomes)
-    assert verdict("bearers-keep-responders-calls", replace(evidence, outcomes=one_queue)) != Verdict.HOLDS
 
 
 def test_links_grow_with_the_flows() -> None:

@@ -25,8 +25,8 @@ sums = of(CLAIMS, "emergency", "002", varies=False)
 at = of(CLAIMS, "emergency", "002")
 
 
-def _calls(run: Evidence, setting: str, aqm: str = "bearers") -> list[dict[str, Any]]:
-    return list(calls(run.runs(aqm, setting=setting)[0]))
+def _calls(run: Evidence, setting: str) -> list[dict[str, Any]]:
+    return list(calls(run.runs("bearers", setting=setting)[0]))
 
 
 def _round_trip(run: Evidence, setting: str, pair: int = 0) -> float:
@@ -109,11 +109,16 @@ def bearers_keep_responders_calls(run: Evidence) -> Finding:
     """In a busy cell calls with a guaranteed bearer lose nothing and wait as long as alone, in one queue not."""
     alone = max(float(one["delay_ms"]["p99"]) for one in _calls(run, "calm"))
     parts = []
-    for aqm, kept in (("bearers", True), ("droptail", False)):
-        some = _calls(run, "busy", aqm)[:10]  # five responders, both directions
+    for setting, kept in (("busy", True), ("one-queue", False)):
+        some = _calls(run, setting)[:10]  # five responders, both directions
         wait, lost = max(float(one["delay_ms"]["p99"]) for one in some), max(map(_lost, some))
         good = wait <= (1 + CLOSE) * alone and lost <= NEGLIGIBLE
-        parts.append(Comparison(good == kept, f"{aqm}: {wait:.0f} ms (p99), alone {alone:.0f}; {lost:.1%} lost"))
+        parts.append(
+            Comparison(
+                good == kept,
+                f"{run.experiment.label(setting)}: {wait:.0f} ms (p99), alone {alone:.0f}; {lost:.1%} lost",
+            )
+        )
     return checks.decide(parts)
 
 

@@ -1,16 +1,15 @@
-"""The runs of `emergency`: networks of `penstock.architecture`, each with one discipline in its cells."""
+"""The runs of `emergency`: networks of `penstock.architecture`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from penstock.architecture import BACKHAULS, BaseStation, Handover, Meoc, emergency_network
 from penstock.architecture.network import CALL, CIVILIAN, EOC, INTERNET
-from penstock.reproduce.base import Case
-from penstock.reproduce.settings import Listed, Setting
+from penstock.reproduce.settings import Setting
 
 Tree = dict[str, Any]
 ORBITS = ("geo", "meo", "leo")
@@ -43,9 +42,9 @@ def _file(name: str) -> Tree:
     return _with(network, [flow for flow in network["flows"] if flow["kind"] == "bulk"])
 
 
-def _busy() -> Tree:
+def _busy(**cell: Any) -> Tree:
     """Five responders send files and have calls; civilians load pages and have calls of their own."""
-    network = emergency_network([Meoc(BACKHAULS["meo"], responders=5, civilians=FLOORED)], BUSY_S)
+    network = emergency_network([Meoc(BACKHAULS["meo"], responders=5, civilians=FLOORED, **cell)], BUSY_S)
     calls = [{**flow, "count": FLOORED} for flow in _call("ian1", INTERNET, CIVILIAN)]
     return _with(network, [*network["flows"], *calls])
 
@@ -106,51 +105,30 @@ def _inside(hop: int) -> str:
     return f"inside{hop}" if hop else "ian1"
 
 
-@dataclass(frozen=True)
-class Network:
-    """A setting: the function that builds its network, and its label."""
-
-    label: str
-    build: Callable[[], Tree]
-    aqms: tuple[str, ...] = ("bearers",)
-
-
-NETWORKS: Mapping[str, Network] = {
-    **{f"orbit-{name}": Network(f"{name.upper()}, calls", partial(_orbit, name)) for name in ORBITS},
-    **{f"file-{name}": Network(f"{name.upper()}, a file by CUBIC", partial(_file, name)) for name in ORBITS},
-    "busy": Network("a busy cell", _busy, ("bearers", "droptail")),
-    "calm": Network("calls alone in a cell", _calm),
-    "x2": Network("a move by X2", partial(_x2, True)),
-    "x2-stays": Network("no move, on land", partial(_x2, False)),
-    "s1-meo": Network("a move by S1, MEO", partial(_s1, "meo", True)),
-    "s1-meo-stays": Network("no move, MEO", partial(_s1, "meo", False)),
-    "s1-geo": Network("a move by S1, GEO", partial(_s1, "geo", True)),
-    "s1-geo-stays": Network("no move, GEO", partial(_s1, "geo", False)),
-    "apart": Network("two vehicles, by satellite", partial(_between, False)),
-    "bridge": Network("two vehicles, a bridge", partial(_between, True)),
-    **{f"chain-meo-{n}": Network(f"MEO, {n} relays", partial(_chain, "meo", n)) for n in HOPS},
-    **{f"chain-geo-{n}": Network(f"GEO, {n} relays", partial(_chain, "geo", n)) for n in HOPS},
+NETWORKS: Mapping[str, tuple[str, Callable[[], Tree]]] = {
+    **{f"orbit-{name}": (f"{name.upper()}, calls", partial(_orbit, name)) for name in ORBITS},
+    **{f"file-{name}": (f"{name.upper()}, a file by CUBIC", partial(_file, name)) for name in ORBITS},
+    "busy": ("a busy cell", _busy),
+    "one-queue": ("a busy cell without bearers", partial(_busy, cell_aqm={"name": "droptail"})),
+    "calm": ("calls alone in a cell", _calm),
+    "x2": ("a move by X2", partial(_x2, True)),
+    "x2-stays": ("no move, on land", partial(_x2, False)),
+    "s1-meo": ("a move by S1, MEO", partial(_s1, "meo", True)),
+    "s1-meo-stays": ("no move, MEO", partial(_s1, "meo", False)),
+    "s1-geo": ("a move by S1, GEO", partial(_s1, "geo", True)),
+    "s1-geo-stays": ("no move, GEO", partial(_s1, "geo", False)),
+    "apart": ("two vehicles, by satellite", partial(_between, False)),
+    "bridge": ("two vehicles, a bridge", partial(_between, True)),
+    **{f"chain-meo-{n}": (f"MEO, {n} relays", partial(_chain, "meo", n)) for n in HOPS},
+    **{f"chain-geo-{n}": (f"GEO, {n} relays", partial(_chain, "geo", n)) for n in HOPS},
 }
 
 
-@dataclass(frozen=True)
-class Networks(Listed):
-    """Settings whose networks are built, not changed."""
-
-    def tree(self, case: Case, quick: bool) -> Tree:
-        """Returns the network of a setting with the discipline of the case in its cells."""
-        tree = NETWORKS[case.setting].build()
-        tree |= {"name": f"{self.name}-{case.setting}-{case.aqm}", "seed": case.seed, "output": {"series": False}}
-        for link in tree["topology"]["links"]:
-            if case.aqm == "droptail" and "aqm" in link:
-                link["aqm"] = link["reverse_aqm"] = {"name": "droptail"}
-        if quick and case.setting.startswith("orbit"):
-            tree |= self.quick_change
-        return tree
+def _setting(name: str, label: str, network: Tree) -> Setting:
+    """What the network of a setting says and the scenario does not: links, flows, orbits, handovers, duration."""
+    change = {key: network[key] for key in ("duration", "flows", "changes", "handovers") if key in network}
+    change["topology.links"] = network["topology"]["links"]
+    return Setting(name, label, change=change, flows=sum(int(flow.get("count", 1)) for flow in network["flows"]))
 
 
-KIND = Networks
-SETTINGS = tuple(
-    Setting(name, one.label, one.aqms, flows=sum(int(flow.get("count", 1)) for flow in one.build()["flows"]))
-    for name, one in NETWORKS.items()
-)
+SETTINGS = tuple(_setting(name, label, build()) for name, (label, build) in NETWORKS.items())
