@@ -28,6 +28,7 @@ PROMISED: dict[str, tuple[list[str], list[str]]] = {
     "namespaces": (["Mbits/sec", "fq-codel"], []),
     "live": (["set after", "aqm.target=10ms"], []),
     "linux": (["cubic-10M-40ms-codel-1"], []),
+    "wire": (["controls: ['cubic']", "one seed cannot tell"], ["sim/summary.json", "wire/report.html"]),
     "starlink": (["queue delay p90 ms", "difference"], ["dish.csv"]),
     "export": (
         ["reproduced byte for byte"],
@@ -57,7 +58,7 @@ def impossible(text: str) -> str:
     """Why the commands of a page cannot run here; empty if they can."""
     if "distributed" in text:
         pytest.importorskip("distributed")
-    if "penstock-emulate" not in text and "tcp-linux" not in text:
+    if not any(word in text for word in ("penstock-emulate", "tcp-linux", "--on wire")):
         return ""
     if os.geteuid() != 0:
         return "needs root"

@@ -137,7 +137,8 @@ def test_a_queue_is_measured_from_its_packets(tmp_path: Path) -> None:
     assert queue.mean_bytes == pytest.approx((1000 * 20 + 500 * 20) / 100)
     assert sorted(queue.waited_ms.tolist()) == pytest.approx([0, 0, 20])
     bps, most, mean, delay = queue.second(0.0, 0.05)
-    assert (bps, most) == (pytest.approx(2500 * 8 / 0.05), 1500)
+    assert bps == pytest.approx(2500 * 8 / 0.05)
+    assert most == 1500
     assert mean == pytest.approx((1000 * 20 + 500 * 20) / 50)
     assert delay == pytest.approx(10)
 

@@ -42,8 +42,8 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     summary["events"] = queue.events + _total(reverse)
     summary["flows"] = [_flow(plan, flow, found, summary["flows"][flow.id]) for flow in plan.flows]
     summary["bottlenecks"] = [_bottleneck(plan, queue, forward, summary)]
-    trips = np.concatenate([np.array(found.sent[flow.id].get("rtts_ms", ()), float) for flow in plan.flows] or [[]])
-    summary["rtt_ms"] = _trips(trips, None)
+    trips = [ms for flow in plan.flows for ms in found.sent[flow.id].get("rtts_ms", ())]
+    summary["rtt_ms"] = _trips(np.array(trips, float), None)
     active = [flow["goodput_bps"] for flow in summary["flows"] if flow["cc"] and flow["start_s"] < plan.duration_s]
     summary["jain"] = {"overall": _round(_jain(active)), **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()

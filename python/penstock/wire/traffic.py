@@ -184,7 +184,7 @@ class UdpSender:
         hosts.at(self._due, self._begin)
 
     def _draw(self) -> int:
-        return self._dice.choices(self._flow["sizes"], self._flow["weights"])[0]
+        return int(self._dice.choices(self._flow["sizes"], self._flow["weights"])[0])
 
     def _begin(self) -> None:
         if self._flow["mean_on_s"]:
@@ -224,7 +224,8 @@ class TcpReceiver:
 
     def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
         self._hosts, self._flow = hosts, flow
-        self.bytes, self._ended = 0, None
+        self.bytes = 0
+        self._ended: float | None = None
         self._connection: socket.socket | None = None
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
@@ -326,12 +327,27 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     hosts = Hosts(time.monotonic())
-    kinds = {"tcp": (TcpSender, TcpReceiver), "udp": (UdpSender, UdpReceiver)}
-    receivers = {flow["id"]: kinds[flow["over"]][1](hosts, flow) for flow in wanted["receive"]}
+    receivers = {
+        flow["id"]: TcpReceiver(hosts, flow) if flow["over"] == "tcp" else UdpReceiver(hosts, flow)
+        for flow in wanted["receive"]
+    }
     print("listening", flush=True)
     hosts.begin = _begin(Path(wanted["begin"]))
-    senders = {flow["id"]: kinds[flow["over"]][0](hosts, flow) for flow in wanted["send"]}
-    end, seconds = wanted["duration_s"], []
+    senders = {
+        flow["id"]: TcpSender(hosts, flow) if flow["over"] == "tcp" else UdpSender(hosts, flow)
+        for flow in wanted["send"]
+    }
+    json.dump(_played(hosts, senders, receivers, wanted["duration_s"]), sys.stdout)
+
+
+def _played(
+    hosts: Hosts,
+    senders: dict[int, TcpSender | UdpSender],
+    receivers: dict[int, TcpReceiver | UdpReceiver],
+    end: float,
+) -> dict[str, Any]:
+    """Plays until the end, and returns what hosts counted in all and at the end of each second."""
+    seconds: list[list[Any]] = []
 
     def sample(number: int) -> None:
         for one in (*senders.values(), *receivers.values()):
@@ -345,14 +361,11 @@ def main() -> None:
     for one in (*senders.values(), *receivers.values()):
         one.sample()
     seconds.append([hosts.now(), {flow: one.bytes for flow, one in receivers.items()}])
-    json.dump(
-        {
-            "sent": {flow: one.result() for flow, one in senders.items()},
-            "received": {flow: one.result() for flow, one in receivers.items()},
-            "seconds": seconds,
-        },
-        sys.stdout,
-    )
+    return {
+        "sent": {flow: one.result() for flow, one in senders.items()},
+        "received": {flow: one.result() for flow, one in receivers.items()},
+        "seconds": seconds,
+    }
 
 
 if __name__ == "__main__":
