@@ -532,7 +532,7 @@ impl Sender {
             self.prr.out += end - start;
         }
         self.last_sent = now;
-        if self.rto_at == Instant::MAX {
+        if self.rto_at == Instant::MAX || (kind == Kind::Again && self.restarts_timer(start)) {
             self.rto_at = now + self.rtt.rto();
         }
         if kind == Kind::New {

@@ -265,6 +265,14 @@ impl Sender {
         self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it
     }
 
+    /// True if the retransmission of this number restarts the timer (RFC 6675 §6): where recovery is that of Linux, the time
+    /// counts from the last transmission of the first segment (`tcp_xmit_retransmit_queue`). Else a retransmission that is
+    /// lost would end in a timeout before what was sent after it can tell.
+    #[cold]
+    pub(super) fn restarts_timer(&self, start: u64) -> bool {
+        start == self.una && (self.board.rack.is_some() || self.emulated.is_some())
+    }
+
     pub(super) fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
         if self.forced && self.emulated.is_some() && self.pipe + self.mss > self.window(config) {
             return None;
