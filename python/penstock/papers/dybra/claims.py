@@ -21,8 +21,8 @@ BDP_KB = 875.0
 # Variants are run with 4 and 40 clients; this was searched with 4, 10, 20 and 40.
 FALLS = (
     "no reading that was tried lets it fall at each step: 10.6, 11.4, 11.7 and 9.7 kB with 4 to 40 clients; with "
-    "starts spread over 200 ms 10.2, 10.8, 8.4 and 7.6; with other options of TCP, with sockets of 131072 B, with both, and "
-    "with the figures to the letter it rises in between"
+    "starts spread over 200 ms 10.2, 10.8, 8.4 and 7.6; with other options of TCP, with sockets of 131072 B, "
+    "with both, and with the figures to the letter it rises in between"
 )
 
 CLAIMS: list[Claim] = []
