@@ -61,10 +61,9 @@ def _flat(given: dict[str, Any], package: str, where: str) -> dict[str, Any]:
     [experiment], [vary] and [[settings]] are those of any such file.
     """
     if "experiment" not in given:
-        if given.get("kind") != "tempest" and folder.defined(package, "runs", "KIND", None) is None:
+        if given.get("kind") != "tempest":
             raise ExperimentFileError(
-                f'{where}: there is no table [experiment]; only tests of packet schedulers, kind = "tempest", and '
-                "experiments that define a KIND in their runs.py have none"
+                f'{where}: there is no table [experiment]; only tests of packet schedulers, kind = "tempest", have none'
             )
         return given
 

@@ -104,8 +104,9 @@ class Row:
         return [name for name in self.missed if self._is_within_seeds(names[name])]
 
     def _is_within_seeds(self, name: str) -> bool:
-        seeds = [getattr(run, name) for run in self.seeds]
-        return min(seeds) <= getattr(self.kernel, name) <= max(seeds)
+        seeds: list[float] = [getattr(run, name) for run in self.seeds]
+        kernel: float = getattr(self.kernel, name)
+        return min(seeds) <= kernel <= max(seeds)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the row as it is printed and stored."""

@@ -126,7 +126,7 @@ NETWORKS: Mapping[str, tuple[str, Callable[[], Tree]]] = {
 
 def _setting(name: str, label: str, network: Tree) -> Setting:
     """What the network of a setting says and the scenario does not: links, flows, orbits, handovers, duration."""
-    change = {key: network[key] for key in ("duration", "flows", "changes", "handovers") if key in network}
+    change: Tree = {key: network[key] for key in ("duration", "flows", "changes", "handovers") if key in network}
     change["topology.links"] = network["topology"]["links"]
     return Setting(name, label, change=change, flows=sum(int(flow.get("count", 1)) for flow in network["flows"]))
 

@@ -74,9 +74,9 @@ class Noordwijk(Control):
                 self.acked = 0
                 self.train(self.history.popleft(), ack.now_ns - self.first_ns)
 
-    def train(self, size: int, dispersion: int) -> None:
+    def train(self, size: float, dispersion: int) -> None:
         """TrainReceived(): the end of a train."""
-        delta = dispersion // size
+        delta = int(dispersion // size)
         if delta and (size == self.b0 or not self.delta):
             self.delta = delta
         self.trains = (self.trains + 1) % STAB
