@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -198,8 +199,12 @@ SHORT += FLOWS + 'count = 4\nstart_spread = "100ms"\n'
 
 
 @real
-def test_a_killed_run_leaves_nothing_after_the_next_start(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_nothing_after_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home.toml").write_text(SHORT)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     mine = subprocess.Popen([sys.executable, "-m", "penstock", "run", "home.toml", "--on", "wire"], cwd=tmp_path)
     try:
         end = time.monotonic() + 60
@@ -208,10 +213,10 @@ def test_a_killed_run_leaves_nothing_after_the_next_start(tmp_path: Path) -> Non
     finally:
         mine.send_signal(signal.SIGKILL)
         mine.wait()
-    there = [name for name in left() if f"-{mine.pid}-" in name]
-    assert there, "killed while it had made something"
+    assert [name for name in left() if f"-{mine.pid}-" in name], "killed while it had made something"
     owner.remove_leftovers()
     assert not [name for name in left() if f"-{mine.pid}-" in name]
+    assert list(temporary.iterdir()) == [], "no directory without a mark either"
 
 
 @real

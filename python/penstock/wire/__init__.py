@@ -12,7 +12,7 @@ from typing import Any
 from penstock import store
 from penstock.engine import Result
 from penstock.scenario import Scenario
-from penstock.wire import measure, plan, tcp, world
+from penstock.wire import measure, owner, plan, tcp, world
 from penstock.wire.world import Tick
 
 __all__ = ["check", "play"]
@@ -37,7 +37,7 @@ def play(
     begin, cpu = time.perf_counter(), _cpu_s()
     wanted = plan.read(scenario, seed)
     world.check(wanted)
-    with TemporaryDirectory(prefix="penstock-packets-") as directory:
+    with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:
         file = Path(directory) / world.PACKETS
         found = world.play(wanted, file, on_progress)
         summary, tables = measure.summarize(wanted, found)
