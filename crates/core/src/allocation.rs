@@ -22,9 +22,7 @@
 //! | max-min, weighted, unweighted | `pour` | weights at each value of a claim |
 //! | priority | `by_class` | the same for each class |
 //!
-//! The steps count in whole numbers of any unit of rate, the rule in bits per second. Levels and grants are rounded down.
-
-use crate::units::Rate;
+//! All numbers are integers in any unit of rate; levels and grants are rounded down.
 
 /// What one member asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +32,15 @@ pub struct Ask {
     /// Weight within the class, at least 1.
     pub weight: u64,
     /// What the member gets in any case, if the capacity suffices and it claims so much.
-    pub floor: Rate,
-    /// The most that the member can use; [`Ask::ALL`] if it can use whatever it gets.
-    pub claim: Rate,
+    pub floor: u64,
+    /// The most that the member can use; `u64::MAX` if it can use whatever it gets.
+    pub claim: u64,
 }
 
 impl Ask {
-    /// The claim of a member that can use whatever it gets.
-    pub const ALL: Rate = Rate::from_bps(u64::MAX);
-
-    /// Returns the bits per second that the member gets at this level of its class, apart from its floor.
+    /// Returns what the member gets at this level of its class, apart from its floor.
     fn at(&self, level: u64) -> u64 {
-        self.claim.as_bps().min(level.saturating_mul(self.weight))
+        self.claim.min(level.saturating_mul(self.weight))
     }
 }
 
@@ -108,12 +103,11 @@ pub(crate) fn by_class<const N: usize>(
 
 /// Returns what each of `asks` gets of `capacity`. Of what reaches a class, `reserve_percent` stay for the classes below it,
 /// if these have members. Members of class `N` or more, and those without a weight, get their floor alone.
-pub fn allocate<const N: usize>(capacity: Rate, reserve_percent: u8, asks: &[Ask]) -> Vec<Rate> {
-    let capacity = capacity.as_bps();
-    let floors: Vec<u64> = asks.iter().map(|ask| ask.floor.min(ask.claim).as_bps()).collect();
+pub fn allocate<const N: usize>(capacity: u64, reserve_percent: u8, asks: &[Ask]) -> Vec<u64> {
+    let floors: Vec<u64> = asks.iter().map(|ask| ask.floor.min(ask.claim)).collect();
     let promised = floors.iter().fold(0u64, |sum, floor| sum.saturating_add(*floor));
     if promised > capacity {
-        return floors.iter().map(|floor| Rate::from_bps(ratio(*floor, capacity, promised))).collect();
+        return floors.iter().map(|floor| ratio(*floor, capacity, promised)).collect();
     }
     // Members whose floor is above what their class gives them are served first, and leave the others less. Each turn
     // adds at least one of them.
@@ -125,7 +119,7 @@ pub fn allocate<const N: usize>(capacity: Rate, reserve_percent: u8, asks: &[Ask
         let grants: Vec<u64> = (0..asks.len()).map(grant).collect();
         let below: Vec<usize> = (0..asks.len()).filter(|i| grants[*i] < floors[*i]).collect();
         if below.is_empty() {
-            return grants.into_iter().map(Rate::from_bps).collect();
+            return grants;
         }
         below.into_iter().for_each(|i| at_floor[i] = true);
     }
@@ -135,7 +129,7 @@ pub fn allocate<const N: usize>(capacity: Rate, reserve_percent: u8, asks: &[Ask
 fn levels<const N: usize>(capacity: u64, reserve_percent: u8, asks: &[Ask], at_floor: &[bool]) -> [u64; N] {
     let mut classes: [Vec<(u64, u64)>; N] = std::array::from_fn(|_| Vec::new());
     for (ask, _) in asks.iter().zip(at_floor).filter(|(_, at)| !**at) {
-        classes[ask.class].push((ask.claim.as_bps(), ask.weight));
+        classes[ask.class].push((ask.claim, ask.weight));
     }
     for class in &mut classes {
         let wide = u128::from;
@@ -160,16 +154,6 @@ mod tests {
         value.as_u64().unwrap_or(u64::MAX) // null: whatever it gets
     }
 
-    fn rate(value: &Value) -> Rate {
-        Rate::from_bps(number(value))
-    }
-
-    /// What a rule over these asks grants, in bits per second.
-    fn grants(capacity: u64, reserve_percent: u8, asks: &[Ask]) -> Vec<u64> {
-        let grants = allocate::<CLASSES>(Rate::from_bps(capacity), reserve_percent, asks);
-        grants.into_iter().map(Rate::as_bps).collect()
-    }
-
     /// The vectors are made by `tests/test_allocation.py` from the definition alone: levels are found by trial.
     #[test]
     fn the_vectors_hold() {
@@ -183,29 +167,31 @@ mod tests {
                 .map(|ask| Ask {
                     class: number(&ask["class"]) as usize,
                     weight: number(&ask["weight"]),
-                    floor: rate(&ask["floor"]),
-                    claim: rate(&ask["claim"]),
+                    floor: number(&ask["floor"]),
+                    claim: number(&ask["claim"]),
                 })
                 .collect();
-            let expected: Vec<Rate> = vector["grants"].as_array().unwrap().iter().map(rate).collect();
+            let expected: Vec<u64> = vector["grants"].as_array().unwrap().iter().map(number).collect();
+            let capacity = number(&vector["capacity"]);
             let reserve = u8::try_from(number(&vector["reserve_percent"])).unwrap();
-            assert_eq!(allocate::<CLASSES>(rate(&vector["capacity"]), reserve, &asks), expected, "{vector}");
+            assert_eq!(allocate::<CLASSES>(capacity, reserve, &asks), expected, "{vector}");
         }
     }
 
     #[test]
     fn nothing_overflows_and_nothing_is_divided_by_zero() {
-        assert_eq!(grants(u64::MAX, 10, &[]), Vec::<u64>::new());
-        let ask = Ask { class: 0, weight: u64::MAX, floor: Rate::from_bps(0), claim: Ask::ALL };
-        assert_eq!(grants(u64::MAX, 10, &[ask]), [u64::MAX]);
-        let outside = Ask { class: 9, floor: Rate::from_bps(5), ..ask };
-        assert_eq!(grants(100, 10, &[outside, Ask { weight: 0, ..ask }]), [5, 0]);
+        assert_eq!(allocate::<CLASSES>(u64::MAX, 10, &[]), Vec::<u64>::new());
+        let ask = Ask { class: 0, weight: u64::MAX, floor: 0, claim: u64::MAX };
+        assert_eq!(allocate::<CLASSES>(u64::MAX, 10, &[ask]), [u64::MAX]);
+        assert_eq!(
+            allocate::<CLASSES>(100, 10, &[Ask { class: 9, floor: 5, ..ask }, Ask { weight: 0, ..ask }]),
+            [5, 0]
+        );
     }
 
     prop_compose! {
         fn an_ask()(class in 0..CLASSES, weight in 1..9u64, floor in 0..200u64, claim in 0..2000u64, all: bool) -> Ask {
-            let floor = Rate::from_bps(if floor < 100 { 0 } else { floor });
-            Ask { class, weight, floor, claim: if all { Ask::ALL } else { Rate::from_bps(claim) } }
+            Ask { class, weight, floor: if floor < 100 { 0 } else { floor }, claim: if all { u64::MAX } else { claim } }
         }
     }
 
@@ -214,13 +200,12 @@ mod tests {
         fn what_is_given_is_there_and_floors_are_kept(
             capacity in 0..10_000u64, asks in prop::collection::vec(an_ask(), 0..12)
         ) {
-            let grants = grants(capacity, 10, &asks);
+            let grants = allocate::<CLASSES>(capacity, 10, &asks);
             prop_assert!(grants.iter().sum::<u64>() <= capacity);
-            let floor = |ask: &Ask| ask.floor.min(ask.claim).as_bps();
-            let promised: u64 = asks.iter().map(floor).sum();
+            let promised: u64 = asks.iter().map(|ask| ask.floor.min(ask.claim)).sum();
             for (ask, grant) in asks.iter().zip(&grants) {
-                prop_assert!(*grant <= ask.claim.as_bps());
-                prop_assert!(promised > capacity || *grant >= floor(ask));
+                prop_assert!(*grant <= ask.claim);
+                prop_assert!(promised > capacity || *grant >= ask.floor.min(ask.claim));
             }
         }
 
@@ -231,9 +216,9 @@ mod tests {
             let small: Vec<u64> = claims.into_iter().map(|claim| claim.min((capacity / n).saturating_sub(1))).collect();
             let (rate, sharing) = rest(capacity, n, small.len() as u64, small.iter().sum());
             let all = [u64::MAX].repeat(good as usize);
-            let ask = |claim: &u64| Ask { class: 0, weight: 1, floor: Rate::from_bps(0), claim: Rate::from_bps(*claim) };
-            let asks: Vec<Ask> = small.iter().chain(&all).map(ask).collect();
-            prop_assert_eq!(grants(capacity, 0, &asks)[small.len()], rate / sharing);
+            let asks: Vec<Ask> =
+                small.iter().chain(&all).map(|claim| Ask { class: 0, weight: 1, floor: 0, claim: *claim }).collect();
+            prop_assert_eq!(allocate::<CLASSES>(capacity, 0, &asks)[small.len()], rate / sharing);
         }
     }
 }

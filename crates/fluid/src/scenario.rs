@@ -205,9 +205,9 @@ mod tests {
     /// average, however the flows are written down.
     #[test]
     fn a_limit_in_packets_counts_the_packets_of_flows_and_not_of_groups() {
-        let text = "duration = \"10s\"\n[topology]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
-                    [[flows]]\ncount = 3\ntcp = { cc = \"newreno\", mss = \"1448B\" }\n\
-                    [[flows]]\ntcp = { cc = \"newreno\", mss = \"948B\" }\n";
+        let text = "duration = \"10s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
+                    [[flows]]\nkind = \"bulk\"\ncount = 3\ntcp = { cc = \"newreno\", mss = \"1448B\" }\n\
+                    [[flows]]\nkind = \"bulk\"\ntcp = { cc = \"newreno\", mss = \"948B\" }\n";
         let read = read(text, "mixed.toml", None, &()).unwrap_or_else(|mistake| panic!("{mistake}"));
         assert_eq!(read.model.room, 400.0 * 1375.0);
     }

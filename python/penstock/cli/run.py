@@ -86,9 +86,11 @@ def _check_world(on: str, trace: str, pcapng: Path | None) -> None:
 
 def _check(source: Scenario, seed: int | None, on: str, json: bool) -> None:
     """Says whether a world can run a scenario."""
-    from penstock import engine, wire
+    from penstock import engine
 
     if on == "wire":
+        from penstock import wire
+
         told = wire.check(source, seed)
     else:
         told = {"duration_s": engine.check(source)}
@@ -203,12 +205,13 @@ def _inside(file: Path | None, path: Path) -> Path | None:
 
 
 def _run(source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool, on: str = "sim") -> Result:
-    from penstock import wire
     from penstock.engine import simulate, solve
 
     if on == "fluid":
         return solve(source, seed)
     with Bar("" if quiet else source.name, quiet) as bar:
         if on == "wire":
+            from penstock import wire
+
             return wire.play(source, seed, packets=pcapng, on_progress=bar.of_one_run())
         return simulate(source, seed, pcapng, on_progress=bar.of_one_run())
