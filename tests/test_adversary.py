@@ -22,9 +22,9 @@ from penstock.adversary.sentence import Judged
 from penstock.adversary.shrink import SEEDS, Shrinker
 from penstock.adversary.space import Settings, Space
 from penstock.adversary.trials import Judge, Trial
-from penstock.experiments.values import base
 from penstock.marked import between
 from penstock.mistake import MistakeError
+from penstock.units import base
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples" / "adversary").glob("*.toml"))

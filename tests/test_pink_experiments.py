@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from conftest import Command
 from penstock import rundir
+from penstock.fairness import jain
 from penstock.papers.pink_flood.runs import FLOOD_FROM_S, SYN_BYTES
 from penstock.papers.pink_limits.runs import THEOREM_1_BYTES
 from penstock.papers.pink_multi.columns import predicted_use
@@ -153,7 +154,7 @@ def test_shares_are_settled_after_the_last_second_that_misses() -> None:
     assert run.series is not None
     assert sharing.settle_s(run.series, phase, [100, 50]) == 3.0
     assert sharing.settle_s(run.series, phase, [100, 100]) is None
-    assert sharing.jain([1, 1, 1, 1]) == 1.0
+    assert jain([1, 1, 1, 1]) == 1.0
 
 
 def test_flows_are_steady_once_they_stay_near_the_mean_they_end_with() -> None:
@@ -169,8 +170,8 @@ def test_flows_are_steady_once_they_stay_near_the_mean_they_end_with() -> None:
 
 
 def test_jains_index() -> None:
-    assert sharing.jain([1, 1, 1, 1]) == 1.0
-    assert sharing.jain([1, 0, 0, 0]) == 0.25
+    assert jain([1, 1, 1, 1]) == 1.0
+    assert jain([1, 0, 0, 0]) == 0.25
 
 
 def test_series_are_stored_as_lines_and_read_back() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import engine
+from penstock import engine, units
 from penstock.experiments import reading, values
 from penstock.experiments.adjusting import adjusted
 from penstock.experiments.paths import put, put_all
@@ -56,11 +56,11 @@ def test_what_is_no_value_is_told(text: str, told: str) -> None:
 
 
 def test_numbers_with_units_have_an_order() -> None:
-    assert values.base("500kbit/s") == 5e5
-    assert values.base("20ms") == 0.02
-    assert values.base("1KiB") == 1024
-    assert values.base("codel") is None
-    assert values.base_unit("20ms") == "s"
+    assert units.base("500kbit/s") == 5e5
+    assert units.base("20ms") == 0.02
+    assert units.base("1KiB") == 1024
+    assert units.base("codel") is None
+    assert units.base_unit("20ms") == "s"
 
 
 def test_a_path_leads_into_lists_and_to_algorithms_that_are_named_alone() -> None:

@@ -17,10 +17,11 @@ import numpy as np
 
 from penstock.adversary.space import base_rtt_s, product_bytes
 from penstock.engine import RawTables
-from penstock.experiments.measures import BY_KEY, BY_PART, FLOWS, HIGHER, LINK, LOWER, RUN, Measure, jain
-from penstock.experiments.values import base, base_unit
+from penstock.experiments.measures import BY_KEY, BY_PART, FLOWS, HIGHER, LINK, LOWER, RUN, Measure
+from penstock.fairness import jain
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
+from penstock.units import base, base_unit
 
 SUBJECT, OTHERS = "subject", "others"
 LONG = "bulk"  # the traffic that always has data

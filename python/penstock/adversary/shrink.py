@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.adversary.space import Choices, Settings, Space
 from penstock.adversary.trials import Trial
-from penstock.experiments.values import base
+from penstock.units import base
 
 SEEDS = (1, 2, 3, 4, 5)
 NEEDED = 4  # of these seeds

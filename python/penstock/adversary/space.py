@@ -18,10 +18,10 @@ from typing import Any
 
 from penstock.adversary.subject import Subject
 from penstock.experiments.paths import put
-from penstock.experiments.values import base, base_unit, quantity, with_unit
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml
 from penstock.suggest import did_you_mean
+from penstock.units import base, base_unit, quantity, with_unit
 
 BUFFER = "buffer"
 LISTS = ("flows", "changes")  # where a part may add its table

@@ -185,7 +185,7 @@ def _book(budget: Budget, seed: int, jobs: int | None, out: Path | None, to: Pat
 
 
 def _seconds(text: str) -> float:
-    from penstock.experiments.values import base, base_unit
+    from penstock.units import base, base_unit
 
     found = base(text)
     if found is None or base_unit(text) != "s" or found <= 0:

@@ -160,7 +160,9 @@ def _row(finding: Mapping[str, Any], names: Sequence[str], styles: Mapping[str, 
 
 
 def _cell(told: Mapping[str, Any] | None, styles: Mapping[str, str]) -> Cell:
+    from penstock.report.suite_page import number
+
     if told is None or told["value"] is None:
         return Styled("not judged", "dim")
-    limit = "" if told["limit"] is None else f" {told['verdict']} ({told['limit']:.3g})"
-    return Styled(f"{told['value']:.4g}{limit}", styles.get(told["verdict"], ""))
+    limit = "" if told["limit"] is None else f" {told['verdict']} ({number(told['limit'])})"
+    return Styled(f"{number(told['value'])}{limit}", styles.get(told["verdict"], ""))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from penstock.fairness import jain
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -105,12 +106,6 @@ def _percentile(part: float) -> Callable[[Sequence[float | None]], float | None]
         return None if math.isinf(found) else found
 
     return over
-
-
-def jain(values: Sequence[float]) -> float:
-    """Returns Jain's index; 1 for values that are all zero."""
-    squares = sum(value * value for value in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
 _OVER: Mapping[str, Callable[[Sequence[float | None]], float | None]] = {

@@ -13,9 +13,10 @@ from typing import Any
 
 from penstock.experiments.paths import put_all
 from penstock.experiments.settings import Setting
-from penstock.experiments.values import base, called, parts, quantity, shown
+from penstock.experiments.values import called, parts, shown
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml, tree
+from penstock.units import base, quantity
 
 SETTING = "setting"  # what varies where an experiment has [[settings]]
 MOST_POINTS = 1_000_000

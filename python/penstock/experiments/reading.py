@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock import units
 from penstock.experiments import measures, settings, values
 from penstock.experiments.model import SETTING, Dimension, Experiment, Point, Until
 from penstock.experiments.places import AtError, at, known, told
@@ -264,7 +265,7 @@ def until(given: Any, wanted: Sequence[str] = ()) -> Until:
 
 
 def _part(given: Any) -> float:
-    found = values.quantity(given) if isinstance(given, str) else None
+    found = units.quantity(given) if isinstance(given, str) else None
     part = found[0] / 100 if found and found[1] == "%" else given
     if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < 1:
         raise MistakeError(f'{given!r} is no part of the mean; write a text such as "2%"')

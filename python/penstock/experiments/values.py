@@ -19,70 +19,18 @@ from typing import Any
 from penstock.mistake import MistakeError
 from penstock.scenario import inline
 from penstock.suggest import did_you_mean
+from penstock.units import quantity, sizes_with
 
 MOST = 100_000  # values of one key
 GRAMMAR = 'a list "1,4,256", or a range "1..8", "1..64:log7", "10ms..100ms:lin10", "0.5..0.9:step0.1"'
 RANGE_KEYS = ("from", "to", "step", "points", "scale")
 SCALES = ("linear", "log")
 
-_NUMBER = r"[+-]?(?:\d+(?:_\d+)*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_WITH_UNIT = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµ%][A-Za-z/%]*)?\s*")
 _RANGE = re.compile(r"(.+?)\.\.(.+?)(?::([a-z]+)(.+))?")
-# Units whose values can be converted into each other, with their sizes: those of scenarios (docs/scenarios.md).
-_UNITS: tuple[Mapping[str, float], ...] = (
-    {"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12},
-    {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60},
-    {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
-    {"p": 1},
-    {"%": 0.01},
-)
-
-
-# Those in which `with_unit` writes values.
-_WRITTEN = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "us", "ms", "s", "B", "kB", "MB", "GB", "p"}
 
 
 class ValuesError(MistakeError):
     """Values are not in the grammar."""
-
-
-def quantity(value: Any) -> tuple[float, str] | None:
-    """Returns a number and its unit ("" if it has none): of 4 or "10Mbit/s"; `None` for what is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if isinstance(value, int | float):
-        return float(value), ""
-    found = _WITH_UNIT.fullmatch(value)
-    return (float(found[1]), found[2] or "") if found else None
-
-
-def base(value: Any) -> float | None:
-    """Returns a number in the unit of its kind (bit/s, s, B), so that "500kbit/s" and "1Mbit/s" have an order."""
-    found = quantity(value)
-    if found is None:
-        return None
-    sizes: Mapping[str, float] = next((units for units in _UNITS if found[1] in units), {})
-    return found[0] * sizes.get(found[1], 1)
-
-
-def base_unit(value: Any) -> str:
-    """Returns the unit in which `base` gives a value; empty if it has none."""
-    found = quantity(value)
-    sizes: Mapping[str, float] = next((units for units in _UNITS if found and found[1] in units), {})
-    return next((unit for unit, size in sizes.items() if size == 1), "")
-
-
-def with_unit(number: float, unit: str, digits: int = 2) -> Any:
-    """Returns a number in a unit of `base_unit` as a person would write it: few digits, and a unit that suits it."""
-    rounded = float(f"{number:.{digits - 1}e}")
-    if not unit:
-        return rounded
-    if not rounded:
-        return f"0{unit}"
-    sizes = next(units for units in _UNITS if units.get(unit) == 1)
-    suits = sorted((size, name) for name, size in sizes.items() if name in _WRITTEN)
-    size, name = next((one for one in reversed(suits) if abs(rounded) >= one[0]), suits[0])
-    return f"{rounded / size:.10g}{name}"
 
 
 def from_text(text: str) -> list[Any]:
@@ -200,8 +148,8 @@ def _in_unit(value: Any, unit: str, key: str) -> float:
     number, own = found
     if own == unit:
         return number
-    sizes = next((units for units in _UNITS if unit in units and own in units), None)
-    if sizes is None:
+    sizes = sizes_with(unit)
+    if own not in sizes:
         raise ValuesError(f"{key} = {value!r} has not the unit of from ({unit or 'none'})")
     return number * sizes[own] / sizes[unit]
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock import fairness
+
 Flow = Mapping[str, Any]
 
 
@@ -72,6 +74,5 @@ def kinds(flows: Sequence[Flow]) -> dict[str, list[Flow]]:
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """Returns Jain's index `(sum x)^2 / (n sum x^2)`; `None` for fewer than two rates, or if all are zero."""
-    squares = sum(rate * rate for rate in rates)
-    return sum(rates) ** 2 / (len(rates) * squares) if len(rates) > 1 and squares else None
+    """Returns Jain's index; `None` for fewer than two rates, or if all are zero."""
+    return fairness.jain(rates) if len(rates) > 1 and any(rates) else None

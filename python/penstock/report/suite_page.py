@@ -70,9 +70,9 @@ def _by_section(found: Found, names: Sequence[str], labels: Mapping[str, str], w
         chapters.setdefault(finding["section"].split(".")[0], []).append(finding)
     made = []
     for chapter, members in chapters.items():
-        columns = ["Section", "What", *(labels[name] for name in names), "Limit, and why"]
+        columns = ["Section", "What", "Limit, and why", *(labels[name] for name in names)]
         rows = [_row(finding, names, words) for finding in members]
-        made.append(Section(f"Section {chapter}", [Table("", columns, rows, 2, most=100)]))
+        made.append(Section(f"Section {chapter}", [Table("", columns, rows, 3, most=100)]))
     return made
 
 
@@ -84,8 +84,8 @@ def _row(finding: Found, names: Sequence[str], words: Sequence[str]) -> list[Cel
     return [
         finding["section"],
         Cell(finding["title"] + unit, wide=True),
-        *cells,
         Cell(limit + finding["about"], wide=True),
+        *cells,
     ]
 
 

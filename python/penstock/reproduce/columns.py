@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock import ecn
+from penstock.fairness import jain
 from penstock.mistake import MistakeError
-from penstock.reproduce import sharing, tempest
+from penstock.reproduce import tempest
 from penstock.reproduce.base import Experiment
 from penstock.reproduce.results import (
     Evidence,
@@ -96,7 +97,7 @@ def mean_queue_kb(summary: dict[str, Any]) -> float:
 
 def jain_of_all(summary: dict[str, Any]) -> float:
     """Returns Jain's index of the goodputs of all flows, including UDP."""
-    return sharing.jain([float(flow["goodput_bps"]) for flow in summary["flows"]])
+    return jain([float(flow["goodput_bps"]) for flow in summary["flows"]])
 
 
 def drop_share(summary: dict[str, Any]) -> float:
@@ -156,7 +157,7 @@ def fairness_of(kind: str) -> Callable[[Outcome], float | None]:
 
     def measure(outcome: Outcome) -> float | None:
         rates = [float(flow["goodput_bps"]) for flow in outcome.summary["flows"] if flow["kind"] == kind]
-        return sharing.jain(rates) if rates else None
+        return jain(rates) if rates else None
 
     return measure
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from penstock.fairness import jain
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.series import Series
 
@@ -104,12 +105,6 @@ def mean_total(series: Series, seconds: Iterable[int]) -> float:
     """Returns the mean goodput of all flows together over these seconds, in kbit/s."""
     totals = [sum(flow[k] for flow in series.flows) for k in seconds]
     return sum(totals) / len(totals)
-
-
-def jain(values: Sequence[float]) -> float:
-    """Returns Jain's fairness index of the values; 1 if all of them are 0."""
-    squares = sum(value * value for value in values)
-    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
 def jain_of_shares(series: Series, phase: Phase, shares: Sequence[float]) -> float:

@@ -15,10 +15,10 @@ from typing import Any
 
 from penstock import engine
 from penstock.adversary.subject import SUBJECT, Subject
-from penstock.experiments.values import base_unit, quantity
 from penstock.own import Library
 from penstock.suites.model import Case
 from penstock.suites.networks import MTU, bdp_bytes, bulk, call, dumbbell, rate, step, udp, video, web
+from penstock.units import base_unit, quantity
 
 RATE, RTT = 10.0, 100.0  # Mbit/s, ms
 BUFFER = bdp_bytes(RATE, RTT)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.engine import RawTables
-from penstock.experiments.measures import jain
+from penstock.fairness import jain
 from penstock.suites.model import Failed
 
 Seconds = Sequence[float | None]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.fairness import jain
 from penstock.wire import calls
 from penstock.wire.packets import Queue
 from penstock.wire.plan import Flow, Plan
@@ -45,7 +46,7 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     trips = [ms for flow in plan.flows for ms in found.sent[flow.id].get("rtts_ms", ())]
     summary["rtt_ms"] = _trips(np.array(trips, float), None)
     active = [flow["goodput_bps"] for flow in summary["flows"] if flow["cc"] and flow["start_s"] < plan.duration_s]
-    summary["jain"] = {"overall": _round(_jain(active)), **seconds.jain()}
+    summary["jain"] = {"overall": _round(jain(active)), **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()
     return summary, {**seconds.tables(queue), **_distributions(queue, plan, found)}
 
@@ -128,11 +129,6 @@ def _round(value: float) -> float:
     return round(value, 6)
 
 
-def _jain(rates: Sequence[float]) -> float:
-    squares = sum(rate * rate for rate in rates)
-    return sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0
-
-
 class _Seconds:
     """The counters of the receivers at the end of each second."""
 
@@ -158,7 +154,7 @@ class _Seconds:
         for begin, rates in self._counted():
             fair = [rates[flow.id] for flow in self._plan.flows if flow.tcp and self._is_active(flow, begin)]
             if any(fair):
-                found.append(_jain(fair))
+                found.append(jain(fair))
         mean = sum(found) / len(found) if found else 1.0
         return {"mean_1s": _round(mean), "worst_1s": _round(min(found, default=1.0))}
 

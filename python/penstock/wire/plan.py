@@ -10,9 +10,9 @@ from typing import Any
 
 from penstock import engine
 from penstock.scenario import Scenario
+from penstock.units import number
 from penstock.wire import tcp
 from penstock.wire.position import Path, refuse
-from penstock.wire.quantities import number
 
 KINDS = ("bulk", "transfer", "cbr", "onoff", "voip")
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02

@@ -8,8 +8,8 @@ from pathlib import Path as File
 from typing import Any
 
 from penstock.suggest import did_you_mean
+from penstock.units import number
 from penstock.wire.position import Path
-from penstock.wire.quantities import number
 
 Refuse = Callable[[Path, str], Exception]
 

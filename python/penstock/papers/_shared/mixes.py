@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from penstock.fairness import jain
 from penstock.papers._shared.flow_queueing import CALL, PHASES_S
-from penstock.reproduce import sharing
 from penstock.reproduce.columns import Column
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.seconds import series_of
@@ -81,13 +81,13 @@ def jain_on(outcome: Outcome) -> float | None:
     """Jain's index of all TCP flows and the stream while it is on; of all TCP flows where there is none."""
     seconds = on_seconds(outcome)
     if seconds:
-        return sharing.jain([*rates_mbps(outcome, seconds), udp_on_mbps(outcome) or 0.0])
-    return None if outcome.case.setting == CALL else sharing.jain(rates_mbps(outcome, off_seconds(outcome)))
+        return jain([*rates_mbps(outcome, seconds), udp_on_mbps(outcome) or 0.0])
+    return None if outcome.case.setting == CALL else jain(rates_mbps(outcome, off_seconds(outcome)))
 
 
 def tcp_jain(outcome: Outcome) -> float:
     """Jain's index of the TCP flows alone over the whole run."""
-    return sharing.jain(rates_mbps(outcome, range(BEGIN_S, series_of(outcome).seconds)))
+    return jain(rates_mbps(outcome, range(BEGIN_S, series_of(outcome).seconds)))
 
 
 def queue_delay_ms(outcome: Outcome, percentile: str = "mean") -> float:

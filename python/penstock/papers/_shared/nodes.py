@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from penstock.fairness import jain
 from penstock.papers._shared.cooperation import GOOD
-from penstock.reproduce import sharing
 from penstock.reproduce.base import Case
 from penstock.reproduce.columns import Column
 from penstock.reproduce.results import Outcome
@@ -56,7 +56,7 @@ def goodput_good_mbps(outcome: Outcome) -> float:
 
 def jain_good(outcome: Outcome) -> float:
     """Jain's index of what good nodes delivered in the whole run."""
-    return sharing.jain([float(flow["delivered_bytes"]) for flow in good_flows(outcome)])
+    return jain([float(flow["delivered_bytes"]) for flow in good_flows(outcome)])
 
 
 def rtt_good_ms(outcome: Outcome) -> float:

@@ -9,10 +9,11 @@ from penstock.claims import checks
 from penstock.claims.entering import contradicts, of, unsaid
 from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
 from penstock.claims.words import ABOUT, CLOSE, COMPARABLE, CONSTANT, FAIR, HALF, LITTLE, MUCH
+from penstock.fairness import jain
 from penstock.papers._shared import nodes
 from penstock.papers._shared.cooperation_claims import value
 from penstock.papers.c2ml.runs import BUFFERS, CCS, SHORT_RATE, SIZES, USERS
-from penstock.reproduce import columns, sharing
+from penstock.reproduce import columns
 from penstock.reproduce.folder import numbers
 from penstock.reproduce.results import Evidence, Outcome
 from penstock.reproduce.seconds import series_of
@@ -182,7 +183,7 @@ def shared_jain(outcome: Outcome) -> float | None:
     begin = int(max(flow["start_s"] for flow in flows)) + 5
     end = int(min(flow["start_s"] + (flow["completion_s"] or 1e9) for flow in flows))
     seconds = list(zip(*series_of(outcome).flows, strict=True))[begin:end]
-    return statistics.fmean(sharing.jain([float(kbps) for kbps in second]) for second in seconds) if seconds else None
+    return statistics.fmean(jain([float(kbps) for kbps in second]) for second in seconds) if seconds else None
 
 
 @at("2.2.4.1", "Figures 2.14, 2.16 and 2.17", "an even share")

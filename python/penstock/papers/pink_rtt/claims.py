@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.claims.words import ALMOST_ALWAYS, CLOSE, CONSTANT
+from penstock.fairness import jain
 from penstock.papers._shared.pink_sharing_claims import limit_mbps, listed, mean_mbps, per_flow_mbps, unsteady
 from penstock.papers.pink_rtt.columns import equal_shares_kbps
 from penstock.reproduce import columns, sharing
@@ -103,7 +104,7 @@ def green_calms_down(run: Evidence) -> Finding:
         early, late = unsteady(green, range(5, 150)), unsteady(green, _second_half(green))
         parts.append(Comparison(early > CONSTANT, f"deviation of the total {early:.1%} of its mean before 150 s"))
         parts.append(Comparison(late < early, f"{late:.1%} after, {early:.1%} before 150 s"))
-        fair = [sharing.jain(per_flow_mbps(o, _second_half(o))) for o in (green, codel)]
+        fair = [jain(per_flow_mbps(o, _second_half(o))) for o in (green, codel)]
         parts.append(
             Comparison(fair[0] > fair[1], f"Jain's index after 150 s: green {fair[0]:.3f}, codel {fair[1]:.3f}")
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 
+from penstock.fairness import jain
 from penstock.papers.tcp_satellite.runs import SIX_SETTING
-from penstock.reproduce import sharing
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.seconds import series_of
 
@@ -24,7 +24,7 @@ def rates_kbps(outcome: Outcome, seconds: range) -> list[float]:
 
 def jain_together(outcome: Outcome) -> float:
     """Jain's index of the flows while all of them are active."""
-    return sharing.jain(rates_kbps(outcome, together(outcome)))
+    return jain(rates_kbps(outcome, together(outcome)))
 
 
 def goodput_limit_kbps(outcome: Outcome) -> float:
