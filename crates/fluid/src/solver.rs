@@ -70,6 +70,7 @@ impl Solver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use differential_equations::prelude::*;
     use std::f64::consts::FRAC_PI_2;
 
     /// y'(t) = -pi/2 y(t - 1) with y = cos(pi t / 2) before 0, which goes on as the same cosine.
@@ -115,5 +116,54 @@ mod tests {
         let mut solver = Solver::new(&Steps, vec![1.0], 0.125, 1.0);
         (0..16).for_each(|_| solver.step(&mut Steps, |_, _, _, _| {}));
         assert!((solver.y[0] - 3.5).abs() < 1e-3, "{}", solver.y[0]);
+    }
+
+    const RATE: f64 = 100.0; // packets per second
+    const BASE: f64 = 0.1; // seconds
+    const FLOWS: f64 = 5.0;
+
+    /// Reno behind a controller whose probability is the queue over 500 packets: smooth, with a delay that depends on
+    /// the queue. y has a window and a queue, in packets.
+    fn reno(y: [f64; 2], then: [f64; 2]) -> [f64; 2] {
+        let (trip, before) = (BASE + y[1] / RATE, BASE + then[1] / RATE);
+        [1.0 / trip - y[0] / 2.0 * then[0] / before * then[1] / 500.0, FLOWS * y[0] / trip - RATE]
+    }
+
+    struct Ours;
+
+    impl System for Ours {
+        fn slopes(&self, t: f64, y: &[f64], past: &History, dy: &mut [f64]) {
+            let then = past.find(t - BASE - y[1] / RATE);
+            dy.copy_from_slice(&reno([y[0], y[1]], [past.value(&then, 0, 4.0), past.value(&then, 1, 20.0)]));
+        }
+    }
+
+    struct Theirs;
+
+    impl DDE<1, f64, Vec<f64>> for Theirs {
+        fn diff(&self, _: f64, y: &Vec<f64>, then: &[Vec<f64>; 1], dy: &mut Vec<f64>) {
+            dy.copy_from_slice(&reno([y[0], y[1]], [then[0][0], then[0][1]]));
+        }
+
+        fn lags(&self, _: f64, y: &Vec<f64>, lags: &mut [f64; 1]) {
+            lags[0] = BASE + y[1] / RATE;
+        }
+    }
+
+    #[test]
+    fn a_solver_of_others_has_the_same_windows_and_queues() {
+        let method = ExplicitRungeKutta::dopri5().rtol(1e-10).atol(1e-10).max_delay(2.0);
+        let problem = IVP::dde(&Theirs, 0.0, 20.0, vec![4.0, 20.0], |_| vec![4.0, 20.0]);
+        let theirs = problem.even(1.0).method(method).solve().expect("the library solves it");
+        let mut ours = Solver::new(&Ours, vec![4.0, 20.0], 1e-3, 2.0);
+        let mut least = f64::MAX;
+        for (t, y) in theirs.iter() {
+            while ours.now() < t - 1e-9 {
+                ours.step(&mut Ours, |_, _, _, _| {});
+            }
+            assert!((ours.y[0] - y[0]).abs() < 1e-5 && (ours.y[1] - y[1]).abs() < 1e-4, "{t}: {:?} {y:?}", ours.y);
+            least = least.min(y[1]);
+        }
+        assert!(least > 0.0 && (ours.y[1] - 20.0).abs() > 1.0, "the queue neither runs empty nor stands still");
     }
 }
