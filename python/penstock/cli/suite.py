@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import flent, show
 from penstock.cli.base import examples, group
 from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
@@ -101,6 +101,9 @@ def tcp_eval(
 ) -> None:
     """Measure controls in the basic scenarios of the TCP evaluation suite beside standard TCP."""
     _run("tcp-eval", algorithms, quick, seeds, jobs, out, False, json)
+
+
+flent.add(suite)
 
 
 def _run(

@@ -19,6 +19,7 @@ REPORT = rundir.REPORT
 ANSWER = "answer.json"  # of `what-if`
 REPLAY, PACKETS = "replay.json", "packets.parquet"  # of `replay --out`
 SUITE = "suite.json"  # of `suite`
+FLENT = "flent.json"  # of the tests of Flent
 
 
 class ReportError(MistakeError):
@@ -87,6 +88,15 @@ def write_suite(path: Path) -> Path:
     return path / REPORT
 
 
+def write_flent(path: Path) -> Path:
+    """Writes the page of a directory that a test of Flent wrote, and returns the path of the page."""
+    from penstock.flent import results as flent
+    from penstock.report import flent_page
+
+    store.write(path / REPORT, flent_page.page(flent.read(path)))
+    return path / REPORT
+
+
 def write_what_if(path: Path) -> Path:
     """Writes the page of the directory of an answer of `what-if`, and returns the path of the page."""
     from penstock.report import what_if_page
@@ -126,12 +136,10 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_sweep(path)
     if breaking.is_break(path):
         return write_break(path)
-    if (path / SUITE).is_file():
-        return write_suite(path)
-    if (path / ANSWER).is_file():
-        return write_what_if(path)
-    if (path / REPLAY).is_file():
-        return write_replay(path)
+    by_file = {SUITE: write_suite, FLENT: write_flent, ANSWER: write_what_if, REPLAY: write_replay}
+    for file, write in by_file.items():
+        if (path / file).is_file():
+            return write(path)
     raise ReportError(f"{path}: holds neither {rundir.MANIFEST} nor {results.RESULTS}")
 
 
@@ -175,6 +183,7 @@ __all__ = [
     "table_page",
     "write_break",
     "write_experiment",
+    "write_flent",
     "write_replay",
     "write_run",
     "write_suite",

@@ -1,0 +1,84 @@
+"""Runs a test with several disciplines, and keeps what came out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from penstock import provenance, store
+from penstock.adversary.subject import find
+from penstock.flent.datafile import contents, file_name
+from penstock.flent.running import Measured, Setup, describe, measure
+from penstock.flent.tests import Test
+from penstock.mistake import MistakeError
+from penstock.units import base, base_unit
+
+FORMAT = 1
+FOUND = "flent.json"
+
+
+def setup(*, rate: str, rtt: str, limit: str, seconds: int, cc: str, ecn: bool, seed: int) -> Setup:
+    """Reads a set-up from texts; raises `MistakeError` for one that is no rate, or no time."""
+    given = Setup(limit=limit, seconds=seconds, cc=cc, ecn=ecn, seed=seed)
+    rate_bps, rtt_s = _positive("--rate", rate, "bit/s"), _positive("--rtt", rtt, "s")
+    return Setup(**{**asdict(given), "rate_bps": rate_bps, "rtt_s": rtt_s})
+
+
+def _positive(option: str, text: str, unit: str) -> float:
+    found = base(text)
+    if found is None or base_unit(text) != unit or found <= 0:
+        example = {"bit/s": "20Mbit/s", "s": "40ms"}[unit]
+        raise MistakeError(f"{option} {text}: write a number above 0 with its unit, such as {example}")
+    return found
+
+
+def default_path(name: str, algorithms: Sequence[str], root: Path = Path("runs/suites")) -> Path:
+    """Returns `runs/suites/NAME-ALGORITHMS`."""
+    words = [re.sub(r"[^A-Za-z0-9.]+", "-", Path(one).name).strip("-.") for one in algorithms]
+    return root / "-".join([name, *words])[:120]
+
+
+def measure_all(
+    test: Test, given: Setup, algorithms: Sequence[str], done: Callable[[str], None] = lambda _name: None
+) -> dict[str, Measured]:
+    """Measures each discipline; `done` is called with the name of each that is finished."""
+    subjects = {str(subject): subject for subject in map(find, algorithms)}
+    found = {}
+    for name, subject in subjects.items():
+        if subject.kind != "discipline":
+            raise MistakeError(f"{name}: is a congestion control; give disciplines, and the control with --cc")
+        found[name] = measure(test, given, subject)
+        done(name)
+    return found
+
+
+def write(path: Path, test: Test, given: Setup, found: Mapping[str, Measured]) -> list[Path]:
+    """Stores what was found, and a file of Flent for each discipline; returns the paths of these."""
+    versions = provenance.versions()
+    files = {}
+    for name, one in found.items():
+        files[path / file_name(test, name)] = contents(test, given, name, one, versions["penstock"])
+    told = {**to_json(test, given, found), "series": {name: one.series for name, one in found.items()}}
+    told |= {"xs": next(iter(found.values())).xs, "versions": versions}
+    for file, data in files.items():
+        store.write(file, data)
+    store.write(path / FOUND, store.dump(told))
+    return list(files)
+
+
+def to_json(test: Test, given: Setup, found: Mapping[str, Measured]) -> dict[str, Any]:
+    """Returns what `--json` prints."""
+    numbers = {name: {**one.numbers, "drops": one.drops} for name, one in found.items()}
+    named = {"test": test.name, "title": test.title, "described": describe(given)}
+    return {"format": FORMAT, **named, "setup": asdict(given), "disciplines": numbers}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Reads what `write` stored."""
+    with store.as_written(path / FOUND):
+        found: dict[str, Any] = store.read_json(path / FOUND)
+        store.newer(path / FOUND, found["format"], FORMAT)
+        return found

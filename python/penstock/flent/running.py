@@ -1,0 +1,285 @@
+"""A test as a scenario, and what its run says as the series of the test."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock import engine
+from penstock.adversary.subject import SUBJECT, Subject
+from penstock.fairness import jain
+from penstock.flent.tests import CALL, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test
+from penstock.scenario import Scenario, to_toml
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
+
+STEP_S = 0.2
+DELAY_S = 5  # pings alone, before and after the connections
+_PING_BYTES = 36  # of payload: 64 B with the headers of IP and UDP
+_LINKS = ("up", "down")
+_CALL_BYTES = 172  # of payload: 160 B of voice and the header of RTP
+_UNIT = 1e6
+_DROPS = ("drops_overflow", "drops_aqm")
+Series = dict[str, list[float | None]]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The link of a test, equal in both directions, and its hosts."""
+
+    rate_bps: float = 20e6
+    rtt_s: float = 0.04
+    limit: str = "1000p"
+    seconds: int = 60
+    cc: str = "cubic"
+    ecn: bool = False
+    seed: int = 1
+
+    @property
+    def total_s(self) -> int:
+        """Seconds from the first ping to the last."""
+        return self.seconds + 2 * DELAY_S
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a test measured: values of each series every STEP_S, and numbers that sum it up."""
+
+    xs: list[float]
+    series: Series
+    numbers: Mapping[str, float | None]
+    drops: int
+
+
+def scenario(test: Test, setup: Setup, subject: Subject) -> str:
+    """Returns the scenario of a test with a discipline, as TOML.
+
+    Both directions have a link with the discipline, and its packets are seen; what comes back over a link comes at its
+    rate and does not wait.
+    """
+    link = {"b": "middle", "rate": f"{setup.rate_bps:.0f}bit/s", "delay": _us(setup.rtt_s / 4), "limit": setup.limit}
+    links: list[dict[str, Any]] = [
+        {"name": name, "a": end, **link, "aqm": SUBJECT, "bottleneck": True}
+        for name, end in zip(_LINKS, ("home", "net"), strict=True)
+    ]
+    far = {"rate": "10Gbit/s", "limit": "100000p", "aqm": "droptail"}
+    links += [
+        {"name": f"way{host}", "a": "net", "b": _node(host), "delay": _us(setup.rtt_s / 2 * (FARTHER[host] - 1)), **far}
+        for host in _hosts(test)
+        if host
+    ]
+    topology = {"kind": "graph", "links": links, "access_rate": "10Gbit/s", "access_delay": "1us"}
+    tables = {
+        "name": f"flent-{test.name}",
+        "duration": f"{setup.total_s}s",
+        "seed": setup.seed,
+        "topology": topology,
+        "tcp": {"cc": setup.cc, "ecn": setup.ecn, "mss": "1448B"},
+        "flows": list(_flows(test, setup)),
+    }
+    return to_toml(subject.placed(tables))
+
+
+def measure(test: Test, setup: Setup, subject: Subject) -> Measured:
+    """Runs a test in the simulator."""
+    import pyarrow.csv as pc
+
+    given = Scenario(scenario(test, setup, subject), subject.file or "flent.toml", subject.classes)
+    with tempfile.TemporaryDirectory() as folder:
+        packets = Path(folder) / "packets.csv"
+        result = engine.simulate(given, setup.seed, packets)
+        table = pc.read_csv(packets)
+    waits = _Waits({name: np.asarray(table[name]) for name in ("queue", "t_ns", "waited_ns", "flow", "fate")})
+    seconds = result.tables["flow_seconds"]
+    xs = [round(step * STEP_S, 6) for step in range(round(setup.total_s / STEP_S))]
+    series = _goodput(test, setup, xs, {name: np.asarray(seconds[name]) for name in ("t_s", "flow", "goodput_bps")})
+    series |= _pings(test, setup, waits, len(xs))
+    if test.call:
+        series |= _call(setup, waits, len(xs))
+    drops = sum(link[key] for link in result.summary["bottlenecks"] for key in _DROPS)
+    return Measured(xs, series, _numbers(test, setup, series), drops)
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f}us"
+
+
+def _node(host: int) -> str:
+    return f"far{host}" if host else "net"
+
+
+def _hosts(test: Test) -> list[int]:
+    return sorted({*(one.host for one in test.streams), *test.pings.values()})
+
+
+def _flows(test: Test, setup: Setup) -> Iterator[dict[str, Any]]:
+    """Yields the connections, and then for each ping the requests and the answers."""
+    during = {"start": f"{DELAY_S}s", "stop": f"{DELAY_S + setup.seconds}s"}
+    for stream in test.streams:
+        ends = _ends("home", _node(stream.host), stream.up)
+        yield {"kind": "bulk", **ends, **during, **({"cc": stream.cc} if stream.cc else {})}
+    for host in test.pings.values():
+        wire = f"{(_PING_BYTES + 28) * 8 / STEP_S:.0f}bit/s"
+        for up in (True, False):
+            start = {} if up else {"start": _us(setup.rtt_s / 2 * FARTHER[host])}
+            ends = _ends("home", _node(host), up)
+            yield {"kind": "cbr", "rate": wire, "packet_size": f"{_PING_BYTES}B", **ends, **start}
+    if test.call:
+        yield {"kind": "voip", **_ends("home", "net", up=True)}
+
+
+def _ends(home: str, far: str, up: bool) -> dict[str, str]:
+    return {"from": home, "to": far} if up else {"from": far, "to": home}
+
+
+class _Waits:
+    """The packets of a run, which are asked for by queue and flow."""
+
+    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._columns = columns
+
+    def of(self, queue: str, flow: int) -> tuple[Array, Array]:
+        """Returns when each packet of a flow left, in seconds, and how long it waited, in ms; nan for a lost one."""
+        mine = (self._columns["queue"] == queue) & (self._columns["flow"] == flow)
+        waited = np.where(self._columns["fate"][mine] == "sent", self._columns["waited_ns"][mine] / 1e6, np.nan)
+        arrived = (self._columns["t_ns"][mine] - self._columns["waited_ns"][mine]) / 1e9
+        order = np.argsort(arrived, kind="stable")
+        return arrived[order], waited[order]
+
+
+def _goodput(test: Test, setup: Setup, xs: Sequence[float], table: Mapping[str, Array]) -> Series:
+    """Returns Mbit/s of each connection, and of all in a direction; a second has one value."""
+    found: Series = {}
+    place = np.minimum(np.asarray(xs).astype(int), setup.total_s - 1)
+    on = (np.asarray(xs) >= DELAY_S) & (np.asarray(xs) < DELAY_S + setup.seconds)
+    rates = np.zeros((len(test.streams), setup.total_s))
+    inside = (table["flow"] < len(test.streams)) & (table["t_s"] <= setup.total_s)
+    rates[table["flow"][inside].astype(int), np.ceil(table["t_s"][inside]).astype(int) - 1] = (
+        table["goodput_bps"][inside] / _UNIT
+    )
+    for index, stream in enumerate(test.streams):
+        found[stream.series] = _listed(np.where(on, rates[index][place], np.nan))
+    for way in (UP, DOWN):
+        members = [index for index, stream in enumerate(test.streams) if stream.up == (way == UP)]
+        if members:
+            every = np.where(on, rates[members][:, place], np.nan)
+            found |= {f"TCP {way} {name}": _listed(_together(name, every)) for name in test.of_streams}
+    if test.totals:
+        found["TCP totals"] = _listed(np.where(on, rates[:, place].sum(axis=0), np.nan))
+    return found
+
+
+def _together(name: str, every: Array) -> Array:
+    if name == FAIRNESS:
+        return np.array([np.nan if np.isnan(one).any() else jain(list(one)) for one in every.T])
+    return np.asarray(every.sum(axis=0) if name == SUM else every.mean(axis=0))
+
+
+def _pings(test: Test, setup: Setup, waits: _Waits, steps: int) -> Series:
+    """Returns round trips in ms: the base one, the wait of the request and that of the answer sent nearest to it."""
+    found: dict[str, Array] = {}
+    for index, (name, host) in enumerate(test.pings.items()):
+        flow = len(test.streams) + 2 * index
+        waited = np.full(steps, setup.rtt_s * FARTHER[host] * 1e3)
+        for queue, number in zip(_LINKS, (flow, flow + 1), strict=True):
+            _, ms = waits.of(queue, number)
+            known = min(steps, len(ms))
+            waited[:known] += ms[:known]
+            waited[known:] = np.nan
+        found[name] = waited
+    series = {name: _listed(values) for name, values in found.items()}
+    if len(found) > 1:
+        every = np.array(list(found.values()))
+        known = np.maximum((~np.isnan(every)).sum(axis=0), 1)
+        mean = np.nansum(every, axis=0) / known
+        series[PINGS] = _listed(np.where(np.isnan(every).all(axis=0), np.nan, mean))
+    return series
+
+
+def _call(setup: Setup, waits: _Waits, steps: int) -> Series:
+    """Returns the series of a call upwards: each value is of the packets that were sent within its step."""
+    sent_s, waited = waits.of(_LINKS[0], 0)
+    delay = setup.rtt_s / 2 * 1e3 + waited
+    place = np.minimum((sent_s / STEP_S).astype(int), steps - 1)
+    jitter = _jitter(delay)
+    lost = np.bincount(place[np.isnan(waited)], minlength=steps).astype(float)
+    arrived = np.bincount(place[~np.isnan(waited)], minlength=steps)
+    means = [
+        np.array(
+            [
+                np.nanmean(v) if len(v := of[place == step]) and not np.isnan(v).all() else np.nan
+                for step in range(steps)
+            ]
+        )
+        for of in (delay, jitter)
+    ]
+    return {
+        f"{CALL}::bitrate": _listed(arrived * (_CALL_BYTES * 8) / STEP_S / 1e3),
+        f"{CALL}::delay": _listed(means[0]),
+        f"{CALL}::jitter": _listed(means[1]),
+        f"{CALL}::loss": _listed(lost),
+        f"{CALL}::induced_delay": _listed(means[0] - np.nanmin(delay)),
+    }
+
+
+def _jitter(delay: Array) -> Array:
+    """Returns the interarrival jitter of RFC 3550 §6.4.1 after each packet that arrived, in ms."""
+    found, last, before = np.full(len(delay), np.nan), 0.0, np.nan
+    for index, value in enumerate(delay):
+        if not np.isnan(value):
+            last += 0.0 if np.isnan(before) else (abs(value - before) - last) / 16
+            found[index], before = last, value
+    return found
+
+
+def _listed(values: Array) -> list[float | None]:
+    return [None if np.isnan(value) else round(float(value), 6) for value in values]
+
+
+def _numbers(test: Test, setup: Setup, series: Series) -> dict[str, float | None]:
+    """Returns what sums a test up: mean rates of both directions, and percentiles of pings and of the call."""
+    on = slice(round(DELAY_S / STEP_S), round((DELAY_S + setup.seconds) / STEP_S))
+    found: dict[str, float | None] = {}
+    for way in (UP, DOWN):
+        mine: Sequence[Stream] = [one for one in test.streams if one.up == (way == UP)]
+        if mine:
+            means = [_mean(series[one.series][on]) for one in mine]
+            found[f"{way}_mbps"] = round(sum(means), 6)
+            found[f"{way}_jain"] = round(jain(means), 6)
+    pings = [value for name in test.pings for value in series[name][on] if value is not None]
+    delays = [value for value in series.get(f"{CALL}::delay", [])[on] if value is not None]
+    for name, values in (("ping_ms", pings), ("call_ms", delays)):
+        for part in (50, 90, 99):
+            if values:
+                found[f"{name}_p{part}"] = round(float(np.percentile(values, part)), 6)
+    sent = sum(len(series[name][on]) for name in test.pings)
+    if sent:
+        found["ping_loss"] = round(1 - len(pings) / sent, 6)
+    if test.call:
+        found["call_lost"] = sum(value or 0 for value in series[f"{CALL}::loss"])
+    return found
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    return float(np.mean([value for value in values if value is not None] or [0.0]))
+
+
+def describe(setup: Setup) -> str:
+    """Returns the set-up in words."""
+    rate = f"{setup.rate_bps / _UNIT:g} Mbit/s"
+    return f"{rate} both ways, {setup.rtt_s * 1e3:g} ms, buffers of {setup.limit}, {setup.cc}, {setup.seconds} s"
+
+
+def to_json(setup: Setup) -> dict[str, Any]:
+    """Returns the set-up as `--json` prints it."""
+    found: dict[str, Any] = json.loads(json.dumps(setup.__dict__))
+    return found
