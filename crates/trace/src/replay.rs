@@ -169,7 +169,7 @@ fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
     run.finish()
 }
 
-/// What passes through the discipline for a packet.
+/// A packet of the trace, as the discipline gets it.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     id: u64,

@@ -144,7 +144,7 @@ class Flow:
 
 
 def in_units(flow: Flow, window: int, full: int, unit: int) -> int:
-    """A window of whole segments in units of the field: a sender that splits segments gets no tail."""
+    """Returns a window of whole segments in units of the field, rounded down for a sender that would fill a rest."""
     less = down(window, unit)
     return less if "splits" in flow.habits.last and less >= full else up(window, unit)
 
