@@ -269,18 +269,8 @@ def _simulate(
     library = Library(scenario.file, scenario.classes, scenario.kept, permit)
     simulation = _open(scenario, seed, pcapng, library)
     watched = _watch(simulation, watch) if watch else ()
-    step_s = max(simulation.duration_s / _STEPS, _LEAST_STEP_S)
-    # The CPU time counts the events alone, since building the network and the summary does not depend on the number of
-    # packets. The run stays on this thread, whose clock counts the compiled code and no other run.
-    cpu_s = 0.0
-    finished = False
-    while not finished:
-        if stop():
-            raise Stopped
-        before = time.thread_time()
-        finished = simulation.advance(step_s)
-        cpu_s += time.thread_time() - before
-        on_progress(simulation.now_s, simulation.duration_s)
+    duration_s = simulation.duration_s
+    cpu_s = _advance(simulation, duration_s / _STEPS, stop, lambda now_s: on_progress(now_s, duration_s))
     summary = json.loads(simulation.summary())
     wall_s = time.perf_counter() - wall
     tables = {**simulation.tables(), **simulation.traced()}
@@ -352,17 +342,30 @@ def _finished(
 ) -> tuple[_penstock.Simulation, float]:
     """Returns a simulation at its end and the CPU time of its events; `stop` is asked a few times in between."""
     simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
-    step_s = max(simulation.duration_s / _FEW_STEPS, _LEAST_STEP_S)
+    return simulation, _advance(simulation, simulation.duration_s / _FEW_STEPS, stop, on_progress)
+
+
+def _advance(
+    simulation: _penstock.Simulation,
+    step_s: float,
+    stop: Callable[[], bool],
+    on_progress: Callable[[float], None] | None,
+) -> float:
+    """Runs a simulation to its end in steps of simulated time; returns the CPU time of its events.
+
+    Building the network and the summary does not count, since it does not depend on the number of packets. The run
+    stays on this thread, whose clock counts the compiled code and no other run.
+    """
     cpu_s, finished = 0.0, False
     while not finished:
         if stop():
             raise Stopped
         before = time.thread_time()
-        finished = simulation.advance(step_s)
+        finished = simulation.advance(max(step_s, _LEAST_STEP_S))
         cpu_s += time.thread_time() - before
         if on_progress:
             on_progress(simulation.now_s)
-    return simulation, cpu_s
+    return cpu_s
 
 
 def check(scenario: Scenario, shown_as: str = "") -> float:

@@ -44,7 +44,7 @@ pub enum Compat {
     Linux,
 }
 
-/// What a discipline is told of the link which it feeds.
+/// The properties of a link on which the discipline before it depends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkFacts {
     /// The rate of the link.

@@ -186,8 +186,8 @@ impl Half {
         [self.fin[self.role(true)], self.fin[self.role(false)]]
     }
 
-    /// Returns what an element must know that was not shown the data, or the whole connection; `from_inside` is true if the packet that came
-    /// now is of the opener.
+    /// Returns the beginning of this connection for an element on the ACK path which did not see its first segments.
+    /// `from_inside` is true if the present packet comes from the host that opened the connection.
     pub fn opening(&self, flow: FlowId, from_inside: bool) -> Opening {
         let greeting = |role: usize| Greeting {
             isn: self.isn[role],

@@ -22,7 +22,7 @@ pub(crate) fn ticks_of(span: Span) -> u32 {
     (span.as_nanos() >> TICK).min(u64::from(u32::MAX >> 1)) as u32
 }
 
-/// What a line tells of itself.
+/// A line of the table.
 pub(crate) trait Line: Clone + Default {
     /// The hash by which the line is found.
     fn hash(&self) -> u64;

@@ -5,7 +5,7 @@ use crate::model::{Class, Control, Losses};
 /// Numbers of a class in the state: its window, and CUBIC's W_max and time since the last loss.
 pub(crate) const SLOTS: usize = 3;
 
-/// What a class has beside its numbers.
+/// The state of a class that does not follow a differential equation and changes at losses.
 #[derive(Debug, Clone)]
 pub(crate) struct Phase {
     /// The flows are in slow start.

@@ -50,7 +50,7 @@ pub struct Class {
     pub group: usize,
 }
 
-/// What is before the link.
+/// The discipline before the link.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Discipline {
     /// A queue that drops what finds no room.
@@ -88,7 +88,7 @@ pub struct Model {
     pub rate: f64,
     /// Room of the queue in bytes.
     pub room: f64,
-    /// What is before the link.
+    /// The discipline before the link.
     pub discipline: Discipline,
     /// The flows.
     pub classes: Vec<Class>,

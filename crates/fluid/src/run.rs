@@ -151,7 +151,7 @@ impl Moment<'_> {
     }
 }
 
-/// What a class has had so far.
+/// Sums over a class from the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
     /// Bytes of the class that passed the queue, all its flows together.
@@ -162,7 +162,7 @@ pub struct Totals {
     pub marked: f64,
 }
 
-/// A model in motion.
+/// A model with its state at a time, which the solver advances.
 pub struct Run {
     equations: Equations,
     solver: Solver,
@@ -171,7 +171,7 @@ pub struct Run {
     arrival: f64,
     hits: VecDeque<Hit>,
     rng: Rng,
-    /// What each class has had so far.
+    /// The sums of each class.
     pub totals: Vec<Totals>,
     /// Packets that found no room.
     pub overflowed: f64,

@@ -116,7 +116,10 @@ fn classes_of(scenario: &Scenario, link: &LinkSpec, index: usize, spec: &FlowSpe
         return Err(Refusal { path: at("direction"), message: "the equations have flows in one direction".into() });
     }
     let class = match &spec.traffic {
-        Traffic::Bulk(_) => window(scenario, link, spec).map_err(|message| Refusal { path: at("cc"), message })?,
+        Traffic::Bulk(_) => window(scenario, link, spec).ok_or_else(|| {
+            let message = format!("there are equations of newreno and cubic, and not of {}", spec.tcp.cc.name());
+            Refusal { path: at("cc"), message }
+        })?,
         Traffic::Cbr(cbr) => {
             let payload = cbr.packet_size.iter().map(|size| size.get() as f64).sum::<f64>();
             let payload = payload / cbr.packet_size.len().max(1) as f64;
@@ -142,18 +145,19 @@ fn spread(spec: &FlowSpec, class: Class) -> Vec<Class> {
     (0..spec.count).map(|n| Class { count: 1.0, start: start(n), ..class.clone() }).collect()
 }
 
-fn window(scenario: &Scenario, link: &LinkSpec, spec: &FlowSpec) -> Result<Class, String> {
+/// Returns the class of flows with a congestion control; `None` if there are no equations of the control.
+fn window(scenario: &Scenario, link: &LinkSpec, spec: &FlowSpec) -> Option<Class> {
     let control = match &spec.tcp.cc {
         AnyControlConfig::NewReno(_) => Control::Reno,
         AnyControlConfig::Cubic(config) => Control::Cubic { c: config.c, beta: config.beta },
-        other => return Err(format!("there are equations of newreno and cubic, and not of {}", other.name())),
+        _ => return None,
     };
     let payload = spec.tcp.mss.get() as f64;
     let options = if spec.tcp.timestamps { TIMESTAMPS } else { 0.0 };
     let mut class = class(scenario, link, spec, control, (payload, payload + IP_AND_TCP + options));
     class.threshold = spec.tcp.initial_ssthresh.map_or(f64::INFINITY, |bytes| bytes.get() as f64 / payload);
     class.ecn = spec.tcp.ecn && marks(&link.queue.config);
-    Ok(class)
+    Some(class)
 }
 
 /// True if the discipline marks what is ECN-capable.

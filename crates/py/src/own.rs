@@ -111,7 +111,7 @@ impl PyLibrary {
         py: Python<'py>,
         find: &str,
         arguments: (&str, &str),
-    ) -> Option<Result<Bound<'py, PyAny>, String>> {
+    ) -> Option<Result<Bound<'py, PyAny>, LibraryError>> {
         let found = self.ask(py, find, arguments)?;
         self.used.fetch_or(found.is_ok(), Ordering::Relaxed);
         Some(found)
@@ -123,7 +123,7 @@ impl PyLibrary {
         py: Python<'py>,
         find: &str,
         arguments: (&str, &str),
-    ) -> Option<Result<Bound<'py, PyAny>, String>> {
+    ) -> Option<Result<Bound<'py, PyAny>, LibraryError>> {
         match self.object.as_ref()?.call_method1(py, find, arguments) {
             Ok(found) if found.is_none(py) => None,
             Ok(found) => Some(Ok(found.into_bound(py))),
@@ -132,7 +132,7 @@ impl PyLibrary {
                 if !is_mistake(py, &error) {
                     self.trouble.tell(error, format!("while {} was looked up", arguments.0));
                 }
-                Some(Err(message))
+                Some(Err(LibraryError(message)))
             }
         }
     }
@@ -143,11 +143,8 @@ impl Library for PyLibrary {
         let values = serde_json::to_string(parameters).unwrap_or_default();
         Python::attach(|py| {
             let made = |maker: Bound<'_, PyAny>| control::factory(&maker, name, parameters.clone(), &self.trouble);
-            Some(
-                self.find(py, "control", (name, &values))?
-                    .and_then(|m| made(m).map_err(|e| e.to_string()))
-                    .map_err(LibraryError),
-            )
+            let told = |error: PyErr| LibraryError(error.to_string());
+            Some(self.find(py, "control", (name, &values))?.and_then(|maker| made(maker).map_err(told)))
         })
     }
 
@@ -155,7 +152,7 @@ impl Library for PyLibrary {
         let values = serde_json::to_string(parameters).unwrap_or_default();
         Python::attach(|py| {
             let maker = self.find(py, "aqm", (name, &values))?;
-            Some(maker.map(|maker| aqm::factory(maker, name, parameters.clone(), &self.trouble)).map_err(LibraryError))
+            Some(maker.map(|maker| aqm::factory(maker, name, parameters.clone(), &self.trouble)))
         })
     }
 
@@ -168,7 +165,7 @@ impl Library for PyLibrary {
         Python::attach(|py| {
             let found = self.find(py, "scheduler", (name, &values))?;
             let made = |maker| scheduler::factory(maker, name, parameters.clone(), &self.trouble);
-            Some(found.map(made).map_err(LibraryError))
+            Some(found.map(made))
         })
     }
 
@@ -177,7 +174,7 @@ impl Library for PyLibrary {
         Python::attach(|py| {
             let found = self.find(py, "ack_path", (name, &values))?;
             let made = |maker| element::factory(maker, name, parameters.clone(), &self.trouble);
-            Some(found.map(made).map_err(LibraryError))
+            Some(found.map(made))
         })
     }
 
@@ -195,8 +192,9 @@ impl Library for PyLibrary {
 
     fn file(&self, name: &str) -> Option<Result<String, LibraryError>> {
         Python::attach(|py| {
-            let text = |found: Bound<'_, PyAny>| found.extract().map_err(|error: PyErr| error.to_string());
-            Some(self.ask(py, "text", (name, ""))?.and_then(text).map_err(LibraryError))
+            let text =
+                |found: Bound<'_, PyAny>| found.extract().map_err(|error: PyErr| LibraryError(error.to_string()));
+            Some(self.ask(py, "text", (name, ""))?.and_then(text))
         })
     }
 }

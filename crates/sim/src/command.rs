@@ -14,6 +14,7 @@
 #![allow(clippy::disallowed_methods, reason = "the one file that reads arguments and files, and prints")]
 
 use crate::{Scenario, Simulation};
+use error::CommandError;
 use penstock_core::config::LinkFacts;
 use penstock_core::foreign::{Kind, Library as _, Own};
 use penstock_core::sched::script;
@@ -28,6 +29,8 @@ use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::str::FromStr;
+
+mod error;
 
 const USAGE: &str = "usage: PROGRAM SCENARIO.toml [--seed N], or PROGRAM names | replay | schedule | control ...; \
                      `penstock docs python-to-rust` explains each";
@@ -47,7 +50,8 @@ pub fn main_with(own: &Own) -> ExitCode {
     match run(own, &arguments) {
         // A reader that has seen enough is no mistake.
         Ok(text) => std::io::stdout().write_all(text.as_bytes()).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
-        Err(message) => {
+        Err(error) => {
+            let message = error.to_string();
             let prefix = if message.starts_with("error") { "" } else { "error: " };
             let _ = writeln!(std::io::stderr(), "{prefix}{message}");
             ExitCode::from(2)
@@ -56,18 +60,15 @@ pub fn main_with(own: &Own) -> ExitCode {
 }
 
 /// Carries out a command; returns what is to be printed.
-///
-/// # Errors
-/// What the user did wrong.
-pub fn run(own: &Own, arguments: &[String]) -> Result<String, String> {
-    let Some((verb, rest)) = arguments.split_first() else { return Err(USAGE.to_owned()) };
+fn run(own: &Own, arguments: &[String]) -> Result<String, CommandError> {
+    let (verb, rest) = arguments.split_first().ok_or(CommandError::NoCommand)?;
     match verb.as_str() {
         "-h" | "--help" => Ok(format!("{USAGE}\nalgorithms: {}\n", own.names().join(", "))),
         "names" => Ok(own.names().iter().map(|name| format!("{} {name}\n", kind(own, name))).collect()),
         "replay" => replayed(own, &Given::read(rest, &["--rate", "--limit", "--aqm", "--seed", "--state-at"])?),
         "schedule" => scheduled(own, &Given::read(rest, &["--weights", "--alg"])?),
         "control" => controlled(own, &Given::read(rest, &["--cc"])?),
-        flag if flag.starts_with('-') => Err(format!("{flag}: there is no such option; {USAGE}")),
+        flag if flag.starts_with('-') => Err(CommandError::UnknownFlag(flag.to_owned())),
         _ => simulated(own, &Given::read(arguments, &["--seed"])?),
     }
 }
@@ -89,7 +90,7 @@ struct Given {
 }
 
 impl Given {
-    fn read(arguments: &[String], known: &[&str]) -> Result<Self, String> {
+    fn read(arguments: &[String], known: &[&str]) -> Result<Self, CommandError> {
         let (mut files, mut options, mut settings) = (Vec::new(), BTreeMap::new(), Vec::new());
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -97,63 +98,71 @@ impl Given {
                 files.push(word.clone());
                 continue;
             }
-            let value = rest.next().ok_or_else(|| format!("{word}: give it a value"))?.clone();
+            let value = rest.next().ok_or_else(|| CommandError::NoValue(word.clone()))?.clone();
             match word.as_str() {
                 "--set" => settings.push(value),
                 word if known.contains(&word) => drop(options.insert(word.to_owned(), value)),
-                _ => return Err(format!("{word}: there is no such option; there are --set, {}", known.join(", "))),
+                _ => {
+                    return Err(CommandError::UnknownOption { option: word.clone(), known: known.join(", ") });
+                }
             }
         }
         match <[String; 1]>::try_from(files) {
             Ok([file]) => Ok(Self { file, options, settings }),
-            Err(files) => Err(format!("give one file; given are {}", files.len())),
+            Err(files) => Err(CommandError::Files(files.len())),
         }
     }
 
-    fn option<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, String> {
-        let parsed = self.options.get(name).map(|text| text.parse().map_err(|e| format!("{name} {text}: {e}")));
-        parsed.transpose()
+    fn option<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, CommandError> {
+        let parse = |text: &String| {
+            let wrong = |message| CommandError::Value { option: name.to_owned(), text: text.clone(), message };
+            text.parse().map_err(|error: T::Err| wrong(error.to_string()))
+        };
+        self.options.get(name).map(parse).transpose()
     }
 
-    fn required<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, String> {
-        self.option(name)?.ok_or_else(|| format!("{name} is missing"))
+    fn required<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, CommandError> {
+        self.option(name)?.ok_or_else(|| CommandError::Missing(name.to_owned()))
     }
 
     /// The name of an algorithm: the given one, or the first of this kind in the program.
-    fn name(&self, option: &str, own: &Own, wanted: &str) -> Result<String, String> {
+    fn name(&self, option: &str, own: &Own, wanted: &str) -> Result<String, CommandError> {
         let first = own.names().into_iter().find(|name| kind(own, name) == wanted);
         let given = self.options.get(option).map(String::as_str);
-        given.or(first).map(str::to_owned).ok_or_else(|| format!("{option} is missing: this program has no {wanted}"))
+        let missing = || CommandError::NoAlgorithm { option: option.to_owned(), wanted: wanted.to_owned() };
+        given.or(first).map(str::to_owned).ok_or_else(missing)
     }
 
-    fn text(&self) -> Result<String, String> {
-        std::fs::read_to_string(&self.file).map_err(|error| format!("{}: cannot be read: {error}", self.file))
+    fn text(&self) -> Result<String, CommandError> {
+        std::fs::read_to_string(&self.file).map_err(|source| self.unreadable(source))
+    }
+
+    fn unreadable(&self, source: std::io::Error) -> CommandError {
+        CommandError::Unreadable { file: self.file.clone(), source }
     }
 }
 
-fn told(error: impl Display) -> String {
-    error.to_string()
-}
-
-fn simulated(own: &Own, given: &Given) -> Result<String, String> {
-    let mut scenario = Scenario::parse_with(&given.text()?, &given.file, own).map_err(told)?;
+fn simulated(own: &Own, given: &Given) -> Result<String, CommandError> {
+    let mut scenario = Scenario::parse_with(&given.text()?, &given.file, own)?;
     scenario.seed = given.option("--seed")?.unwrap_or(scenario.seed);
     let mut simulation = Simulation::new(&scenario);
-    simulation.advance(Span::MAX).map_err(told)?;
-    let summary = serde_json::to_string(&simulation.summary()).map_err(told)?;
+    simulation.advance(Span::MAX)?;
+    let summary = serde_json::to_string(&simulation.summary())?;
     Ok(summary + "\n")
 }
 
-fn replayed(own: &Own, given: &Given) -> Result<String, String> {
-    let config = config_from_library(&given.name("--aqm", own, "aqm")?, &given.settings, own).map_err(told)?;
+fn replayed(own: &Own, given: &Given) -> Result<String, CommandError> {
+    let config = config_from_library(&given.name("--aqm", own, "aqm")?, &given.settings, own)?;
     let link = LinkFacts { rate: given.required("--rate")?, limit: given.required("--limit")? };
     let conditions = Conditions::seeded(given.option("--seed")?.unwrap_or(1));
-    let data = std::fs::read(&given.file).map_err(|error| format!("{}: cannot be read: {error}", given.file))?;
-    let arrivals = read::read(data.as_slice()).map_err(|error| format!("{}: {error}", given.file))?;
+    let data = std::fs::read(&given.file).map_err(|source| given.unreadable(source))?;
+    let file = || given.file.clone();
+    let arrivals = read::read(data.as_slice()).map_err(|source| CommandError::Trace { file: file(), source })?;
     if let Some(at) = given.options.get("--state-at") {
         let parts = at.split_once(':').and_then(|(id, ns)| Some((id.parse().ok()?, ns.parse().ok()?)));
-        let (id, ns) = parts.ok_or_else(|| format!("--state-at {at}: write the packet and the nanosecond, 12:345"))?;
-        return state_at(arrivals, &config, link, &conditions, id, Instant::from_nanos(ns)).map_err(told);
+        let (id, ns) = parts.ok_or_else(|| CommandError::StateAt(at.clone()))?;
+        return state_at(arrivals, &config, link, &conditions, id, Instant::from_nanos(ns))
+            .map_err(CommandError::State);
     }
     let (mut rows, mut id) = (format!("{}\n", record::COLUMNS).into_bytes(), 0);
     let each = |packet: &record::Record| {
@@ -161,21 +170,23 @@ fn replayed(own: &Own, given: &Given) -> Result<String, String> {
         let _ = packet.write_csv(id, &mut rows);
         id += 1;
     };
-    replay_under(arrivals, &config, link, &conditions, each).map_err(|error| format!("{}: {error}", given.file))?;
-    String::from_utf8(rows).map_err(told)
+    let done = replay_under(arrivals, &config, link, &conditions, each);
+    done.map_err(|source| CommandError::Replay { file: file(), source })?;
+    Ok(String::from_utf8(rows)?)
 }
 
-/// The rows of the file are an event, a class and a value: `arrive,2,1500`, `depart,0,0`.
-fn scheduled(own: &Own, given: &Given) -> Result<String, String> {
+/// Plays the events of a file to a scheduler. A row is an event, a class and a value, which is the size of an arrival in
+/// bytes: `arrive,2,1500`, `depart,0,0`.
+fn scheduled(own: &Own, given: &Given) -> Result<String, CommandError> {
     let name = given.name("--alg", own, "scheduler")?;
     let config = match (AnySchedulerConfig::default_of(&name), own.scheduler(&name, &Default::default())) {
         (Some(config), _) => config,
-        (None, Some(found)) => AnySchedulerConfig::Foreign(found.map_err(told)?),
-        (None, None) => return Err(format!("--alg {name}: this program has no such scheduler")),
+        (None, Some(found)) => AnySchedulerConfig::Foreign(found?),
+        (None, None) => return Err(CommandError::UnknownScheduler(name)),
     };
     let weights: String = given.required("--weights")?;
     let weights: Result<Vec<u32>, _> = weights.split(',').map(|weight| weight.trim().parse()).collect();
-    let weights = weights.map_err(|error| format!("--weights: {error}; write 1,2,4"))?;
+    let weights = weights.map_err(CommandError::Weights)?;
     let mut events = Vec::new();
     for (line, row) in given.text()?.lines().enumerate() {
         let cells: Vec<&str> = row.split(',').collect();
@@ -183,9 +194,9 @@ fn scheduled(own: &Own, given: &Given) -> Result<String, String> {
             [name, class, value] => class.parse().ok().zip(value.parse().ok()).map(|(c, v)| (name.to_owned(), c, v)),
             _ => None,
         };
-        events.push(event.ok_or_else(|| format!("{}: line {}: write event,class,value", given.file, line + 1))?);
+        events.push(event.ok_or_else(|| CommandError::Row { file: given.file.clone(), line: line + 1 })?);
     }
-    let played = script::play(&config, &weights, LARGEST, events, false).map_err(told)?;
+    let played = script::play(&config, &weights, LARGEST, events, false)?;
     let mut text = String::new();
     for packet in played.order {
         // Writing to a text cannot fail.
@@ -195,12 +206,13 @@ fn scheduled(own: &Own, given: &Given) -> Result<String, String> {
     Ok(text)
 }
 
-fn controlled(own: &Own, given: &Given) -> Result<String, String> {
-    let config = control_from_library(&given.name("--cc", own, "cc")?, &given.settings, own).map_err(told)?;
+fn controlled(own: &Own, given: &Given) -> Result<String, CommandError> {
+    let config = control_from_library(&given.name("--cc", own, "cc")?, &given.settings, own)?;
     let text = given.text()?;
     let mut replay = control::Replay::new(text.as_bytes(), &config, &Endpoint::default());
     let mut rows = format!("{},state\n", control::COLUMNS);
-    while let Some(row) = replay.next_row().map_err(|error| format!("{}: {error}", given.file))? {
+    let wrong = |source| CommandError::Trace { file: given.file.clone(), source };
+    while let Some(row) = replay.next_row().map_err(wrong)? {
         let _ = writeln!(rows, "{row},\"{}\"", replay.state().replace('"', "\"\""));
     }
     Ok(rows)

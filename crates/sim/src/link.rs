@@ -24,7 +24,7 @@ use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
-/// What links hand over to the rest of the network.
+/// Packets which links pass to the rest of the network.
 #[derive(Debug, Default)]
 pub struct Outlet {
     /// The capture; `None` if nothing is captured.

@@ -68,7 +68,7 @@ pub enum Broken {
 /// A capture keeps the packets of this time in memory before it writes them.
 const CAPTURED_AT_ONCE: Span = Span::from_millis(10);
 
-/// What stays constant throughout a run.
+/// The parameters of a run, which stay constant.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub name: String,
@@ -93,7 +93,7 @@ pub(crate) struct Actors {
     pub cooperation: Option<Box<Cooperation>>,
 }
 
-/// What is measured in a run.
+/// The counters and measures of a run.
 #[derive(Debug)]
 pub(crate) struct Measured {
     /// Number of events handled.

@@ -36,8 +36,8 @@ pub struct BottleneckSummary {
     pub name: String,
     /// Name of the queue discipline.
     pub aqm: String,
-    /// Bits sent, lost packets included, as a share of what the link could have sent: at most 1, because of the packet
-    /// that is being transmitted only what has left the link counts.
+    /// Bits sent, with those of packets lost on the link, divided by the bits that the link could have sent. It is at
+    /// most 1: of a packet in transmission only the bits that have left count.
     pub utilization: f64,
     /// Bits sent per second, headers included, counted as for `utilization`.
     pub throughput_bps: f64,

@@ -23,7 +23,7 @@ pub struct World {
     pub links: Vec<Link>,
     /// All routes in one table: each is a list of places of links, ended by [`END`].
     pub routes: Vec<u32>,
-    /// What links hand over: captured packets and relayed packets.
+    /// Captured and relayed packets, which links pass on.
     pub outlet: Outlet,
 }
 

@@ -288,7 +288,7 @@ fn a_session_joins_and_leaves_with_its_connections() {
 /// The form of PINK in its document, which reallocates and dithers as it has it.
 const DOCUMENT: &str = r#", reallocation = "paper", window = "dither""#;
 
-/// PINK stands before QRM, without a gateway, in the form of these keys.
+/// The scenario of an attack with PINK before QRM and without a gateway; `form` is appended to PINK's parameters.
 fn pink_before_qrm(form: &str, good: u32, others: &str) -> String {
     attack("pink", good, others)
         .replace(r#"name = "pink""#, &format!(r#"name = "pink", queue = "qrm"{form}"#))

@@ -34,7 +34,7 @@ impl Probe {
     pub fn new() -> Self {
         let (counters, missing) = match counters::Counters::open() {
             Ok(counters) => (Some(counters), None),
-            Err(why) => (None, Some(why)),
+            Err(why) => (None, Some(why.to_string())),
         };
         Self { counters, missing, zones: Zone::all() }
     }
@@ -97,6 +97,11 @@ mod counters {
     use perf_event::events::Hardware;
     use perf_event::{Builder, Counter};
 
+    /// The counters of this machine cannot be read.
+    #[derive(Debug, thiserror::Error)]
+    #[error("not available here: the processor's counters cannot be opened ({0})")]
+    pub(super) struct Unavailable(std::io::Error);
+
     /// The processor's counters for this thread, in user mode.
     #[derive(Debug)]
     pub(super) struct Counters {
@@ -105,9 +110,8 @@ mod counters {
     }
 
     impl Counters {
-        pub fn open() -> Result<Self, String> {
-            let told = |error| format!("not available here: the processor's counters cannot be opened ({error})");
-            let open = |event| Builder::new(event).build().map_err(told);
+        pub fn open() -> Result<Self, Unavailable> {
+            let open = |event| Builder::new(event).build().map_err(Unavailable);
             Ok(Self { instructions: open(Hardware::INSTRUCTIONS)?, cycles: open(Hardware::CPU_CYCLES)? })
         }
 
@@ -127,13 +131,18 @@ mod counters {
 
 #[cfg(not(target_os = "linux"))]
 mod counters {
+    /// This system's counters are not read.
+    #[derive(Debug, thiserror::Error)]
+    #[error("not available here: only Linux's are read")]
+    pub(super) struct Unavailable;
+
     /// Stands in for the counters on systems without them.
     #[derive(Debug)]
     pub(super) struct Counters;
 
     impl Counters {
-        pub fn open() -> Result<Self, String> {
-            Err("not available here: only Linux's are read".to_owned())
+        pub fn open() -> Result<Self, Unavailable> {
+            Err(Unavailable)
         }
         pub fn start(&mut self) -> bool {
             false

@@ -10,7 +10,7 @@
 //! The tests use the crate as an independent writer.
 
 use crate::error::ReadError;
-use crate::link::{LinkType, Way};
+use crate::link::{LinkType, UnsupportedLinkType, Way};
 use crate::pcapng::DROP;
 use std::io::Read;
 
@@ -108,7 +108,8 @@ impl<R: Read> Capture<R> {
             return Err(bytes.error(format!("version {} of the format; only 2 can be read", order.u16(&header, 4))));
         }
         // The upper half of the field may hold the length of a frame check sequence.
-        let link = LinkType::from_number(order.u32(&header, 20) & 0xffff).map_err(|what| bytes.error(what))?;
+        let link =
+            LinkType::from_number(order.u32(&header, 20) & 0xffff).map_err(|what| bytes.error(what.to_string()))?;
         Ok(Self { bytes, kind: Kind::Pcap { order, fraction_ns, link } })
     }
 
@@ -146,9 +147,9 @@ impl<R: Read> Capture<R> {
                     if interfaces.len() == MAX_INTERFACES {
                         return Err(bytes.error(format!("more than {MAX_INTERFACES} interfaces")));
                     }
-                    interfaces.push(Interface::read(*order, block).map_err(|what| bytes.error(what))?);
+                    interfaces.push(Interface::read(*order, block).map_err(|what| bytes.error(what.to_string()))?);
                 } else if let Some(frame) =
-                    packet_block(kind, *order, block, interfaces, data).map_err(|what| bytes.error(what))?
+                    packet_block(kind, *order, block, interfaces, data).map_err(|what| bytes.error(what.to_string()))?
                 {
                     bytes.packet += 1;
                     return Ok(Some(frame));
@@ -280,11 +281,30 @@ const ENHANCED_PACKET: u32 = 6;
 const COMMENT: u16 = 1;
 const FLAGS: u16 = 2;
 
+/// A block of a pcapng file that violates the format, or whose packet cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum BlockError {
+    #[error("an interface block with a body of {0} bytes; at least 8 are needed")]
+    ShortInterface(usize),
+    #[error("an option that is longer than its block")]
+    LongOption,
+    #[error("if_tsresol is {0}; 0 to 19 and 128 to 191 are allowed")]
+    Resolution(u8),
+    #[error("a packet block with a body of {length} bytes; at least {needed} are needed")]
+    ShortPacket { length: usize, needed: usize },
+    #[error("interface {id} is not described; {described} are")]
+    UnknownInterface { id: u32, described: usize },
+    #[error("{captured} captured bytes in a block that has room for {room}")]
+    LongPacket { captured: u32, room: usize },
+    #[error(transparent)]
+    Link(#[from] UnsupportedLinkType),
+}
+
 /// An interface of a pcapng section.
 #[derive(Debug, Clone)]
 struct Interface {
     /// The link type, or why it cannot be read, which is an error only if a packet refers to the interface.
-    link: Result<LinkType, String>,
+    link: Result<LinkType, UnsupportedLinkType>,
     snaplen: u32,
     resolution: Resolution,
     /// Seconds that are added to every time.
@@ -301,11 +321,11 @@ enum Resolution {
 }
 
 impl Resolution {
-    fn from_option(value: u8) -> Result<Self, String> {
+    fn from_option(value: u8) -> Result<Self, BlockError> {
         match (value & 0x80, u32::from(value & 0x7f)) {
             (0, n) if n <= 19 => Ok(Self::Decimal(n)),
             (0x80, n) if n <= 63 => Ok(Self::Binary(n)),
-            _ => Err(format!("if_tsresol is {value}; 0 to 19 and 128 to 191 are allowed")),
+            _ => Err(BlockError::Resolution(value)),
         }
     }
 
@@ -319,9 +339,9 @@ impl Resolution {
 }
 
 impl Interface {
-    fn read(order: Order, body: &[u8]) -> Result<Self, String> {
+    fn read(order: Order, body: &[u8]) -> Result<Self, BlockError> {
         if body.len() < 8 {
-            return Err(format!("an interface block with a body of {} bytes; at least 8 are needed", body.len()));
+            return Err(BlockError::ShortInterface(body.len()));
         }
         let mut interface = Self {
             link: LinkType::from_number(u32::from(order.u16(body, 0))),
@@ -332,7 +352,7 @@ impl Interface {
         let mut at = 8;
         while body.len() >= at + 4 {
             let (code, length) = (order.u16(body, at), usize::from(order.u16(body, at + 2)));
-            let value = body.get(at + 4..at + 4 + length).ok_or("an option that is longer than its block")?;
+            let value = body.get(at + 4..at + 4 + length).ok_or(BlockError::LongOption)?;
             match (code, length) {
                 (0, _) => break,
                 (9, 1) => interface.resolution = Resolution::from_option(value[0])?,
@@ -362,23 +382,22 @@ fn packet_block(
     body: &[u8],
     interfaces: &[Interface],
     data: &mut Vec<u8>,
-) -> Result<Option<Frame>, String> {
+) -> Result<Option<Frame>, BlockError> {
     let fixed = match kind {
         ENHANCED_PACKET | OBSOLETE_PACKET => 20,
         SIMPLE_PACKET => 4,
         _ => return Ok(None),
     };
     if body.len() < fixed {
-        return Err(format!("a packet block with a body of {} bytes; at least {fixed} are needed", body.len()));
+        return Err(BlockError::ShortPacket { length: body.len(), needed: fixed });
     }
     let id = match kind {
         ENHANCED_PACKET => order.u32(body, 0),
         OBSOLETE_PACKET => u32::from(order.u16(body, 0)),
         _ => 0,
     };
-    let interface = interfaces
-        .get(id as usize)
-        .ok_or_else(|| format!("interface {id} is not described; {} are", interfaces.len()))?;
+    let interface =
+        interfaces.get(id as usize).ok_or(BlockError::UnknownInterface { id, described: interfaces.len() })?;
     let (captured, original_len, epoch_ns) = if kind == SIMPLE_PACKET {
         let original = order.u32(body, 0);
         let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
@@ -390,12 +409,12 @@ fn packet_block(
     };
     let frame = body
         .get(fixed..fixed.saturating_add(captured as usize))
-        .ok_or_else(|| format!("{captured} captured bytes in a block that has room for {}", body.len() - fixed))?;
+        .ok_or(BlockError::LongPacket { captured, room: body.len() - fixed })?;
     data.clear();
     data.extend_from_slice(frame);
     let options = body.get(fixed + (captured as usize).next_multiple_of(4)..).filter(|_| kind == ENHANCED_PACKET);
     let (way, dropped) = options.map_or((Way::Unknown, false), |options| marks(order, options));
-    Ok(Some(Frame { epoch_ns, link: interface.link.clone()?, original_len, interface: id, way, dropped }))
+    Ok(Some(Frame { epoch_ns, link: interface.link?, original_len, interface: id, way, dropped }))
 }
 
 /// Finds in the options of a block the direction of its frame (`epb_flags`), and whether a comment says that it was dropped.

@@ -21,24 +21,27 @@ pub enum LinkType {
     Cooked2,
 }
 
+/// A link type whose frames cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "link type {0} is not supported; supported are Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked (113, 276) \
+     and loopback (0, 108)"
+)]
+pub struct UnsupportedLinkType(pub u32);
+
 impl LinkType {
     /// Returns the link type with this number in captures.
     ///
     /// # Errors
-    /// Returns a sentence with the numbers that are supported.
-    pub fn from_number(number: u32) -> Result<Self, String> {
+    /// Returns [`UnsupportedLinkType`], whose message has the numbers that are supported.
+    pub fn from_number(number: u32) -> Result<Self, UnsupportedLinkType> {
         Ok(match number {
             0 | 108 => Self::Loopback,
             1 => Self::Ethernet,
             12 | 14 | 101 | 228 | 229 => Self::RawIp,
             113 => Self::Cooked,
             276 => Self::Cooked2,
-            _ => {
-                return Err(format!(
-                    "link type {number} is not supported; supported are Ethernet (1), raw IP (12, 14, 101, 228, 229), \
-                     Linux cooked (113, 276) and loopback (0, 108)"
-                ));
-            }
+            _ => return Err(UnsupportedLinkType(number)),
         })
     }
 
@@ -374,7 +377,7 @@ mod tests {
     fn what_is_not_ip_is_not_a_packet() {
         let arp = [&[0u8; 12][..], &[8, 6], &[0; 28]].concat();
         assert_eq!(ip_packet(LinkType::Ethernet, &arp, 42), None);
-        let message = LinkType::from_number(105).unwrap_err();
+        let message = LinkType::from_number(105).unwrap_err().to_string();
         assert!(message.contains("105") && message.contains("Ethernet (1)"), "{message}");
     }
 

@@ -32,7 +32,7 @@ use std::io::{self, Write};
 
 pub mod segments;
 
-/// A discipline that asks to be woken this often at one time is taken to ask for ever.
+/// Largest number of wake-ups at one time. A discipline that asks for more is in an endless loop: the replay ends.
 const MAX_WAKEUPS_PER_INSTANT: u32 = 1_000_000;
 
 /// What a replay takes besides the trace, the discipline and the link.
@@ -169,7 +169,7 @@ fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
     run.finish()
 }
 
-/// What passes through the discipline for a packet.
+/// A packet of the trace, as the discipline gets it.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     id: u64,

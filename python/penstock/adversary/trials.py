@@ -109,7 +109,7 @@ class Judge:
 
     @property
     def made_of(self) -> str:
-        """The hash of all that decides what becomes of settings."""
+        """The hash of everything beside its settings that decides the result of a trial."""
         subject = self.space.subject
         made = [
             FORMAT,

@@ -40,17 +40,17 @@ def of(claims: list[Claim], experiment: str, document: str = "000", varies: bool
 
 
 def contradicts(arithmetic: str) -> Because:
-    """The document contradicts itself, and this sum shows it."""
+    """Explains a difference: the document contradicts itself, as the calculation `arithmetic` shows."""
     return Because(Cause.PAPER, arithmetic)
 
 
 def unsaid(search: str) -> Because:
-    """The claim hangs on what the document does not say, and this search shows it."""
+    """Explains a difference: the claim depends on what the document does not say, as `search` shows."""
     return Because(Cause.NOT_SAID, search)
 
 
 def to_do(what: str) -> Because:
-    """The fault is here, and this is to be done."""
+    """Explains a difference: this program is at fault, and `what` has to be done."""
     return Because(Cause.OURS, what)
 
 

@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-class Bar:
-    """Shows the simulated seconds of one run or of many. Prints nothing if `quiet`."""
+class _OnStderr:
+    """A bar on a terminal, and lines of text on stderr; nothing if `quiet`."""
 
-    def __init__(self, label: str, quiet: bool = False) -> None:
+    def __init__(self, label: str, quiet: bool) -> None:
         self._label, self._quiet = label, quiet
-        self._terminal = sys.stderr.isatty()
         self._progress: Progress | None = None
-        self._runs = self._done = 0
 
     def __enter__(self) -> Self:
         return self
@@ -30,31 +28,49 @@ class Bar:
         if self._progress:
             self._progress.stop()
 
+    def _start(self, runs: int, reused: int, simulated_s: float) -> None:
+        """Shows the bar if stderr is a terminal and something is simulated; several runs are counted below it."""
+        if not sys.stderr.isatty() or self._quiet or simulated_s <= 0:
+            return
+        self._progress = _bar()
+        self._task = self._progress.add_task(self._label, total=simulated_s)
+        self._runs_task = self._progress.add_task("runs", total=runs, completed=reused, visible=runs > 1)
+        self._progress.start()
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(*columns, *times, console=Console(stderr=True), transient=True)
+
+
+class Bar(_OnStderr):
+    """Shows the simulated seconds of one run or of many. Prints nothing if `quiet`."""
+
+    def __init__(self, label: str, quiet: bool = False) -> None:
+        super().__init__(label, quiet)
+        self._runs = self._done = 0
+
     def begin(self, runs: int, reused: int, simulated_s: float) -> None:
         """Starts the bar: `runs` in all, of which `reused` have results already; the others simulate `simulated_s`."""
         self._runs, self._done = runs, reused
         if reused:
             self._say(f"{reused} of {runs} runs are reused")
-        if self._terminal and not self._quiet and simulated_s > 0:
-            self._progress = self._bar()
-            self._task = self._progress.add_task(self._label, total=simulated_s)
-            self._runs_task = self._progress.add_task("runs", total=runs, completed=reused, visible=runs > 1)
-            self._progress.start()
-
-    def _bar(self) -> Progress:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-        times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        return Progress(*columns, *times, console=Console(stderr=True), transient=True)
+        self._start(runs, reused, simulated_s)
 
     def advanced(self, seconds: float) -> None:
         """Adds simulated seconds to what is done."""
@@ -82,31 +98,17 @@ class Bar:
         elif self._runs > 1:
             self._say(f"[{self._done}/{self._runs}] {label}: {cpu_s:.1f} s")
 
-    def _say(self, line: str) -> None:
-        if not self._quiet:
-            print(line, file=sys.stderr, flush=True)
 
-
-class RunsBar:
+class RunsBar(_OnStderr):
     """Shows how far many runs are: a bar with the time that is left on a terminal, now and then a line elsewhere."""
 
     LINE_S = 10.0  # time between two lines
 
     def __init__(self, label: str, quiet: bool = False) -> None:
-        self._label, self._quiet = label, quiet
-        self._progress: Progress | None = None
+        super().__init__(label, quiet)
         self._runs = self._done = self._reused = self._failed = 0
         self._total_s = self._before_s = 0.0
         self._begun = self._told = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._progress:
-            self._progress.stop()
 
     def begin(self, runs: int, reused: int, simulated_s: float) -> None:
         """Starts the bar: `runs` in all, of which `reused` are finished; the others simulate `simulated_s`."""
@@ -115,11 +117,7 @@ class RunsBar:
         self._total_s = simulated_s
         if reused:
             self._say(f"{reused:,} of {runs:,} runs are reused")
-        if sys.stderr.isatty() and not self._quiet and simulated_s > 0:
-            self._progress = Bar("")._bar()
-            self._task = self._progress.add_task(self._label, total=simulated_s)
-            self._runs_task = self._progress.add_task("runs", total=runs, completed=reused)
-            self._progress.start()
+        self._start(runs, reused, simulated_s)
 
     def more(self, runs: int, simulated_s: float) -> None:
         """Adds runs, whose seeds a rule added."""
@@ -129,7 +127,7 @@ class RunsBar:
         self._before_s, self._total_s = self._total_s, self._total_s + simulated_s
         if self._progress:
             self._progress.update(self._task, total=self._total_s)
-            self._progress.update(self._runs_task, total=self._runs)
+            self._progress.update(self._runs_task, total=self._runs, visible=self._runs > 1)
 
     def simulated(self, seconds: float) -> None:
         """Shows the simulated seconds of the workers that run now."""
@@ -151,7 +149,3 @@ class RunsBar:
         left_s = took_s * (self._total_s - simulated_s) / simulated_s if simulated_s else 0.0
         rate = (self._done - self._reused) / took_s
         self._say(f"[{self._done:,}/{self._runs:,}] {rate:.3g} runs/s, {left_s:.0f} s left")
-
-    def _say(self, line: str) -> None:
-        if not self._quiet:
-            print(line, file=sys.stderr, flush=True)

@@ -90,7 +90,7 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def median(values: Sequence[float]) -> Interval:
-    """Returns the median with the interval between order statistics."""
+    """Returns the median with its confidence interval, which lies between two order statistics."""
     ordered = sorted(values)
     rank = median_rank(len(ordered))
     middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2

@@ -50,7 +50,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Alone:
-    """The values of the only parameter which one number allows, as ranges."""
+    """The ranges of the only fitted parameter in which one number of the document is met."""
 
     cell: Cell
     ranges: tuple[tuple[float, float], ...]

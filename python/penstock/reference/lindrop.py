@@ -62,7 +62,7 @@ class Lindrop(red.Red):
         return "pass"
 
     def overflowed(self) -> None:
-        """The overflow of the queue plays no part."""
+        """Does nothing: an overflow of the queue does not change the state of LinDrop."""
 
 
 def replay(

@@ -103,7 +103,7 @@ class RedErn(red.Red):
         return self.pb[category] * (rate / self.fair_rate) if rate else 0.0
 
     def red_probability(self) -> float:
-        """RED's pb of the average: nothing below the thresholds, everything above the hard limit."""
+        """Returns RED's p_b for the average: 0 below the lower threshold, 1 above the hard limit."""
         if self.avg < self.params.min_threshold:
             return 0.0
         pb = self.before_count()

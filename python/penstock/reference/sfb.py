@@ -92,7 +92,7 @@ class Sfb(Fifo):
         return rehash_ns > 0 and age_ns >= rehash_ns - self.params.warmup_ns
 
     def update(self, bins: list[Bin]) -> float:
-        """Updates the probabilities of the bins, and returns the least."""
+        """Updates the probabilities of the bins, and returns the smallest."""
         for one in bins:
             if one.queued == 0:
                 one.p = max(one.p - self.params.decrement, 0.0)

@@ -53,7 +53,7 @@ class Changed(Variant):
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, tree: dict[str, Any]) -> None:
-        """Changes those flags which the mode of the run has."""
+        """Sets the flags of this variant, except those that the mode of the run does not have."""
         tree["tempest"].update(_of_mode(self.flags, tree["tempest"]["mode"]))
 
 

@@ -370,7 +370,7 @@ class _Windows:
 
 
 def script(setup: Setup) -> Iterator[str]:
-    """Draws what a connection sees: ACKs with round trip times that wander, and now and then a signal of congestion."""
+    """Yields random events of a connection: ACKs whose round trip times vary slowly, and 1.5 % congestion signals."""
     rng, now, rtt_us = random.Random(setup.seed), 0, 50_000
     for _ in range(setup.random):
         rtt_us = min(max(int(rtt_us * rng.uniform(0.97, 1.03)), 10_000), 400_000)

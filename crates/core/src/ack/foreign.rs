@@ -220,7 +220,7 @@ impl Serialize for Config {
     }
 }
 
-/// What the two SYNs of a flow said of window scaling, by direction: `None` before a SYN was seen.
+/// The window scale options in the two SYNs of a flow, by direction: `None` before the SYN, `Some(None)` without option.
 type Scales = [Option<Option<u8>>; 2];
 
 /// A foreign element of any kind.

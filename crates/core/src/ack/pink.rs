@@ -113,7 +113,7 @@ pub struct Pink {
     surplus: u64,
     /// When the surplus will have drained.
     surplus_until: Instant,
-    /// What the queue may hold; unlimited until [`Pink::before`] tells it.
+    /// The limit of the queue; unlimited until [`Pink::before`] sets it.
     room: Limit,
     /// Number of flows whose windows are growing.
     growing: u64,
@@ -122,7 +122,7 @@ pub struct Pink {
     stats: PinkStats,
 }
 
-/// What decides the window that an ACK carries on.
+/// The inputs of the decision about the window of an ACK.
 struct AckContext {
     now: Instant,
     /// Bytes of payload in a full segment.

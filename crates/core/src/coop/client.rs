@@ -82,7 +82,7 @@ struct Pending {
     claim: Claim,
 }
 
-/// What the last answer granted.
+/// The grant of the last answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
     share: Share,

@@ -46,7 +46,7 @@ impl Share {
 pub struct Claim(u64);
 
 impl Claim {
-    /// The client uses whatever it is given.
+    /// The claim of a client which can use any budget.
     pub const ALL: Self = Self(u64::MAX);
 
     /// A claim of `bps` bits per second; `u64::MAX` stands for [`Claim::ALL`].

@@ -50,6 +50,23 @@ impl AnyConfig {
     }
 }
 
+/// A discipline that cannot stand behind an element on the ACK path.
+#[derive(Debug, thiserror::Error)]
+enum BehindError {
+    #[error("`name` is missing; it is one of {NAMES:?}")]
+    NoName,
+    #[error("{0} is no discipline: write its name, or a table with `name`")]
+    NoDiscipline(Value),
+    #[error("{}", unknown_name("algorithm", .0, NAMES))]
+    Unknown(String),
+    #[error(transparent)]
+    Parameters(#[from] serde_json::Error),
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    #[error("{name}: {source}")]
+    Config { name: String, source: ConfigError },
+}
+
 /// The library said that it has an algorithm, and does not have it.
 fn gone(name: &str) -> LibraryError {
     LibraryError(format!("{name} was not found"))
@@ -72,23 +89,23 @@ fn element(library: &dyn Library, name: &str, parameters: &Map<String, Value>) -
 }
 
 /// Reads the discipline behind an element: its name, or a table of its name and its parameters.
-fn behind(library: &dyn Library, queue: Value) -> Result<AnyConfig, String> {
+fn behind(library: &dyn Library, queue: Value) -> Result<AnyConfig, BehindError> {
     let (name, parameters) = match queue {
         Value::String(name) => (name, Map::new()),
         Value::Object(mut table) => match table.remove("name") {
             Some(Value::String(name)) => (name, table),
-            _ => return Err(format!("`name` is missing; it is one of {NAMES:?}")),
+            _ => return Err(BehindError::NoName),
         },
-        other => return Err(format!("{other} is no discipline: write its name, or a table with `name`")),
+        other => return Err(BehindError::NoDiscipline(other)),
     };
-    let found = match AnyConfig::deserialize(&name, Value::Object(parameters.clone())) {
-        Some(read) => read.map_err(|error| error.to_string())?,
+    let mut found = match AnyConfig::deserialize(&name, Value::Object(parameters.clone())) {
+        Some(read) => read?,
         None => match AnyConfig::foreign(library, &name, &parameters) {
-            Some(found) => found.map_err(|error| error.to_string())?,
-            None => return Err(unknown_name("algorithm", &name, NAMES)),
+            Some(found) => found?,
+            None => return Err(BehindError::Unknown(name)),
         },
     };
-    let mut found = found;
-    found.find_foreign(library).and_then(|()| found.validate()).map_err(|error| format!("{name}: {error}"))?;
+    let checked = found.find_foreign(library).and_then(|()| found.validate());
+    checked.map_err(|source| BehindError::Config { name, source })?;
     Ok(found)
 }

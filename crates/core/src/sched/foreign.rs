@@ -170,7 +170,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a scheduler must know to serve each packet once, and to leave none while the link is idle.
+/// The waiting packets, by which the decisions of a foreign scheduler are checked: each packet is served once, and the
+/// link is not idle while any waits.
 #[derive(Debug, Clone, Default)]
 struct Guard {
     /// The numbers of the waiting packets of each class.

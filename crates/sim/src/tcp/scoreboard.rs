@@ -76,7 +76,7 @@ impl Scoreboard {
         self.sacked.gap_from(una).0 < self.lost_edge
     }
 
-    /// Begins loss recovery, in which nothing was retransmitted yet.
+    /// Begins loss recovery; no segment counts as retransmitted in it yet.
     pub fn begin(&mut self, una: u64) {
         self.high_rxt = una;
         self.rescued = false;

@@ -20,7 +20,7 @@ def _value(run: Evidence, alg: str, setting: str, read: Read) -> float | None:
 
 
 def over_q(axis: Axes, run: Evidence, algs: Sequence[str], read: Read) -> None:
-    """A line for each pair of schedulers, over Q."""
+    """Draws a line over Q for each pair of schedulers."""
     for alg in algs:
         points = [(q, _value(run, alg, f"q-{q}", read)) for q in hfs.BUFFERS if f"q-{q}" in run.settings]
         known = [(q, y) for q, y in points if y is not None]
@@ -29,7 +29,7 @@ def over_q(axis: Axes, run: Evidence, algs: Sequence[str], read: Read) -> None:
 
 
 def levels(axis: Axes, run: Evidence, algs: Sequence[str], read: Read) -> None:
-    """A level line for each scheduler without a second layer."""
+    """Draws a horizontal line for each scheduler without a second layer."""
     for alg in algs:
         level = _value(run, alg, hfs.ALONE, read)
         if level is not None:
@@ -37,7 +37,7 @@ def levels(axis: Axes, run: Evidence, algs: Sequence[str], read: Read) -> None:
 
 
 def one(label: str) -> tuple[Figure, Axes]:
-    """A single panel over Q."""
+    """Creates a figure of one panel, with Q on its horizontal axis."""
     figure = Figure(figsize=(8.6, 3.4), layout="constrained")
     axis = figure.subplots()
     axis.set(xlabel="Q (packets)", ylabel=label)
@@ -45,7 +45,7 @@ def one(label: str) -> tuple[Figure, Axes]:
 
 
 def legend(axis: Axes) -> None:
-    """A legend beside the panel."""
+    """Draws a legend beside the panel."""
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 

@@ -1,4 +1,4 @@
-"""What is claimed of `c2ml`."""
+"""The claims about the results of `c2ml`."""
 
 from __future__ import annotations
 

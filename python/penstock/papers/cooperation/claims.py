@@ -1,4 +1,4 @@
-"""What is claimed of `cooperation`."""
+"""The claims about the results of `cooperation`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `dybra`."""
+"""The claims about the results of `dybra`."""
 
 from __future__ import annotations
 

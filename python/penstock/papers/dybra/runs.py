@@ -12,7 +12,7 @@ DYBRA_CCS = ("newreno", "westwood", "highspeed", "cubic", "noordwijk")
 
 
 def clients(n: int, ccs: tuple[str, ...]) -> dict[str, Any]:
-    """Each client with a link of its own to the gateway; of every two with the same control one has a bad time."""
+    """Returns what `n` clients need, each with its link to the gateway; half of them turn bad for a time."""
     links: list[dict[str, Any]] = [
         {
             "name": "bottleneck",

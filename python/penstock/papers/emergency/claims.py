@@ -136,7 +136,7 @@ MOVES = ("x2", "s1-meo", "s1-geo")
 
 
 def _movers(run: Evidence, setting: str) -> list[dict[str, Any]]:
-    """Both directions of the call of who moves; the calls of others begin after the move."""
+    """Returns both directions of the call of the host that moves; all other calls begin after the move."""
     flows = run.runs("bearers", setting=setting)[0].summary["flows"]
     return [flow["voip"] for flow in flows if flow["kind"] == "voip" and flow["start_s"] < MOVE_AT_S]
 

@@ -1,4 +1,4 @@
-"""What is claimed of `fq-minstrel-pie`."""
+"""The claims about the results of `fq-minstrel-pie`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `fq-pie`."""
+"""The claims about the results of `fq-pie`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `hfs`."""
+"""The claims about the results of `hfs`."""
 
 from __future__ import annotations
 

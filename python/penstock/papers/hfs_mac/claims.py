@@ -1,4 +1,4 @@
-"""What is claimed of `hfs-mac`."""
+"""The claims about the results of `hfs-mac`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `hfs-time`."""
+"""The claims about the results of `hfs-time`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `pink-c`."""
+"""The claims about the results of `pink-c`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `pink-dsl`."""
+"""The claims about the results of `pink-dsl`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `pink-limits`."""
+"""The claims about the results of `pink-limits`."""
 
 from __future__ import annotations
 

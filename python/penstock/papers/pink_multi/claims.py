@@ -1,4 +1,4 @@
-"""What is claimed of `pink-multi`."""
+"""The claims about the results of `pink-multi`."""
 
 from __future__ import annotations
 

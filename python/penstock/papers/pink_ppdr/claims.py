@@ -1,4 +1,4 @@
-"""What is claimed of `pink-ppdr`."""
+"""The claims about the results of `pink-ppdr`."""
 
 from __future__ import annotations
 

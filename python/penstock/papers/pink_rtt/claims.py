@@ -1,4 +1,4 @@
-"""What is claimed of `pink-rtt`."""
+"""The claims about the results of `pink-rtt`."""
 
 from __future__ import annotations
 

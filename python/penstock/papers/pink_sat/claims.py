@@ -1,4 +1,4 @@
-"""What is claimed of `pink-sat`."""
+"""The claims about the results of `pink-sat`."""
 
 from __future__ import annotations
 

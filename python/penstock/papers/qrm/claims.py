@@ -1,4 +1,4 @@
-"""What is claimed of `qrm`."""
+"""The claims about the results of `qrm`."""
 
 from __future__ import annotations
 

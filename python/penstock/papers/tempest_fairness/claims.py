@@ -1,4 +1,4 @@
-"""What is claimed of `tempest-fairness`."""
+"""The claims about the results of `tempest-fairness`."""
 
 from __future__ import annotations
 

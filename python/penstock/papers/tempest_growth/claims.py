@@ -1,4 +1,4 @@
-"""What is claimed of `tempest-growth`."""
+"""The claims about the results of `tempest-growth`."""
 
 from __future__ import annotations
 

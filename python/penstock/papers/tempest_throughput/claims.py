@@ -1,4 +1,4 @@
-"""What is claimed of `tempest-throughput`."""
+"""The claims about the results of `tempest-throughput`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed of `tempest-time`."""
+"""The claims about the results of `tempest-time`."""
 
 from __future__ import annotations
 

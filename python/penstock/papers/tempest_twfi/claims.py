@@ -1,4 +1,4 @@
-"""What is claimed of `tempest-twfi`."""
+"""The claims about the results of `tempest-twfi`."""
 
 from __future__ import annotations
 

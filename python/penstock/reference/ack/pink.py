@@ -144,7 +144,7 @@ class Flow:
 
 
 def in_units(flow: Flow, window: int, full: int, unit: int) -> int:
-    """A window of whole segments in units of the field: a sender that splits segments gets no tail."""
+    """Returns a window of whole segments in units of the field, rounded down for a sender that would fill a rest."""
     less = down(window, unit)
     return less if "splits" in flow.habits.last and less >= full else up(window, unit)
 
@@ -447,7 +447,7 @@ class Pink(Gateway):
         return self.granted(flow, share, given.full, given.unit)
 
     def let(self, flow: Flow, given: Given, granted: int) -> int:
-        """The window that is written: edges move left or not, and never beyond the receiver's."""
+        """Returns the window to write: at most the receiver's; with "advance" the right edge does not move left."""
         if self.params.shrink == "advance" and after(flow.edge, given.ack):
             left = (flow.edge - given.ack) % WRAP
             granted = max(granted, down(left, given.unit) if 2 * given.unit > given.full else up(left, given.unit))

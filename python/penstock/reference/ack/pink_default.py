@@ -261,7 +261,7 @@ class DefaultPink(Pink):
         return self.backlog // WEIGHT
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """What waits when a packet leaves."""
+        """Returns the head of the queue, and adds the backlog behind it to the average."""
         packet = super().dequeue(now_ns)
         if packet is not None:
             self.backlog += self.bytes - self.backlog // WEIGHT

@@ -84,7 +84,7 @@ class Qrm(Gateway):
         return flow if self.owners is None else self.owners.get(flow)
 
     def told(self, name: str, index: int, value: int, now_ns: int) -> None:
-        """A flow has an owner; CLIENT_HELLO or CLIENT_BYE was received; a number begins anew."""
+        """Receives a fact: the owner or the budget of a flow, a node that left, or a flow whose number is used anew."""
         if name == "owner":
             self.owners = (self.owners or {}) | {index: value}
         elif name == "budget":

@@ -46,13 +46,13 @@ pub struct PinkStats {
     pub ended: u64,
     /// Flows that left `active` or `waiting` because they sent no data until their timeout.
     pub expired: u64,
-    /// ACKs whose window was compared with the share.
+    /// Number of ACKs whose window was compared with the share.
     pub acks: u64,
-    /// ACKs whose window was made smaller.
+    /// Number of ACKs whose window was made smaller.
     pub rewritten: u64,
-    /// Flows left alone because their SYN was not seen: their window scale is unknown.
+    /// Number of flows left alone because their SYN was not seen: their window scale is unknown.
     pub left_alone: u64,
-    /// Segments left alone because the index of their flow is beyond the table.
+    /// Number of segments left alone because the index of their flow is beyond the table.
     pub beyond_table: u64,
     /// ACKs of flows whose share is below one segment, the smallest window that PINK writes.
     pub below_one_segment: u64,

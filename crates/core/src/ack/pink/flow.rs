@@ -44,7 +44,7 @@ pub(super) enum Flight {
     None,
     /// A window was let through, but no data sent in it were acknowledged.
     First,
-    /// Data were acknowledged; windows go in rounds.
+    /// Data were acknowledged: the flow has rounds, which settle its windows.
     Later,
 }
 
@@ -410,7 +410,7 @@ impl Flow {
         self.listed.is_some_and(|list| list != List::Silent)
     }
 
-    /// Returns true if the habit was seen in the round before.
+    /// Returns true if the sender or receiver showed this habit in the round before.
     pub fn had(&self, habit: u16) -> bool {
         (self.marks & HABITS) >> 2 & habit != 0
     }

@@ -1,6 +1,6 @@
-//! Which node a flow belongs to, how many flows of each node send, and what those of them can use that cannot use their
-//! part. The flows of a node share the budget to which a discipline behind PINK holds the node, as all flows share the
-//! link: max-min.
+//! The nodes of flows. For each node it has the number of flows that send, and the rates of those that cannot use their
+//! part. The flows of a node share its budget, to which a discipline behind PINK holds it, as all flows share the link:
+//! by max-min.
 
 use super::share::MILLI;
 use crate::allocation::rest;

@@ -17,20 +17,20 @@ use super::Pink;
 use super::flow::{Flow, in_units};
 use crate::units::Span;
 
-/// A flow steps by its own account alone when it is owed so much, or has so much too much, in halves of a step.
+/// A flow that is owed this much, in halves of a step, steps up whatever is owed to others. Steps down are alike.
 const FARTHEST: i64 = 3;
-/// What is owed to all flows together, in segments, within which the readiness to step varies.
+/// Number of segments owed to all flows together over which the readiness to step goes from 0 to 1.
 const RANGE: i64 = 4;
-/// No more than so many segments are remembered, which a few flows settle.
+/// Largest number of segments owed to all flows together that is remembered; a few flows can settle it.
 const MEMORY: i64 = 16;
-/// The part of what is owed that is forgotten with each round of a flow: its flow's own account keeps it.
+/// Each round of a flow forgets one part in this many of what is owed to all; the credits of the flows still have it.
 const FORGET: i64 = 16;
 /// Denominator of the readiness to step.
 const WHOLE: i64 = 1024;
-/// The queue is long if more than this part of it, or of the bandwidth-delay product, waits.
+/// The queue is long if it holds more than one part in this many of its room.
 const LONG: u64 = 3;
 
-/// What is due to all flows together and no step has settled yet, in bytes.
+/// Bytes that are due to all flows together and that no step has settled yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Owed(i64);
 
@@ -48,7 +48,7 @@ impl Owed {
     }
 }
 
-/// What decides about a step.
+/// The inputs of the decision about a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     /// Window in bytes that the flow would have without steps.

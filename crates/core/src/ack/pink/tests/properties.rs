@@ -1,5 +1,5 @@
-//! Random segments, against a naive model of who counts, as values and as bytes of real packets.
-//! `PROPTEST_CASES=1000000` for more than CI's 256.
+//! PINK's number of active flows and its windows, compared with a simple model on random sequences of segments. Each
+//! sequence also runs as bytes of real packets. CI runs 256 sequences; `PROPTEST_CASES=1000000` runs more.
 
 use super::super::census::GRAIN;
 use super::*;
