@@ -138,7 +138,7 @@ impl Simulation {
     /// Lets the application of a flow have `count` bytes to send from now on, in place of what was not sent yet. Returns
     /// false for a flow without a connection that lasts.
     fn offer(&self, flow: usize, count: u64) -> bool {
-        self.run().simulation.offer(flow, count)
+        self.run().simulation.supply(flow, count)
     }
 
     /// Simulated time so far, in seconds.

@@ -451,7 +451,8 @@ def _all(_runs: Runs, _name: str) -> float:
 
 
 def _ran(test: Test, runs: Runs, name: str) -> list[Kept]:
-    found = [kept for path in (*GRID, *QUICK) if runs.has(test.at(path), name) for kept in runs.of(test.at(path), name)]
+    paths = dict.fromkeys((*GRID, *QUICK))
+    found = [kept for path in paths if runs.has(test.at(path), name) for kept in runs.of(test.at(path), name)]
     if not found:
         raise NotRun(test.name)
     return found

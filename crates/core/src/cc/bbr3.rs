@@ -181,7 +181,7 @@ enum AckPhase {
 }
 
 /// The limits before a loss, in case it was none (§5.5.11.1).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Undo {
     state: Option<State>,
     bw_shortterm: f64,
@@ -217,7 +217,6 @@ pub struct Bbr3 {
     max_bw: f64,
     bw_shortterm: f64,
     bw: f64,
-    cycle_count: u64,
     // The round trip time (§5.3.4.3, §5.5.7).
     min_rtt: f64,
     min_rtt_stamp: Instant,
@@ -288,7 +287,6 @@ impl Bbr3 {
             max_bw: 0.0,
             bw_shortterm: f64::INFINITY,
             bw: 0.0,
-            cycle_count: 0,
             min_rtt: f64::INFINITY,
             min_rtt_stamp: Instant::ZERO,
             probe_rtt_min_delay: f64::INFINITY,
@@ -310,7 +308,7 @@ impl Bbr3 {
             loss_round_start: false,
             is_loss_in_round: false,
             lost_ranges: 0,
-            undo: Undo { state: None, bw_shortterm: 0.0, inflight_shortterm: 0.0, inflight_longterm: 0.0 },
+            undo: Undo::default(),
             full_bw: 0.0,
             full_bw_count: 0,
             full_bw_now: false,

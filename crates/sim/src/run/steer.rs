@@ -25,7 +25,7 @@ impl Simulation {
 
     /// Lets the application of a flow have `bytes` to send from now on, in place of all that was not sent yet. Returns false
     /// for a flow without a connection that lasts.
-    pub fn offer(&mut self, flow: usize, bytes: u64) -> bool {
+    pub fn supply(&mut self, flow: usize, bytes: u64) -> bool {
         let Some(tcp) = self.actors.flows.get_mut(flow).and_then(|flow| flow.tcp_mut()) else { return false };
         tcp.client.offer(bytes);
         self.pump(flow, Role::Client);

@@ -7,8 +7,10 @@ use crate::units::{Bytes, Instant};
 /// BBR.max_bw_filter: the largest rate of this cycle of ProbeBW and of the one before (§5.5.6).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct MaxBw {
+    /// BBR.cycle_count.
+    pub cycle_count: u64,
     /// The cycle of the last sample.
-    cycle: u64,
+    sampled: u64,
     /// The largest rate of that cycle.
     now: f64,
     /// The largest rate of the cycle before; zero without a sample.
@@ -16,11 +18,12 @@ pub(super) struct MaxBw {
 }
 
 impl MaxBw {
-    /// Takes a sample of a cycle; returns the largest of two cycles.
-    pub fn update(&mut self, cycle: u64, rate: f64) -> f64 {
-        if cycle != self.cycle {
-            self.before = if cycle == self.cycle + 1 { self.now } else { 0.0 };
-            (self.cycle, self.now) = (cycle, 0.0);
+    /// Takes a sample of this cycle; returns the largest of two cycles.
+    pub fn update(&mut self, rate: f64) -> f64 {
+        let cycle = self.cycle_count;
+        if cycle != self.sampled {
+            self.before = if cycle == self.sampled + 1 { self.now } else { 0.0 };
+            (self.sampled, self.now) = (cycle, 0.0);
         }
         self.now = self.now.max(rate);
         self.now.max(self.before)
@@ -48,7 +51,7 @@ impl Bbr3 {
         self.update_round(rs);
         let rate = rs.rate();
         if rate > 0.0 && (rate >= self.max_bw || !rs.app_limited) {
-            self.max_bw = self.max_bw_filter.update(self.cycle_count, rate);
+            self.max_bw = self.max_bw_filter.update(rate);
         }
     }
 

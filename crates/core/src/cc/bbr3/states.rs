@@ -70,7 +70,8 @@ impl Bbr3 {
         if self.state == State::Startup && !self.full_bw_reached && self.recovering {
             let a_round = rs.prior_delivered.as_f64() >= self.recovery_delivered;
             let ranges = self.lost_ranges >= self.config.full_loss_ranges;
-            let high = self.loss_round_start && a_round && ranges && self.is_inflight_too_high(rs.lost, rs.tx_in_flight);
+            let high =
+                self.loss_round_start && a_round && ranges && self.is_inflight_too_high(rs.lost, rs.tx_in_flight);
             if high || (!self.sack && self.lost_ranges > 0) {
                 self.undo.state = Some(State::Startup);
                 (self.full_bw_now, self.full_bw_reached) = (true, true);
@@ -266,7 +267,7 @@ impl Bbr3 {
             self.is_bw_probe_sample = false;
             self.ack_phase = AckPhase::Init;
             if self.is_in_a_probe_bw_state() && !rs.app_limited {
-                self.cycle_count += 1; // AdvanceMaxBwFilter() (§5.5.6)
+                self.max_bw_filter.cycle_count += 1; // AdvanceMaxBwFilter() (§5.5.6)
             }
             if self.is_in_a_probe_bw_state() && self.prev_probe_precautionary && !self.prev_probe_too_high {
                 self.start_probe_bw_refill();

@@ -195,7 +195,8 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
             "on_recovered",
             "on_rto",
         ];
-        let expected = expected.into_iter().chain(["on_idle", "on_recovery_ack", "on_notice", "on_burst"]).map(String::from);
+        let expected =
+            expected.into_iter().chain(["on_idle", "on_recovery_ack", "on_notice", "on_burst"]).map(String::from);
         let advice = [adopt, Advice::LimitBursts(None)].map(|advice| format!("{advice:?}"));
         assert_eq!(*heard.lock().unwrap(), expected.chain(advice).collect::<Vec<_>>());
     }
