@@ -16,7 +16,7 @@ from penstock.adversary import subject
 from penstock.cli import app
 from penstock.mistake import MistakeError
 from penstock.report.suite_page import ellipse
-from penstock.suites import aqm_cases, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
+from penstock.suites import aqm_cases, bbr_draft, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
 from penstock.suites.judging import Judged
 from penstock.suites.kept import Kept, settled_after
 from penstock.suites.ledbat import Ledbat
@@ -307,3 +307,44 @@ def test_certify_is_a_hidden_name_of_rfc9743() -> None:
 def test_names_of_suites_are_guessed() -> None:
     with pytest.raises(MistakeError, match=r"did you mean rfc7928\?"):
         results.suite("rfc792")
+
+
+# Forms of BBR version 3 made to break a case of the draft, at one path.
+FAILS_DRAFT = {
+    "never leaves start-up": (
+        "bbr3 full_bw_rounds=1000000 full_loss_ranges=1000000",
+        "plateau startup-loss drain up-plateau down",
+    ),
+    "drains slowly": ("bbr3 drain_pacing_gain=0.8", "drain"),
+    "decelerates less": ("bbr3 down_pacing_gain=0.97", "down"),
+    "no probe of the round trip time": ("bbr3 probe_rtt_interval=1h", "probe-rtt startup-probe-rtt"),
+    "a short probe of it": ("bbr3 probe_rtt_time=1ms", "probe-rtt"),
+}
+_AT = "10M-30ms"
+
+
+def draft(out: Path, algorithm: str, names: Sequence[str]) -> dict[str, Any]:
+    """What the cases of the draft tell of a form of BBR at one path, by name."""
+    only = [f"{name}/{_AT}" for name in names]
+    found = judging.judge(bbr_draft.SUITE, [algorithm], out / "bbr-draft", quick=True, only=only)
+    return {one.criterion.id: one.told[algorithm] for one in found.findings}
+
+
+@pytest.mark.parametrize("name", FAILS_DRAFT)
+def test_a_broken_form_of_bbr_breaks_a_case_of_the_draft(name: str, out: Path) -> None:
+    algorithm, cases = FAILS_DRAFT[name]
+    told = draft(out, algorithm, cases.split())
+    assert told
+    assert {one: told[one].verdict for one in told} == dict.fromkeys(told, "does not hold")
+    assert all(_AT in one.reason for one in told.values())
+    assert set(told) == set(cases.split())
+
+
+def test_bbr3_keeps_the_cases_that_broken_forms_break(out: Path) -> None:
+    names = {one for _, cases in FAILS_DRAFT.values() for one in cases.split()}
+    assert {one.verdict for one in draft(out, "bbr3", sorted(names)).values()} == {"holds"}
+
+
+def test_a_control_without_the_variables_of_bbr_is_not_judged(out: Path) -> None:
+    told = draft(out, "cubic", ["plateau"])["plateau"]
+    assert (told.verdict, told.reason) == ("not judged", "its state has none of BBR's variables")

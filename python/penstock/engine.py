@@ -337,6 +337,11 @@ def measured(
     return json.loads(simulation.summary()), simulation.tables(), cpu_s
 
 
+def stepped(scenario: Scenario, seed: int) -> _penstock.Simulation:
+    """Opens a run that the caller advances, reads and changes while it goes on."""
+    return _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+
+
 def _finished(
     scenario: Scenario, seed: int, stop: Callable[[], bool], on_progress: Callable[[float], None] | None = None
 ) -> tuple[_penstock.Simulation, float]:

@@ -2,9 +2,10 @@
 
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, ScenarioError, convert};
-use penstock_core::units::Span;
+use penstock_core::units::{Span, UnitError};
 use penstock_sim::TcpTrace;
 use penstock_sim::scenario::Scenario;
+use penstock_sim::series::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -113,6 +114,31 @@ impl Simulation {
     fn traced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = self.run().trace.take().map(TcpTrace::tables).unwrap_or_default();
         convert::tables(py, &tables)
+    }
+
+    /// Returns the state of the congestion control of a flow, field by field; `None` for a flow without a connection that
+    /// lasts.
+    fn control(&self, flow: usize) -> Option<String> {
+        self.run().simulation.control_now(flow)
+    }
+
+    /// Changes rate, delay (texts with units) or loss of a link in both directions, from now on; `link` is its index among
+    /// those of the scenario.
+    #[pyo3(signature = (link, rate=None, delay=None, loss=None))]
+    fn steer(&self, link: usize, rate: Option<&str>, delay: Option<&str>, loss: Option<f64>) -> PyResult<()> {
+        let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
+        let rate = rate.map(str::parse).transpose().map_err(|e| bad("rate", e))?;
+        let delay = delay.map(str::parse).transpose().map_err(|e| bad("delay", e))?;
+        let mut run = self.run();
+        let now = run.simulation.now();
+        run.simulation.steer(link, now, Values { rate, delay, loss });
+        Ok(())
+    }
+
+    /// Lets the application of a flow have `count` bytes to send from now on, in place of what was not sent yet. Returns
+    /// false for a flow without a connection that lasts.
+    fn offer(&self, flow: usize, count: u64) -> bool {
+        self.run().simulation.supply(flow, count)
     }
 
     /// Simulated time so far, in seconds.

@@ -86,6 +86,12 @@ impl Simulation {
         self.actors.flows.iter().map(|flow| self.flow_now(flow))
     }
 
+    /// Returns the state of the congestion control of a flow, field by field, for people to read; `None` for a flow
+    /// without a connection that lasts.
+    pub fn control_now(&self, flow: usize) -> Option<String> {
+        Some(self.actors.flows.get(flow)?.tcp()?.client.control_state())
+    }
+
     fn flow_now(&self, flow: &Flow) -> FlowNow {
         let tcp = flow.tcp().filter(|tcp| !tcp.client.is_done()).and_then(|tcp| tcp.client.snapshot());
         FlowNow { begun: flow.start <= self.now(), tcp, delivered: flow.delivered() }

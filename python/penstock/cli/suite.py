@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 suite = group(
     "suite",
-    "Judge an algorithm by a whole document: RFC 7928 for AQMs, RFC 9743 and the TCP evaluation suite for controls.",
+    "Judge an algorithm by a whole document: RFC 7928 for AQMs; RFC 9743, the TCP evaluation suite and the BBR draft "
+    "for controls.",
     "penstock suite rfc7928 codel pie",
     "penstock suite rfc9743 cubic-linux",
     "penstock suite tcp-eval cubic bbr --quick",
@@ -101,6 +102,29 @@ def tcp_eval(
 ) -> None:
     """Measure controls in the basic scenarios of the TCP evaluation suite beside standard TCP."""
     _run("tcp-eval", algorithms, quick, seeds, jobs, out, False, json)
+
+
+@suite.command(
+    "bbr-draft",
+    epilog=examples(
+        "penstock suite bbr-draft",
+        "penstock suite bbr-draft 'bbr3 beta=0.5' --quick --check",
+    ),
+)
+def bbr_draft(
+    algorithms: list[str] | None = typer.Argument(
+        None, help="Forms of bbr3, with parameters in quotes; bbr3 if none is named.", metavar="[CC]..."
+    ),
+    quick: bool = _QUICK,
+    seeds: int | None = _SEEDS,
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    jobs: int | None = _JOBS,
+    out: Path | None = _OUT,
+    check: bool = _CHECK,
+    json: bool = _JSON,
+) -> None:
+    """Run the test cases of the BBR draft (appendix A) over a grid of rates and round trip times."""
+    _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, jobs, out, check, json)
 
 
 flent.add(suite)

@@ -172,7 +172,9 @@ def _told(suite: Suite, one: Criterion, runs: Runs, name: str, refused: Mapping[
         return Told(NOT_JUDGED, reason=refused.get((str(case), name), ""))
     except Failed as reason:
         return Told(NOT_JUDGED, reason=str(reason))
-    return Told(suite.words[not one.meets(value, limit)], value, limit)
+    if one.meets(value, limit):
+        return Told(suite.words[0], value, limit)
+    return Told(suite.words[1], value, limit, one.why(runs, name))
 
 
 def _ellipses(one: Criterion, names: Sequence[str], runs: Runs) -> list[Ellipse]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.adversary.subject import Subject
 
 if TYPE_CHECKING:
+    from penstock.scenario import Scenario
     from penstock.suites.kept import Kept
 
 MEASURED, NOT_JUDGED = "measured", "not judged"  # verdicts of all suites, beside the two words of each
@@ -27,6 +28,7 @@ class Case:
     tables: Mapping[str, Any]
     suits: Callable[[Subject], str] = lambda _subject: ""  # why it cannot be run with an algorithm; empty: it can
     adapt: Callable[[Subject], Subject] = lambda subject: subject  # the algorithm as this case needs it
+    driven: Callable[[Scenario, int], Kept] | None = None  # runs it with a seed, if it is not run from begin to end
 
     @property
     def roles(self) -> list[tuple[str, int]]:
@@ -89,6 +91,7 @@ class Criterion:
     sense: str = ""  # MOST or LEAST; empty: it is measured and has no limit
     limit: Value | None = None
     cases: tuple[str, ...] = ()  # those whose delay and goodput are drawn
+    why: Callable[[Runs, str], str] = lambda _runs, _name: ""  # what it was that is beyond the limit
 
     def meets(self, value: float, limit: float) -> bool:
         """True if a value is within the limit; a billionth of it is rounding."""
@@ -103,7 +106,7 @@ class Told:
     verdict: str
     value: float | None = None
     limit: float | None = None
-    reason: str = ""  # why it is not judged
+    reason: str = ""  # why it is not judged, or what is beyond the limit
 
     def to_json(self) -> dict[str, Any]:
         """Returns what `--json` prints."""

@@ -10,13 +10,13 @@ from typing import Any
 from penstock import provenance, store
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
-from penstock.suites import rfc7928, rfc9743, tcp_eval
+from penstock.suites import bbr_draft, rfc7928, rfc9743, tcp_eval
 from penstock.suites.judging import Judged
 from penstock.suites.model import Suite
 
 FORMAT = 1
 FOUND = "suite.json"
-SUITES: Mapping[str, Suite] = {one.SUITE.name: one.SUITE for one in (rfc7928, rfc9743, tcp_eval)}
+SUITES: Mapping[str, Suite] = {one.SUITE.name: one.SUITE for one in (rfc7928, rfc9743, tcp_eval, bbr_draft)}
 
 
 def suite(name: str) -> Suite:

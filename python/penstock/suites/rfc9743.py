@@ -1,4 +1,4 @@
-"""RFC 9743: criteria for new congestion controls. Numbers of a control beside those of Reno, CUBIC and BBR version 1.
+"""RFC 9743: criteria for new congestion controls. Numbers of a control beside those of Reno, CUBIC and BBR.
 
 The RFC gives no limits; it asks whether a control could do more harm than the standardized ones (section 5.2). So each
 number is told beside that of Reno and CUBIC on the same paths with the same seeds, and the verdict says whether it is
@@ -32,7 +32,7 @@ from penstock.suites.kept import Kept
 from penstock.suites.model import LEAST, MOST, Criterion, Failed, NotRun, Runs, Suite, Unjudged, Value
 from penstock.suites.networks import MTU
 
-BESIDE = (*STANDARD, "bbr")
+BESIDE = (*STANDARD, "bbr", "bbr3")
 MARGIN = 0.25  # by which a number may be worse than the worse of the standardized controls
 # Numbers which the buffer or a scale bounds: one that is a quarter beyond that of CUBIC could not be.
 _BOUNDED = {"bufferbloat.delay": 0.1, "harm.delay": 0.1, "path.delay": 0.1, "real-time.call": 0.05}
@@ -585,7 +585,7 @@ SUITE = Suite(
     "RFC 9743 gives no limits and no pass. `no worse` and `worse` compare with Reno (RFC 5681) and CUBIC (RFC 9438) on "
     f"the same paths with the same seeds: worse is a number more than {MARGIN:.0%} beyond the worse of the two (10% "
     "for delays that a buffer bounds, 5% for opinion scores). A control that is worse in one number may be better in "
-    "others: the numbers are the result. BBR is version 1.",
+    "others: the numbers are the result. `bbr` is version 1, `bbr3` version 3.",
     ("no worse", "worse"),
-    {"bbr": "bbr (version 1)"},
+    {"bbr": "bbr (version 1)", "bbr3": "bbr3 (version 3)"},
 )

@@ -1,9 +1,10 @@
-//! Changes of links that come from outside while a run goes on.
+//! Changes that come from outside while a run goes on: of links, and of what an application has to send.
 
 use super::Simulation;
 use crate::actors::changes::{Before, Change, Course, Way};
 use crate::link::Link;
 use crate::series::Values;
+use crate::tcp::Role;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 
@@ -20,6 +21,15 @@ impl Simulation {
         let (links, streams) = (self.links_now(), Streams::new(self.plan.seed));
         self.actors.changes.join(&change, &links, self.measured.seconds.keeps_series(), &streams);
         self.await_change();
+    }
+
+    /// Lets the application of a flow have `bytes` to send from now on, in place of all that was not sent yet. Returns false
+    /// for a flow without a connection that lasts.
+    pub fn supply(&mut self, flow: usize, bytes: u64) -> bool {
+        let Some(tcp) = self.actors.flows.get_mut(flow).and_then(|flow| flow.tcp_mut()) else { return false };
+        tcp.client.offer(bytes);
+        self.pump(flow, Role::Client);
+        true
     }
 
     /// Returns the properties of the scenario's links now: all links with queues, before those of hosts.

@@ -173,6 +173,17 @@ impl Endpoint {
         (self.state == State::Established).then(|| self.sender.snapshot())
     }
 
+    /// Returns the state of the congestion control, for people to read.
+    pub fn control_state(&self) -> String {
+        self.sender.cc.state()
+    }
+
+    /// Offers `n` bytes in place of all data that was not sent yet.
+    pub fn offer(&mut self, n: u64) {
+        self.sender.truncate();
+        self.sender.write(n);
+    }
+
     /// Returns the name of the congestion control.
     pub fn cc_name(&self) -> &str {
         self.sender.cc.name()
