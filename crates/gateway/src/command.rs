@@ -83,10 +83,6 @@ fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
     let server = server(&file.keys.name)?;
     let page = file.page.as_ref().map(|_| Process::new(path));
     let daemon = Daemon::open(file, rules, wan, Some(server), page)?;
-    if let Some(page) = &file.page {
-        let scheme = if page.tls.is_some() { "https" } else { "http" };
-        say(&format!("page: {scheme}://{}/", page.listen));
-    }
     let [down, up] = &file.bottlenecks;
     let what = if file.keys.observe { "observing" } else { "governing" };
     say(&format!(
@@ -97,6 +93,10 @@ fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
         up.aqm.name(),
         up.rate
     ));
+    if let Some(page) = &file.page {
+        let scheme = if page.tls.is_some() { "https" } else { "http" };
+        say(&format!("page: {scheme}://{}/", page.listen));
+    }
     let (status, failed) = daemon.run();
     let text = serde_json::to_value(&status).unwrap_or(Value::Null);
     printed(&if json { format!("{text}\n") } else { ask::status(&text) })?;

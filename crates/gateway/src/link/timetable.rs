@@ -26,7 +26,10 @@ impl FromStr for TimeOfDay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str, most: u16| text.parse::<u16>().ok().filter(|n| text.len() == 2 && *n <= most);
+        let number = |text: &str, most: u16| {
+            let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse::<u16>().ok().filter(|n| plain && *n <= most)
+        };
         let read = || {
             let (hour, minute) = text.split_once(':')?;
             Some(Self(number(hour, 23)? * 60 + number(minute, 59)?))

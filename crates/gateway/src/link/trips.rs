@@ -200,9 +200,9 @@ mod tests {
     fn the_median_of_the_flows_counts() {
         let mut trips = Trips::new(SipHash(1, 2));
         for (port, late) in [(80, 0), (81, 30), (82, 200)] {
-            play(&mut trips, port, 0, &[40, 40 + late, 40 + late]);
+            play(&mut trips, port, 0, &[40, 40, 40 + late, 40 + late]);
         }
-        assert_eq!(trips.view(at(650)).queue, ms(30));
+        assert_eq!(trips.view(at(850)).queue, ms(30));
     }
 
     #[test]

@@ -15,7 +15,7 @@ const FILLS: f64 = 0.3;
 const SURE: u32 = 30;
 /// A round trip of less than this part of what the link takes is answered before the link.
 const PEP: u64 = 4;
-/// Numbers of steps over which rates are averaged, as a power of two.
+/// Number of steps over which rates are averaged.
 const AVERAGE: f64 = 16.0;
 
 /// What was seen of one direction in a step.
@@ -57,8 +57,9 @@ pub struct Verdict {
     found: Found,
     /// Steps in a row that show a bottleneck behind us, up to [`SURE`]; less with each that does not.
     signs: u32,
-    average: [f64; 2],
-    since: [f64; 2],
+    /// Averages of both directions.
+    bps: [f64; 2],
+    busy: [f64; 2],
 }
 
 impl Verdict {
@@ -66,21 +67,22 @@ impl Verdict {
     /// link takes.
     pub fn step(&mut self, ways: &[Way; 2], risen: Option<Span>, least: Option<Span>, link: Option<Span>) {
         for at in 0..2 {
-            self.average[at] += (ways[at].bps - self.average[at]) / AVERAGE;
-            self.since[at] += (ways[at].busy - self.since[at]) / AVERAGE;
+            self.bps[at] += (ways[at].bps - self.bps[at]) / AVERAGE;
+            self.busy[at] += (ways[at].busy - self.busy[at]) / AVERAGE;
         }
         self.found.risen_ms = risen.map(|risen| risen.as_millis_f64());
-        let at = usize::from(self.since[1] > self.since[0]);
-        let busy = self.since[at];
+        let at = usize::from(self.busy[1] > self.busy[0]);
+        // While traffic begins, the average is still low: this step must show it as well.
+        let ours = |busy: f64| !(FILLS..OURS).contains(&busy);
         let limit = RISEN.max(Span::from_nanos(least.unwrap_or_default().as_nanos() / 5));
-        let sign = risen.is_some_and(|risen| risen > limit) && (FILLS..OURS).contains(&busy);
+        let sign = risen.is_some_and(|risen| risen > limit) && !ours(self.busy[at]) && !ours(ways[at].busy);
         self.signs = if sign { (self.signs + 1).min(2 * SURE) } else { self.signs.saturating_sub(1) };
         if self.signs == 0 {
             self.found.behind = None;
         } else if self.signs >= SURE && sign {
             self.found.behind = Some(Behind {
                 way: ["download", "upload"][at],
-                measured_bps: self.average[at] as u64,
+                measured_bps: self.bps[at] as u64,
                 set_bps: ways[at].set.as_bps(),
             });
         }
@@ -137,7 +139,7 @@ mod tests {
     #[test]
     fn round_trips_that_rise_while_our_queue_is_empty_show_a_bottleneck_behind_us() {
         let mut verdict = Verdict::default();
-        played(&mut verdict, 100, ways(0.7, 7e6), 85);
+        played(&mut verdict, 200, ways(0.7, 7e6), 85);
         let Behind { way, measured_bps, set_bps } = verdict.found().behind.unwrap();
         assert_eq!((way, set_bps), ("download", 10_000_000));
         assert!((6_900_000..=7_000_000).contains(&measured_bps), "{measured_bps}");

@@ -78,11 +78,12 @@ impl Status {
         let kind = if total { MetricType::Counter } else { MetricType::Gauge };
         let mut metric = encoder.encode_descriptor(name, help, None::<&Unit>, kind)?;
         for (labels, value) in samples {
-            let mut family = metric.encode_family(labels)?;
-            if total {
-                family.encode_counter::<NoLabelSet, f64, f64>(value, None)?
-            } else {
-                family.encode_gauge(value)?
+            let family = &mut if labels.is_empty() { None } else { Some(metric.encode_family(labels)?) };
+            match (family, total) {
+                (Some(family), true) => family.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
+                (Some(family), false) => family.encode_gauge(value)?,
+                (None, true) => metric.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
+                (None, false) => metric.encode_gauge(value)?,
             }
         }
         Ok(())

@@ -98,6 +98,7 @@
     by("change").hidden = role !== "operator";
     const sentences = [...status.marks.map((text) => [text, ""]), ...link.remarks.map((text) => [text, "remark"])];
     same(by("marks"), JSON.stringify(sentences), () => by("marks").append(...sentences.map(([text, className]) => make("li", { className }, text))));
+    by("marks").hidden = !sentences.length;
     const lost = drops(down) + drops(up), past = status.past.opened.packets + status.past.overflow_at_least;
     by("tiles").replaceChildren(
       tile(`download, of ${mbps(down.rate_bps)}`, mbps(value("down_bps"))), tile(`upload, of ${mbps(up.rate_bps)}`, mbps(value("up_bps"))),
