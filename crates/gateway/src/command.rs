@@ -105,7 +105,7 @@ fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
 }
 
 /// Returns the index of an interface.
-fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
+pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
     if_nametoindex(name).map_err(|_| {
         let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
         let known: Vec<String> = known.unwrap_or_default();

@@ -4,15 +4,16 @@
 
 use crate::ask::DEFAULT_NAME;
 use crate::cli::Record;
+use crate::command::interface;
 use crate::error::Error;
-use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvfrom, socket};
+use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, socket};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, PcapError};
 use penstock_control::message::Request;
 use penstock_core::wire::{Headers, Transport};
 use penstock_net::ask;
+use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -34,7 +35,8 @@ pub fn run(record: &Record) -> Result<String, Error> {
         Some(name) => name.clone(),
         None => wan(record)?,
     };
-    let socket = open(&name)?;
+    let index = interface("--interface", &name)?;
+    let socket = open()?;
     let file = File::options().write(true).create_new(true).open(&record.out);
     let file = file.map_err(|source| Error::NoFile { path: record.out.clone(), source })?;
     let mut out = writer(BufWriter::new(file)).map_err(Error::io("cannot write the capture"))?;
@@ -48,17 +50,19 @@ pub fn run(record: &Record) -> Result<String, Error> {
         }
         let Ok((len, from)) = recvfrom::<LinkAddr>(socket.as_raw_fd(), &mut buffer) else { continue };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        if let Some(cut) = cut(&buffer[..len], from) {
+        if let Some(cut) =
+            from.filter(|from| from.ifindex() == index as usize).and_then(|from| cut(&buffer[..len], from))
+        {
             let packet = PcapPacket::new_owned(now, (HEAD + len) as u32, cut);
             out.write_packet(&packet).map_err(wrong).map_err(Error::io("cannot write the capture"))?;
             packets += 1;
         }
     }
-    Ok(format!(
-        "{packets} packets of {name} in {}, headers only\nask it: penstock what-if {}\n",
-        record.out.display(),
-        record.out.display()
-    ))
+    let path = record.out.display();
+    if record.ask.json {
+        return Ok(format!("{}\n", json!({"file": record.out, "interface": name, "packets": packets})));
+    }
+    Ok(format!("{packets} packets of {name} in {path}, headers only\nask it: penstock what-if {path}\n"))
 }
 
 /// Returns the interface of the gateway that runs.
@@ -69,22 +73,12 @@ fn wan(record: &Record) -> Result<String, Error> {
     Ok(status["wan"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Opens a socket that gets a copy of all that passes an interface.
-fn open(name: &str) -> Result<OwnedFd, Error> {
-    let failed = Error::io::<nix::Error>("cannot listen to the interface; run as root or with CAP_NET_RAW");
-    let mut all = getifaddrs().map_err(&failed)?;
-    let address = all.find_map(|one| one.address.filter(|_| one.interface_name == name)?.as_link_addr().copied());
-    let Some(address) = address else {
-        return Err(Error::NoInterface { key: "--interface", name: name.to_owned(), hint: String::new() });
-    };
-    // The address of an interface has no protocol, so that of the socket stays.
+/// Opens a socket that gets a copy of all that passes any interface: a socket of one interface needs an address of it, which
+/// those of PPP and tunnels do not have.
+fn open() -> Result<OwnedFd, Error> {
+    let failed = Error::io::<nix::Error>("cannot listen to interfaces; run as root or with CAP_NET_RAW");
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let socket = socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll).map_err(&failed)?;
-    bind(socket.as_raw_fd(), &address).map_err(&failed)?;
-    let mut old = [0; 64];
-    // What came from other interfaces before it was bound.
-    while nix::sys::socket::recv(socket.as_raw_fd(), &mut old, MsgFlags::MSG_DONTWAIT).is_ok() {}
-    Ok(socket)
+    socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll).map_err(failed)
 }
 
 fn writer<W: io::Write>(out: W) -> io::Result<PcapWriter<W>> {
@@ -97,8 +91,7 @@ fn wrong(error: PcapError) -> io::Error {
 }
 
 /// Returns a packet with its head and without its payload; `None` for what is no IP packet.
-fn cut(packet: &[u8], from: Option<LinkAddr>) -> Option<Vec<u8>> {
-    let from = from?;
+fn cut(packet: &[u8], from: LinkAddr) -> Option<Vec<u8>> {
     headers_only(packet, u16::from_be(from.protocol()), from.pkttype())
 }
 

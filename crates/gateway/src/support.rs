@@ -8,6 +8,7 @@ use crate::file::LOG;
 use penstock_control::client;
 use penstock_control::message::Request;
 use penstock_net::ask;
+use serde_json::json;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -40,6 +41,9 @@ pub fn run(support: &Support) -> Result<String, Error> {
     let packed = collect(support, &folder).and_then(|()| pack(&place, &support.out));
     let _ = fs::remove_dir_all(&place);
     packed.map_err(Error::io("cannot write the archive"))?;
+    if support.ask.json {
+        return Ok(format!("{}\n", json!({"file": support.out})));
+    }
     Ok(format!("{} has what is needed, without secrets; look into it before you send it\n", support.out.display()))
 }
 

@@ -119,9 +119,10 @@
   };
 
   const load = async () => {
-    const answer = await fetch(`/api/history?span=${span}`);
+    const asked = span, answer = await fetch(`/api/history?span=${asked}`);
     if (!answer.ok) return;
     const told = await answer.json();
+    if (asked !== span) return;
     columns = told.columns;
     rows = told.rows;
     draw();
