@@ -39,9 +39,38 @@ pub enum Error {
 /// # Errors
 /// Returns why there is none.
 pub fn ask(path: &Path, request: &Request) -> Result<Value, Error> {
-    let stream = UnixStream::connect(path).map_err(|source| Error::NoAppliance { path: path.to_owned(), source })?;
-    let line = exchange(&stream, request).map_err(|source| Error::NoAnswer { path: path.to_owned(), source })?;
-    parse_answer(&line).map_err(Error::Refused)
+    Connection::open(path)?.ask(request)
+}
+
+/// A connection over which one question is asked after another.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    path: PathBuf,
+}
+
+impl Connection {
+    /// Connects to the appliance at `path`.
+    ///
+    /// # Errors
+    /// Returns why that is not possible.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
+        match UnixStream::connect(&path) {
+            Ok(stream) => Ok(Self { stream, path }),
+            Err(source) => Err(Error::NoAppliance { path, source }),
+        }
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// Returns why there is none. After [`Error::NoAnswer`] the connection is of no use.
+    pub fn ask(&mut self, request: &Request) -> Result<Value, Error> {
+        let line = exchange(&self.stream, request);
+        let line = line.map_err(|source| Error::NoAnswer { path: self.path.clone(), source })?;
+        parse_answer(&line).map_err(Error::Refused)
+    }
 }
 
 fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Vec<u8>> {

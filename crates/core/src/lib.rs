@@ -93,7 +93,7 @@ pub mod queue;
 mod recency;
 pub mod registry;
 pub mod rng;
-mod rtt;
+pub mod rtt;
 pub mod sched;
 pub mod settings;
 mod slab;

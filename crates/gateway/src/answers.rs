@@ -1,10 +1,11 @@
 //! What a gateway answers at its control socket.
 
-use crate::daemon::{Daemon, kernel_queue};
+use crate::begin::kernel_queue;
+use crate::daemon::Daemon;
 use crate::history::Settings;
 use penstock_control::message::{Answer, By, Refusal, Request, Set, Until};
 use penstock_control::server::Peer;
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Instant, Rate, Span};
 use penstock_net::direction::Direction;
 use penstock_net::live::{self, Present, Words};
 use penstock_net::nodes::Side;
@@ -35,6 +36,7 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
                 daemon.history.again(former, now);
                 return Err(refusal);
             }
+            daemon.steer.by_hand(false);
             daemon.log.add(Some(peer), "rollback", &described(&former));
             text(&described(&former))
         }
@@ -72,7 +74,12 @@ fn change(daemon: &mut Daemon, peer: Peer, Set { values, until }: &Set) -> Answe
         config.limit = changes.limit.unwrap_or(config.limit);
         config.aqm = changes.aqm.unwrap_or_else(|| config.aqm.clone());
     }
+    let rates = |settings: &Settings| [settings[0].rate, settings[1].rate];
+    let by_hand = rates(&former) != rates(&wanted);
     let now = go_to(daemon, &wanted)?;
+    if by_hand {
+        daemon.steer.by_hand(true);
+    }
     let at_s = now.as_secs_f64();
     daemon.history.note(former, *until, now);
     let listed = values.iter().map(|(key, value)| Change { at_s, key: key.clone(), value: value.clone() });
@@ -117,10 +124,22 @@ fn go_to(daemon: &mut Daemon, wanted: &Settings) -> Result<Instant, Refusal> {
     Ok(now)
 }
 
+/// The source of the rates has others; only the rates change.
+pub(crate) fn steer(daemon: &mut Daemon, rates: [Rate; 2]) {
+    let now = daemon.release();
+    for direction in Direction::BOTH {
+        let (at, bottleneck) = (direction.index(), daemon.path.direction_mut(direction));
+        bottleneck.set_rate(rates[at], now);
+        daemon.settings[at].rate = rates[at];
+    }
+    daemon.snapshot = None;
+}
+
 /// The time of a change is over: the former settings return.
 pub(crate) fn lapse(daemon: &mut Daemon, former: Settings, now: Instant) {
     match go_to(daemon, &former) {
         Ok(_) => {
+            daemon.steer.by_hand(false);
             daemon.note(now, "the time of a change is over: the former values are back".into());
             daemon.log.add(None, "lapse", &described(&former));
         }

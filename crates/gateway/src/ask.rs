@@ -26,7 +26,7 @@ pub fn run(verb: &Verb) -> Result<(), Error> {
         Verb::Top(top) => (&top.ask, top.request(), |answer| ask::top(answer, &DIRECTIONS)),
         Verb::Set(change) => (&change.ask, set(change)?, changed),
         Verb::Rollback(ask) => (ask, Request::Rollback, changed),
-        Verb::Run { .. } | Verb::Check(_) | Verb::Explain(_) | Verb::Guard(_) => return Ok(()),
+        _ => return Ok(()),
     };
     let path = ask::socket(which, DEFAULT_NAME, "penstock-gateway")?;
     Ok(converse(&path, &request, which.json, matches!(verb, Verb::Top(_)), show)?)
@@ -71,6 +71,7 @@ pub fn status(answer: &Value) -> String {
         number("/flows/capacity"),
         number("/unclassified/not_from_syn")
     );
+    text += &link(&answer["link"]);
     if let Some(lapse) = answer["lapse"].as_object() {
         let seconds = lapse["in_s"].as_f64().unwrap_or_default();
         let _ = writeln!(text, "the former values return in {seconds:.0} s");
@@ -85,6 +86,32 @@ pub fn status(answer: &Value) -> String {
     text
 }
 
+/// Returns what the status tells of the link, in a line or two.
+fn link(link: &Value) -> String {
+    let mut text = String::new();
+    let word = |value: &Value| value.as_str().unwrap_or_default().replace('_', " ");
+    if link["source"]["from"].as_str().is_some_and(|from| from != "file") {
+        text += &format!("rates come from: {} ({})\n", word(&link["source"]["from"]), word(&link["source"]["state"]));
+    }
+    if let Some([down, up]) = link["estimate_bps"].as_array().map(Vec::as_slice) {
+        let mbps = |value: &Value| value.as_f64().unwrap_or_default() / 1e6;
+        text += &format!("estimated: {:.2} Mbit/s down, {:.2} Mbit/s up\n", mbps(down), mbps(up));
+    }
+    if let (Some(wan), Some(least)) = (link["wan_ms"].as_f64(), link["wan_least_ms"].as_f64()) {
+        text += &format!(
+            "round trip beyond the WAN: {wan:.1} ms, at least {least:.1} ms ({} connections)\n",
+            link["flows"]
+        );
+    }
+    link["remarks"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .for_each(|one| text += &format!("{one}\n"));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,10 +122,18 @@ mod tests {
         let text = status(&json!({
             "elapsed_s": 2.0, "state": "open", "marks": ["the interface w0 is down"], "forward": {"aqm": "pink"},
             "events": [{"at_s": 1.0, "what": "this process hung"}], "past": {"opened": {"packets": 7}, "times": 1},
+            "link": {"source": {"from": "estimate", "state": "good"}, "estimate_bps": [9_500_000, 1_000_000]},
             "lapse": {"in_s": 59.6, "waits_for_confirmation": true},
         }));
-        for expected in ["pink", "state: open", "7 packets", "WRONG: the interface w0", "after 1.0 s: this", "in 60 s"]
-        {
+        for expected in [
+            "pink",
+            "state: open",
+            "7 packets",
+            "WRONG: the interface w0",
+            "after 1.0 s: this",
+            "in 60 s",
+            "estimated: 9.50",
+        ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }

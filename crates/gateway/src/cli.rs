@@ -57,9 +57,22 @@ pub enum Verb {
     /// Return to the values before the last change
     #[command(after_help = "Example:\n  penstock-gateway rollback")]
     Rollback(Ask),
+    /// Record the headers of what passes the WAN, as a capture that `penstock what-if` reads
+    #[command(after_help = "Examples:\n  penstock-gateway record 10min\n  \
+                            penstock-gateway record 10min --interface eth0 --out before.pcap\n  penstock what-if before.pcap")]
+    Record(Record),
+    /// Write one archive with what is needed to find out what is wrong, without secrets
+    #[command(after_help = "Example:\n  penstock-gateway support gateway.toml --out support.tar.gz")]
+    Support(Support),
     /// The guard of a run, which the run starts
     #[command(hide = true)]
     Guard(guard::Options),
+    /// The page of a run, which the run starts
+    #[command(hide = true)]
+    Page {
+        /// The gateway's file
+        file: PathBuf,
+    },
 }
 
 /// A file, and how to print what it means.
@@ -90,6 +103,36 @@ pub struct Change {
     /// The last change stays, which was set with --for or --confirm
     #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
     pub keep: bool,
+}
+
+/// What to record.
+#[derive(Debug, Clone, Args)]
+pub struct Record {
+    /// Which gateway to ask for its interface.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// For how long: 10min
+    #[arg(value_name = "TIME", value_parser = lasting)]
+    pub duration: Span,
+    /// The interface; without it, that of the gateway that runs
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+    /// The capture, a file that is not there yet
+    #[arg(long, value_name = "FILE", default_value = "record.pcap")]
+    pub out: PathBuf,
+}
+
+/// What to pack.
+#[derive(Debug, Clone, Args)]
+pub struct Support {
+    /// Which gateway to ask for its status.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// The gateway's file, whose secrets are left out
+    pub file: Option<PathBuf>,
+    /// The archive
+    #[arg(long, value_name = "FILE", default_value = "support.tar.gz")]
+    pub out: PathBuf,
 }
 
 fn lasting(text: &str) -> Result<Span, String> {

@@ -7,7 +7,10 @@ use crate::error::Error;
 use crate::explain;
 use crate::file::File;
 use crate::guard;
+use crate::page::process::{self, Process};
+use crate::record;
 use crate::rules::{Chains, Rules};
+use crate::support;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use penstock_control::place;
 use penstock_control::server::Server;
@@ -29,10 +32,10 @@ pub fn run(options: &Options) -> u8 {
 
 fn begin(verb: &Verb) -> Result<u8, Error> {
     match verb {
-        Verb::Run { file, observe, json } => {
-            let mut file = read(file)?;
+        Verb::Run { file: path, observe, json } => {
+            let mut file = read(path)?;
             file.keys.observe |= observe;
-            govern(&file, *json)
+            govern(&file, path, *json)
         }
         Verb::Check(asked) => {
             let file = read(&asked.file)?;
@@ -53,7 +56,10 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             let explained = explain::explain(&file, &rules(&file)?);
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
+        Verb::Record(options) => printed(&record::run(options)?),
+        Verb::Support(options) => printed(&support::run(options)?),
         Verb::Guard(options) => Ok(guard::run(options)),
+        Verb::Page { file } => Err(process::run(&read(file)?)),
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Rollback(_) => ask::run(verb).map(|()| 0),
     }
 }
@@ -68,14 +74,15 @@ fn rules(file: &File) -> Result<Rules, Error> {
     Ok(Rules::new(chains, file.interfaces.clone()))
 }
 
-fn govern(file: &File, json: bool) -> Result<u8, Error> {
+fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
     let rules = rules(file)?;
     let server = server(&file.keys.name)?;
-    let daemon = Daemon::open(file, rules, wan, Some(server))?;
+    let page = file.page.as_ref().map(|_| Process::new(path));
+    let daemon = Daemon::open(file, rules, wan, Some(server), page)?;
     let [down, up] = &file.bottlenecks;
     let what = if file.keys.observe { "observing" } else { "governing" };
     say(&format!(
@@ -86,6 +93,10 @@ fn govern(file: &File, json: bool) -> Result<u8, Error> {
         up.aqm.name(),
         up.rate
     ));
+    if let Some(page) = &file.page {
+        let scheme = if page.tls.is_some() { "https" } else { "http" };
+        say(&format!("page: {scheme}://{}/", page.listen));
+    }
     let (status, failed) = daemon.run();
     let text = serde_json::to_value(&status).unwrap_or(Value::Null);
     printed(&if json { format!("{text}\n") } else { ask::status(&text) })?;
@@ -94,7 +105,7 @@ fn govern(file: &File, json: bool) -> Result<u8, Error> {
 }
 
 /// Returns the index of an interface.
-fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
+pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
     if_nametoindex(name).map_err(|_| {
         let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
         let known: Vec<String> = known.unwrap_or_default();

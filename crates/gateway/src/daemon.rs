@@ -2,22 +2,26 @@
 //! event. It uses one thread; clients of the control socket and signals wait for it.
 
 use crate::answers;
+use crate::begin::{guarded, queues, slow_events};
 use crate::error::Error;
 use crate::file::{File, Keys};
 use crate::guard::Guard;
-use crate::held::{Held, Verdicts};
+use crate::held::{Held, Verdicts, Windows};
 use crate::history::{History, Settings};
+use crate::link::source::From;
+use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
-use crate::report::{Event, Past, State, Status, add_event};
-use crate::rules::{Chains, Counted, ReadBack, Rules};
+use crate::page::process::Process;
+use crate::report::{Delays, Event, Past, State, Status, add_event};
+use crate::rules::{Counted, ReadBack, Rules};
 use crate::watch::{Answer, Watch};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::epoll::Epoll;
 use penstock_control::server::Server;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
-use penstock_core::units::{Bytes, Instant, Limit, Span};
+use penstock_core::units::{Bytes, Instant, Span};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;
 use penstock_net::direction::Direction;
@@ -31,10 +35,10 @@ use penstock_net::nodes::Side;
 use penstock_net::path::Path;
 use penstock_net::pool::Pool;
 use penstock_net::report::{Change, DirectionReport};
-use penstock_net::scheduling;
 use penstock_net::signals::{Request, Signals, is_orderly};
 use penstock_net::stalls::{LONGEST_SLEEP, Stalls};
 use penstock_net::talkers::Talkers;
+use sd_notify::NotifyState;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,20 +54,6 @@ const READ_BACK: Span = Span::from_secs(10);
 const BETWEEN_SLOW: Span = Span::from_millis(1);
 /// Size of the buffers at the start, for packets of Ethernet.
 const BUFFER: usize = 2048;
-/// Packets that the kernel may hold beyond those that the discipline may: those that are not read yet.
-const UNREAD: u64 = 1024;
-/// The kernel's queue is never longer.
-const LONGEST: u64 = 60_000;
-
-/// Returns how many packets of a direction the kernel may hold.
-pub fn kernel_queue(limit: Limit) -> u32 {
-    let packets = match limit {
-        Limit::Packets(packets) => packets,
-        Limit::Bytes(bytes) => bytes.get() / 64,
-    };
-    packets.saturating_add(UNREAD).min(LONGEST) as u32
-}
-
 /// A gateway that runs.
 pub struct Daemon {
     pub(crate) settings: Settings,
@@ -73,6 +63,7 @@ pub struct Daemon {
     pub(crate) history: History,
     pub(crate) log: Log,
     pub(crate) changes: Vec<Change>,
+    pub(crate) steer: Steer,
     pub(crate) snapshot: Option<(Instant, String)>,
     keys: Keys,
     rules: Rules,
@@ -81,6 +72,7 @@ pub struct Daemon {
     pool: Pool,
     emissions: [Emissions; 2],
     observed: [Backlog; 2],
+    windows: [Windows; 2],
     stalls: Stalls,
     short_of_memory: u64,
     guard: Guard,
@@ -94,16 +86,24 @@ pub struct Daemon {
     missing: Option<String>,
     events: Vec<Event>,
     wan: LinkWatch,
+    page: Option<Process>,
     signals: Signals,
     server: Option<Server>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
     epoch: std::time::Instant,
-    next_tick: Instant,
-    next_beat: Instant,
-    next_read_back: Instant,
-    next_slow: Instant,
+    due: Due,
     woken: Instant,
+}
+
+/// When things are done the next time.
+#[derive(Debug, Default)]
+struct Due {
+    tick: Instant,
+    step: Instant,
+    beat: Instant,
+    read_back: Instant,
+    slow: Instant,
 }
 
 /// Which descriptors are ready.
@@ -118,7 +118,13 @@ impl Daemon {
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(file: &File, rules: Rules, wan: u32, server: Option<Server>) -> Result<Self, Error> {
+    pub fn open(
+        file: &File,
+        rules: Rules,
+        wan: u32,
+        server: Option<Server>,
+        page: Option<Process>,
+    ) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
         let queue = queues(file, &rules.chains)?;
@@ -134,21 +140,22 @@ impl Daemon {
         let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
         let mut log = Log::new(keys.log.clone());
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
-        let [down, up] = &file.bottlenecks;
         Ok(Self {
-            path: Path::new(down, up, Streams::new(1)),
+            path: Path::new(&file.bottlenecks[0], &file.bottlenecks[1], Streams::new(1)),
             settings: file.bottlenecks.clone(),
             queue,
             talkers: Talkers::new(hashes.talkers),
             history: History::default(),
             log,
             changes: Vec::new(),
+            steer: Steer::start(file.source.clone(), hashes.talkers)?,
             snapshot: None,
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
             classifier: Classifier::new(config, hashes, Side::Right),
             pool: Pool::new(BUFFER),
             emissions: Default::default(),
             observed: Default::default(),
+            windows: Default::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
             guard,
@@ -160,14 +167,12 @@ impl Daemon {
             missing: None,
             events,
             wan,
+            page,
             signals,
             server,
             slow,
             epoch: std::time::Instant::now(),
-            next_tick: Instant::ZERO + TICK,
-            next_beat: Instant::ZERO,
-            next_read_back: Instant::ZERO + READ_BACK,
-            next_slow: Instant::ZERO,
+            due: Due::default(),
             woken: Instant::ZERO,
             rules,
             keys,
@@ -182,6 +187,8 @@ impl Daemon {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Some(format!("a fault of this program: {}", text.unwrap_or_default()))
         });
+        let _ = sd_notify::notify(&[NotifyState::Stopping]);
+        self.page = None;
         self.watch.end();
         let removed = self.rules.chains.remove();
         self.let_go();
@@ -210,14 +217,18 @@ impl Daemon {
     fn forward(&mut self) -> Option<String> {
         self.woken = self.now();
         self.guard.closed();
+        let _ = sd_notify::notify(&[NotifyState::Ready]);
         loop {
             let now = self.release();
             self.queue.flush();
-            if now >= self.next_beat {
+            if now >= self.due.beat {
                 self.beat(now);
             }
-            if now >= self.next_tick {
+            if now >= self.due.tick {
                 self.tick(now);
+            }
+            if now >= self.due.step {
+                self.step(now);
             }
             let wakeup = match self.sleep(now) {
                 Ok(wakeup) => wakeup,
@@ -256,6 +267,10 @@ impl Daemon {
         let Delivery { due, packet } = delivery;
         self.emissions[direction.index()].lateness.record(now.since(*due));
         self.talkers.count(direction, packet.packet(), now);
+        if direction == Direction::Reverse {
+            self.steer.show(direction, packet.packet(), now);
+        }
+        self.windows[direction.index()].count(packet);
         self.queue.accept(packet.ticket(), packet.changed());
     }
 
@@ -289,6 +304,9 @@ impl Daemon {
         if let Some(warning) = self.classifier.warning() {
             self.note(now, warning);
         }
+        if self.keys.observe || direction == Direction::Forward {
+            self.steer.show(direction, &packet, now);
+        }
         if self.keys.observe {
             self.observed[direction.index()].add(Bytes::new(len as u64));
             self.talkers.count(direction, &packet, now);
@@ -308,7 +326,7 @@ impl Daemon {
 
     /// Gives the guard a sign of life, and learns whether it has let packets pass.
     fn beat(&mut self, now: Instant) {
-        self.next_beat = now + Span::from_nanos(self.keys.patience.as_nanos() / 4);
+        self.due.beat = now + Span::from_nanos(self.keys.patience.as_nanos() / 4);
         if !self.guard.beat() {
             match Guard::start(&self.rules.chains, self.keys.patience) {
                 Ok(mut guard) => {
@@ -379,13 +397,34 @@ impl Daemon {
         }
     }
 
+    /// Looks at the link, and gives the shaper the rates of their source.
+    fn step(&mut self, now: Instant) {
+        self.due.step = now + steer::STEP;
+        let of = |d: Direction| (self.path.direction(d), self.observed[d.index()].bytes);
+        let [(down, seen_down), (up, seen_up)] = Direction::BOTH.map(of);
+        let bytes = [down.stats().arrived.bytes + seen_down, up.delivered().bytes + seen_up];
+        let passed = Passed { bytes, busy: [down.busy(), up.busy()] };
+        let set = [self.settings[0].rate, self.settings[1].rate];
+        if let Some(rates) = self.steer.step(now, passed, set) {
+            answers::steer(self, rates);
+            if self.steer.from() != From::Estimate {
+                let [down, up] = rates;
+                self.note(now, format!("the rates are now {down} down and {up} up"));
+            }
+        }
+    }
+
     /// What is done once a second.
     fn tick(&mut self, now: Instant) {
-        self.next_tick = now + TICK;
+        self.due.tick = now + TICK;
+        self.steer.tick(now);
         self.wan.ask();
+        self.page.iter_mut().for_each(|page| page.tick(now));
+        // Whoever started this may watch over it; without such a one nothing is told.
+        let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         self.talkers.tick(now);
-        if now >= self.next_read_back {
-            self.next_read_back = now + READ_BACK;
+        if now >= self.due.read_back {
+            self.due.read_back = now + READ_BACK;
             self.watch.read();
         }
         if let Some(former) = self.history.lapsed(now) {
@@ -419,7 +458,7 @@ impl Daemon {
             server.turn(std::time::Instant::now(), &mut |peer, request| answers::answer(self, peer, request));
             self.server = Some(server);
         }
-        self.next_slow = self.now() + BETWEEN_SLOW;
+        self.due.slow = self.now() + BETWEEN_SLOW;
         None
     }
 
@@ -427,12 +466,12 @@ impl Daemon {
     fn sleep(&mut self, now: Instant) -> Result<Wakeup, Errno> {
         let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
         let mut fds = [
-            PollFd::new(self.slow.0.as_fd(), if_true(now >= self.next_slow)),
+            PollFd::new(self.slow.0.as_fd(), if_true(now >= self.due.slow)),
             PollFd::new(self.queue.as_fd(), if_true(self.pool.has_buffer())),
         ];
-        let next_slow = (self.next_slow > now).then_some(self.next_slow);
-        let longest = Some(now + LONGEST_SLEEP);
-        let next = [self.path.next_due(), next_slow, Some(self.next_tick), Some(self.next_beat), longest];
+        let next_slow = (self.due.slow > now).then_some(self.due.slow);
+        let own = [self.due.tick, self.due.step, self.due.beat, now + LONGEST_SLEEP].into_iter().min();
+        let next = [self.path.next_due(), next_slow, own];
         let timeout = next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now));
         self.stalls.note(self.woken, now);
         let polled = ppoll(&mut fds, Some(Duration::from_nanos(timeout.as_nanos()).into()), None);
@@ -479,6 +518,9 @@ impl Daemon {
             short_of_memory: self.short_of_memory,
             changes: self.changes.clone(),
             lapse: self.history.lapse(now),
+            link: self.steer.report(now),
+            windows: self.windows,
+            delays: Direction::BOTH.map(|d| Delays::of(self.path.direction(d).sojourn())),
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
             kernel_queues: queues,
@@ -500,62 +542,12 @@ impl Daemon {
                 .then(|| format!("at least {} packets passed because the queue was full", self.past.overflow_at_least)),
             facts.gone.then(|| format!("the interface {wan} is gone")),
             (!facts.gone && !facts.up).then(|| format!("the interface {wan} is down")),
+            self.page.as_ref().and_then(Process::mark),
             self.log.error().map(|error| format!("the log cannot be written: {error}")),
         ]
         .into_iter()
         .flatten()
+        .chain(self.steer.marks(self.now()))
         .collect()
-    }
-}
-
-/// Takes charge of the queues of both directions.
-fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
-    let mut queue = NfQueue::open()?;
-    for direction in Direction::BOTH {
-        let most = kernel_queue(file.bottlenecks[direction.index()].limit);
-        queue.bind(chains.queue_of(direction), most)?;
-    }
-    Ok(queue)
-}
-
-/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules. Nothing
-/// remains if that fails.
-fn guarded(rules: &Rules, keys: &Keys) -> Result<Guard, Error> {
-    let guard = Guard::start(&rules.chains, keys.patience)?;
-    let ready = || -> Result<(), Error> {
-        if keys.realtime {
-            scheduling::realtime()?;
-        }
-        scheduling::exact_timers()?;
-        rules.install()
-    };
-    match ready() {
-        Ok(()) => Ok(guard),
-        Err(error) => {
-            let _ = rules.chains.remove();
-            guard.retire();
-            Err(error)
-        }
-    }
-}
-
-fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> Result<Epoll, Errno> {
-    let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
-    slow.add(signals, readable)?;
-    slow.add(wan, readable)?;
-    server.map_or(Ok(()), |server| slow.add(server, readable))?;
-    Ok(slow)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_may_hold_what_the_discipline_may_and_more() {
-        assert_eq!(kernel_queue(Limit::Packets(1000)), 2024);
-        assert_eq!(kernel_queue("125kB".parse().unwrap()), 125_000 / 64 + 1024);
-        assert_eq!(kernel_queue(Limit::Packets(u64::MAX)), 60_000);
     }
 }

@@ -19,7 +19,7 @@ pub enum Error {
         source: io::Error,
     },
     /// An interface of the file is not there.
-    #[error("there is no interface {name:?}{hint} (`{key}` in [interfaces]); `ip link` lists them")]
+    #[error("there is no interface {name:?}{hint} (`{key}`); `ip link` lists them")]
     NoInterface {
         /// The key of the file.
         key: &'static str,

@@ -1,6 +1,6 @@
 //! What a run would install: rules, queues, memory.
 
-use crate::daemon::kernel_queue;
+use crate::begin::kernel_queue;
 use crate::file::File;
 use crate::rules::{Family, Rules};
 use penstock_core::units::Limit;

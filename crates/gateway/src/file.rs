@@ -16,6 +16,9 @@
 //! target = "5ms"
 //! ```
 
+use crate::link::keys;
+use crate::link::source::Settings as Source;
+use crate::page_keys::{PageKeys, Settings as PageSettings};
 use crate::rules::Firewall;
 use penstock_control::place::is_name;
 use penstock_core::config::ConfigError;
@@ -26,8 +29,8 @@ use penstock_flows::{Named, Prefix};
 use penstock_grammar::link;
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::range::within;
-use penstock_grammar::source::Table;
-use penstock_grammar::{Diagnosis, Source, fields};
+use penstock_grammar::source::{Table, Value};
+use penstock_grammar::{Diagnosis, Source as Text, fields};
 use penstock_net::bottleneck::Config;
 use penstock_net::file::named;
 use serde::Deserialize;
@@ -49,6 +52,10 @@ pub struct File {
     pub bottlenecks: [Config; 2],
     /// The subscribers with names.
     pub subscribers: Vec<Named>,
+    /// Where the rates of the link come from.
+    pub source: Source,
+    /// The page, if the file has one.
+    pub page: Option<PageSettings>,
 }
 
 /// The keys outside of tables.
@@ -143,6 +150,8 @@ struct Tables {
     _discipline: Option<IgnoredAny>,
     #[serde(rename = "reverse_discipline")]
     _reverse: Option<IgnoredAny>,
+    #[serde(rename = "page")]
+    _page: Option<IgnoredAny>,
     #[serde(default)]
     subscribers: BTreeMap<String, Vec<Prefix>>,
 }
@@ -153,7 +162,7 @@ impl File {
     /// # Errors
     /// Returns the first mistake with its line and column.
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
-        let source = Source::parse(text, name)?;
+        let source = Text::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<Keys>(), fields::of::<Tables>()])?;
         let keys: Keys = table.part()?;
         check(&keys, &table, &source)?;
@@ -165,13 +174,22 @@ impl File {
         };
         let interfaces = source.read(wanted("interfaces", "wan = \"eth0\"")?)?;
         let link = wanted("link", "rate = \"20Mbit/s\"  # from the WAN to the LAN\nreverse_rate = \"2Mbit/s\"")?;
-        let link = source.table(link, &[fields::of::<LinkKeys>()])?;
-        Ok(Self { keys, interfaces, bottlenecks: bottlenecks(&source, &link)?, subscribers })
+        let link = source.table(link, &[fields::of::<LinkKeys>(), fields::of::<keys::Keys>()])?;
+        let bottlenecks = bottlenecks(&source, &link)?;
+        let rates = [bottlenecks[0].rate, bottlenecks[1].rate];
+        let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
+        let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
+        Ok(Self { keys, interfaces, bottlenecks, subscribers, source: told, page })
     }
 }
 
+fn page(source: &Text<'_>, value: &Value<'_>) -> Result<PageSettings, Diagnosis> {
+    let table = source.table(value, &[fields::of::<PageKeys>()])?;
+    table.part::<PageKeys>()?.settings().map_err(|e| table.invalid(&e))
+}
+
 /// Checks the keys outside of tables.
-fn check(keys: &Keys, table: &Table<'_, '_>, source: &Source<'_>) -> Result<(), Diagnosis> {
+fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Diagnosis> {
     if keys.mode == Mode::Bridge {
         return Err(source.at(&["mode"], "a transparent bridge is not there yet; allowed is \"router\""));
     }
@@ -189,7 +207,7 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Source<'_>) -> Result<(), 
     checked.map_err(|e| table.invalid(&e))
 }
 
-fn bottlenecks(source: &Source<'_>, table: &Table<'_, '_>) -> Result<[Config; 2], Diagnosis> {
+fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>) -> Result<[Config; 2], Diagnosis> {
     let link: LinkKeys = table.part()?;
     let reverse_rate = link.reverse_rate.unwrap_or(link.rate);
     let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", reverse_rate));
@@ -214,6 +232,7 @@ fn default_discipline() -> Result<AnyConfig, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::source::From;
 
     const GOOD: &str = r#"queue = 7100
 patience = "100ms"
@@ -287,6 +306,35 @@ house = ["10.1.0.0/28"]
         assert_eq!(mistake("queue = 7100", "queue = 0").line, 1);
         assert_eq!(mistake("queue = 7100", "name = \"a/b\"").line, 1);
         assert_eq!(mistake("queue = 7100", "queue = 65535").line, 1);
+    }
+
+    #[test]
+    fn where_rates_come_from_is_read() {
+        let with = |lines: &str| GOOD.replace("limit = \"125kB\"", lines);
+        let source = |lines: &str| File::parse(&with(lines), "f").unwrap().source;
+        assert_eq!(source("").from, From::File);
+        let table = source("timetable = { \"06:00\" = \"8Mbit/s\", \"22:00\" = \"50Mbit/s\" }");
+        assert_eq!((table.from, table.timetables[0].at(12, 0)), (From::Timetable, Some(Rate::from_bps(8_000_000))));
+        let command = source("command = [\"modem\", \"-r\"]\nlowest = \"1Mbit/s\"\nplain_after = \"1h\"");
+        assert_eq!((command.from, command.command.len()), (From::Command, 2));
+        assert_eq!(command.lowest.map(Rate::as_bps), [1_000_000, 100_000], "a twentieth of `reverse_rate`");
+        assert_eq!(source("rate_from = \"estimate\"").from, From::Estimate);
+        let mistake = |lines: &str| File::parse(&with(lines), "f").unwrap_err();
+        for (lines, said) in [
+            ("rate_from = \"comand\"", "did you mean `command`?"),
+            ("rate_from = \"command\"", "the key `command` is missing"),
+            ("rate_from = \"timetable\"", "the key `timetable` is missing"),
+            ("rate_from = \"file\"\ncommand = [\"x\"]", "another source"),
+            ("timetable = { \"24:00\" = \"8Mbit/s\" }", "is no time of day"),
+            ("timetable = { \"06:00\" = \"0bit/s\" }", "is not a rate above zero"),
+            ("lowest = \"30Mbit/s\"", "allowed are `lowest` to `highest`"),
+            ("every = \"2min\"", "stale_after is 60s; allowed are 120s"),
+            ("stale_afer = \"2min\"", "did you mean `stale_after`?"),
+        ] {
+            let mistake = mistake(lines);
+            assert!(mistake.line >= 8, "{lines}: {mistake}");
+            assert!(mistake.what.contains(said), "{lines}: {mistake}");
+        }
     }
 
     #[test]

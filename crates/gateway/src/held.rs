@@ -3,9 +3,10 @@
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Bytes, Instant};
-use penstock_core::wire::RealPacket;
+use penstock_core::wire::{RealPacket, Transport};
 use penstock_net::nfqueue::{NfQueue, Ticket};
 use penstock_net::pool::Pool;
+use serde::Serialize;
 
 /// A packet with the ticket for its verdict.
 #[derive(Debug)]
@@ -74,6 +75,34 @@ impl Packet for Held {
     }
 }
 
+/// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
+/// unit of their connection. The ratio of the sums tells how much of the windows is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Windows {
+    /// Segments that went on.
+    pub segments: u64,
+    /// Of these, those whose window was written anew.
+    pub rewritten: u64,
+    /// The sum of the fields as they came.
+    pub advertised: u64,
+    /// The sum of the fields as they went on.
+    pub written: u64,
+}
+
+impl Windows {
+    /// Counts a packet that goes on, if it is a segment.
+    pub fn count(&mut self, held: &Held) {
+        if !matches!(held.packet.headers().transport, Transport::Tcp { .. }) {
+            return;
+        }
+        let (came, went) = (held.before.0, TcpView::window(&held.packet));
+        self.segments += 1;
+        self.rewritten += u64::from(came != went);
+        self.advertised += u64::from(came);
+        self.written += u64::from(went);
+    }
+}
+
 /// Gives the verdict of dropped packets, and their buffers back.
 pub struct Verdicts<'a> {
     /// Where verdicts go.
@@ -109,6 +138,9 @@ mod tests {
         packet.tcp().unwrap().set_window(900);
         let bytes = packet.changed().unwrap();
         assert_eq!((bytes.len(), &bytes[34..36]), (40, &900u16.to_be_bytes()[..]));
+        let mut windows = Windows::default();
+        [&packet, &held(true)].into_iter().for_each(|held| windows.count(held));
+        assert_eq!(windows, Windows { segments: 2, rewritten: 1, advertised: 2000, written: 1900 });
         let mut packet = held(true);
         packet.mark_ce();
         assert_eq!(packet.changed().unwrap()[1] & 3, 3);

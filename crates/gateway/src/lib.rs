@@ -7,13 +7,17 @@
 //! 3. `penstock_net::nfqueue` reads a packet, `penstock_net::classify` gives it a flow, and [`held`] is the packet until its
 //!    verdict.
 //! 4. `penstock_net::path` has the discipline and the rate of both directions, the same that the emulator has.
-//! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and gives verdicts.
-//! 6. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
-//! 7. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
+//! 5. [`begin`] takes charge of queues and rules, [`daemon`] is the loop that reads, sleeps until a packet is due and gives verdicts.
+//! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
+//! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
+//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
 //!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
+//! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
+//!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
 
 pub mod answers;
 pub mod ask;
+pub mod begin;
 pub mod cli;
 pub mod command;
 pub mod daemon;
@@ -23,7 +27,12 @@ pub mod file;
 pub mod guard;
 pub mod held;
 pub mod history;
+pub mod link;
 pub mod log;
+pub mod page;
+pub mod page_keys;
+pub mod record;
 pub mod report;
 pub mod rules;
+pub mod support;
 pub mod watch;

@@ -1,9 +1,13 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
+use crate::held::Windows;
 use crate::history::Lapse;
+use crate::link::steer::LinkReport;
 use penstock_core::qdisc::Backlog;
+use penstock_core::units::Span;
 use penstock_flows::Gauges;
 use penstock_net::classify::Unclassified;
+use penstock_net::histogram::Spans;
 use penstock_net::nfqueue::Listed;
 use penstock_net::report::{Change, DirectionReport};
 use penstock_net::stalls::Stalls;
@@ -47,10 +51,37 @@ pub struct Status {
     pub changes: Vec<Change>,
     /// The change that will go by itself, if there is one.
     pub lapse: Option<Lapse>,
+    /// What is known of the link: where its rate comes from, round trips, where the bottleneck is.
+    pub link: LinkReport,
+    /// Windows of TCP as they came and as they went on, of segments in both directions.
+    pub windows: [Windows; 2],
+    /// Queueing delays of both directions as counters.
+    pub delays: [Delays; 2],
     /// From the WAN to the LAN.
     pub forward: DirectionReport,
     /// From the LAN to the WAN.
     pub reverse: DirectionReport,
+}
+
+/// Upper bounds of the counters of [`Delays`], in milliseconds.
+pub const BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 20, 30, 50, 100, 200, 500, 1000, 2000];
+
+/// Queueing delays as counters that only grow, so that two readings tell those of the time between.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Delays {
+    /// Number of packets.
+    pub count: u64,
+    /// The sum of their delays in seconds.
+    pub sum_s: f64,
+    /// Number of packets with a delay up to each of [`BOUNDS_MS`].
+    pub up_to: [u64; BOUNDS_MS.len()],
+}
+
+impl Delays {
+    /// Reads a histogram.
+    pub fn of(spans: &Spans) -> Self {
+        Self { count: spans.len(), sum_s: spans.sum_s(), up_to: spans.up_to(BOUNDS_MS.map(Span::from_millis)) }
+    }
 }
 
 /// What is done with packets.

@@ -235,6 +235,149 @@ fn who_only_observes_changes_nothing() {
     );
 }
 
+/// What a modem's script tells is the rate; what it tells wrongly is not; what somebody sets holds until it is taken back.
+#[test]
+fn a_script_tells_the_rates() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let told = lab.directory.join("told");
+    let tell = |text: &str| std::fs::write(&told, text).unwrap();
+    tell("8Mbit/s 1Mbit/s\n");
+    let source = format!(
+        "command = [\"cat\", \"{}\"]\nevery = \"1s\"\nstale_after = \"2s\"\nplain_after = \"6s\"\n",
+        told.display()
+    );
+    let gateway = lab.govern(&format!("{LINK}{source}"));
+    let rates = || ["forward", "reverse"].map(|way| lab.status()[way]["rate_bps"].as_u64().unwrap());
+    wait_until("the rates are those of the script", || rates() == [8_000_000, 1_000_000]);
+    tell("8Mbit/s 900Mbit/s\n");
+    let marked = |word: &str| lab.status()["marks"].to_string().contains(word);
+    wait_until("a rate beyond the bounds is told", || marked("allowed are") && marked("the last good rates hold"));
+    assert_eq!(rates(), [8_000_000, 1_000_000]);
+    wait_until("packets pass at last", || rates() == [1_000_000_000_000; 2] && marked("as if there were no shaper"));
+    tell("7Mbit/s\n");
+    wait_until("it governs again", || rates() == [7_000_000, 1_000_000] && lab.status()["marks"].to_string() == "[]");
+    assert!(lab.set(&["set", "rate=3Mbit/s"]).0);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!((rates()[0], lab.status()["link"]["source"]["state"].as_str()), (3_000_000, Some("by_hand")));
+    assert!(lab.set(&["rollback"]).0);
+    wait_until("the script tells again", || rates()[0] == 7_000_000);
+    gateway.end();
+}
+
+/// Downloads over a link of 10 Mbit/s, of which 14 Mbit/s are said: the mark tells both rates.
+#[test]
+fn a_bottleneck_behind_the_gateway_is_marked() {
+    let Some(lab) = Lab::new("--rate 10Mbit/s --delay 20ms --limit 250kB --reverse-limit 250kB") else { return };
+    let gateway = lab.govern(&format!("{}[discipline]\nname = \"fq-codel\"\n", LINK.replace("10Mbit/s", "14Mbit/s")));
+    let behind = std::sync::Mutex::new(Value::Null);
+    std::thread::scope(|threads| {
+        let run = threads.spawn(|| transfer(&lab, &["-C", "cubic", "-P", "2", "-t", "9", "-R"]));
+        while !run.is_finished() {
+            let found = lab.status()["link"]["behind"].clone();
+            if !found.is_null() {
+                *behind.lock().unwrap() = found;
+            }
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let (behind, status) = (behind.into_inner().unwrap(), gateway.end());
+    if status["stalled"]["times"].as_u64() != Some(0) {
+        eprintln!("disturbed: {}", status["stalled"]);
+        return;
+    }
+    assert_eq!((behind["way"].as_str(), behind["set_bps"].as_u64()), (Some("download"), Some(14_000_000)), "{behind}");
+    let measured = behind["measured_bps"].as_f64().unwrap();
+    assert!((measured / 10e6 - 1.0).abs() < 0.15, "{measured}");
+    assert!(status["link"]["wan_least_ms"].as_f64().unwrap() >= 40.0, "{}", status["link"]);
+}
+
+/// Page, Prometheus, status and the rules of the kernel tell the same numbers.
+#[test]
+fn every_number_of_the_page_is_that_of_the_status() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    // printf %s look | sha256sum; printf %s change | sha256sum
+    let page = "[page]\nreaders = [\"3c01eba119e00d79c82b6f65d70bc5f1044d568618bf41377e6d1432023fc2b8\"]\n\
+                operators = [\"12ea12eace7d655f471ce55e34f89b1b77a3d9d05a445ca82877dd2235beaa51\"]\n";
+    let gateway = lab.govern(&format!("{LINK}{page}"));
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    wait_until("packets pass", || passes(&client, &server));
+    let get = |path: &str| lab.page(&format!("GET {path} HTTP/1.1\nAuthorization: Bearer look"));
+    let body = |answer: String| answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
+    wait_until("the page answers", || get("/api/now").contains("\"elapsed_s\""));
+    assert!(lab.page("GET /api/now HTTP/1.1").starts_with("HTTP/1.1 401"), "nothing without a token");
+    assert!(lab.page("GET / HTTP/1.1").contains("<label for=\"token\">"));
+    send(&client, 50);
+    let mut last = (Value::Null, Value::Null, String::new());
+    wait_until("all tell the same", || {
+        // Nothing passes between equal answers.
+        let before = lab.status();
+        std::thread::sleep(Duration::from_millis(1500));
+        let now: Value = serde_json::from_str(&body(get("/api/now"))).unwrap();
+        last = (before, now["status"].clone(), body(get("/metrics")));
+        ["forward", "reverse", "windows", "delays", "flows", "past", "unclassified"]
+            .iter()
+            .all(|key| last.0[key] == last.1[key])
+            && lab.status()["reverse"]["arrived"] == last.0["reverse"]["arrived"]
+    });
+    let (status, _, metrics) = last;
+    for (name, pointer) in [
+        ("arrived_packets_total{direction=\"upload\"}", "/reverse/arrived/packets"),
+        ("delivered_bytes_total{direction=\"upload\"}", "/reverse/delivered/bytes"),
+        ("arrived_bytes_total{direction=\"download\"}", "/forward/arrived/bytes"),
+        ("queue_delay_seconds_count{direction=\"upload\"}", "/delays/1/count"),
+        ("opened_times_total", "/past/times"),
+    ] {
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&format!("penstock_gateway_{name} ")));
+        let value: Option<f64> = value.and_then(|value| value.parse().ok());
+        assert_eq!(value, status.pointer(pointer).and_then(Value::as_f64), "{name}: {metrics}");
+    }
+    assert!(status["reverse"]["arrived"]["packets"].as_u64() >= Some(50));
+    let rows = body(get("/api/history?span=600"));
+    assert!(
+        serde_json::from_str::<Value>(&rows).unwrap()["rows"].as_array().is_some_and(|rows| !rows.is_empty()),
+        "{rows}"
+    );
+    let set = "{\"values\":{\"rate\":\"6Mbit/s\"},\"for\":\"1h\"}";
+    let post = |token: &str| {
+        lab.page(&format!(
+            "POST /api/set HTTP/1.1\nContent-Type: application/json\nAuthorization: Bearer {token}\n\n{set}"
+        ))
+    };
+    assert!(post("look").starts_with("HTTP/1.1 403"));
+    assert!(post("change").starts_with("HTTP/1.1 200"), "{}", post("change"));
+    assert_eq!(lab.status()["forward"]["rate_bps"].as_u64(), Some(6_000_000));
+    let user = "for p in $(pgrep -f '^penstock-gateway page'); do grep -q pgwt /proc/$p/cmdline && grep ^Uid /proc/$p/status; done";
+    assert!(lab.sh("r", user).lines().all(|line| !line.contains("\t0")), "the page has no rights of root");
+    gateway.end();
+    wait_until("the page ends with its gateway", || lab.page("GET / HTTP/1.1").is_empty());
+}
+
+/// The interface is that of the gateway that runs; packets have their way and their headers, and nothing more.
+#[test]
+fn headers_are_recorded_and_support_is_packed() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(LINK);
+    let client = lab.socket("c", "10.88.0.2:0");
+    let (done, said) = std::thread::scope(|threads| {
+        let run = threads.spawn(|| lab.set(&["record", "2s", "--out", "r.pcap"]));
+        while !run.is_finished() {
+            send(&client, 10);
+        }
+        run.join().unwrap()
+    });
+    assert!(done && said.contains("packets of eth0 in r.pcap, headers only"), "{said}");
+    let capture = std::fs::read(lab.directory.join("r.pcap")).unwrap();
+    assert_eq!(capture[20..24], [0, 0, 0, 113], "LINUX_SLL");
+    let udp = |packet: &[u8]| packet.len() == 44 && packet[..2] == [0, 4] && packet[16] == 0x45 && packet[25] == 17;
+    assert!(capture.windows(44).any(udp), "a datagram that left, without its 500 bytes");
+    assert!(!capture.windows(20).any(|bytes| bytes == [7; 20]), "no payload");
+    let (done, said) = lab.set(&["support", "gateway.toml", "--out", "s.tar.gz"]);
+    assert!(done, "{said}");
+    let text = lab.sh("r", "tar -xzOf s.tar.gz support/status.json support/gateway.toml");
+    assert!(text.contains("\"state\": \"governing\"") && text.contains("wan = \"eth0\""), "{text}");
+    gateway.end();
+}
+
 /// The commands of the guide, as written, on a router whose interfaces have the names that it uses.
 #[test]
 fn the_guide_works_as_written() {

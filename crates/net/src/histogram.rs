@@ -65,6 +65,24 @@ impl Spans {
         Span::from_nanos(if self.is_empty() { 0 } else { self.spans.value_at_percentile(percent) })
     }
 
+    /// Returns the sum of all spans in seconds.
+    pub fn sum_s(&self) -> f64 {
+        self.sum as f64 / 1e9
+    }
+
+    /// Returns how many spans do not exceed each of `bounds`, which are in order; to the precision of the histogram.
+    pub fn up_to<const N: usize>(&self, bounds: [Span; N]) -> [u64; N] {
+        let mut counts = [0; N];
+        for bin in self.spans.iter_recorded() {
+            let at = bounds.partition_point(|bound| bound.as_nanos() < bin.value_iterated_to());
+            if let Some(count) = counts.get_mut(at) {
+                *count += bin.count_since_last_iteration();
+            }
+        }
+        (1..N).for_each(|at| counts[at] += counts[at - 1]);
+        counts
+    }
+
     /// Returns the statistics in multiples of `unit`.
     pub fn percentiles(&self, unit: Span) -> Percentiles {
         let scaled = |span: Span| span.as_nanos() as f64 / unit.as_nanos() as f64;
@@ -92,6 +110,15 @@ mod tests {
         {
             assert!((value / expected - 1.0).abs() < 0.001, "{value} is not {expected}");
         }
+    }
+
+    #[test]
+    fn spans_are_counted_up_to_bounds() {
+        let mut spans = Spans::new();
+        (1..=100).for_each(|ms| spans.record(Span::from_millis(ms)));
+        // A thousandth more than the bound may count as the bound.
+        assert_eq!(spans.up_to([10, 49, 1000].map(|ms| Span::from_micros(1000 * ms + 500))), [10, 49, 100]);
+        assert_eq!((spans.up_to([Span::ZERO]), spans.sum_s()), ([0], 5.05));
     }
 
     #[test]

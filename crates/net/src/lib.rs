@@ -30,7 +30,7 @@ pub mod emissions;
 pub mod emulator;
 pub mod error;
 pub mod file;
-mod histogram;
+pub mod histogram;
 pub mod intake;
 mod journal;
 pub mod keys;

@@ -12,8 +12,8 @@ use penstock_net::emulator::Emulator;
 use penstock_net::netns::Namespace;
 use penstock_net::report::Report;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -181,6 +181,20 @@ impl Lab {
     pub fn rules(&self) -> String {
         let both = "iptables-legacy-save -c -t mangle; ip6tables-legacy-save -c -t mangle";
         self.sh("r", both).lines().filter(|line| line.contains("penstock")).map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Sends a request to the page of the router's gateway; returns the answer as it came.
+    pub fn page(&self, request: &str) -> String {
+        let connect = || TcpStream::connect("127.0.0.1:7080").map_err(penstock_net::error::Error::io("cannot connect"));
+        let Ok(mut stream) = self.open("r").run(connect) else { return String::new() };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
+        let head = head.replacen('\n', "\r\n", 99);
+        let lines = format!("Host: localhost:7080\r\nConnection: close\r\nContent-Length: {}", body.len());
+        stream.write_all(format!("{head}\r\n{lines}\r\n\r\n{body}").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Returns a socket in a namespace, which waits a moment for what it reads.

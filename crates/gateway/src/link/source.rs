@@ -1,0 +1,282 @@
+//! Where the rates come from, and what holds when they do not come. Sans-IO: the caller runs the script and reads the
+//! clock.
+
+use crate::link::script::Told;
+use crate::link::timetable::Timetable;
+use penstock_core::units::{Instant, Rate, Span};
+use penstock_grammar::link::MAX_RATE;
+use serde::{Deserialize, Serialize};
+
+/// What tells the rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum From {
+    /// The file, and whoever sets another one.
+    #[default]
+    File,
+    /// The time of day.
+    Timetable,
+    /// A command that prints them.
+    Command,
+    /// The traffic.
+    Estimate,
+}
+
+/// The settings of the source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// What tells the rates.
+    pub from: From,
+    /// The rates of the file, which hold until the source has told others.
+    pub rates: [Rate; 2],
+    /// Rates outside of these are wrong.
+    pub lowest: [Rate; 2],
+    /// Rates outside of these are wrong.
+    pub highest: [Rate; 2],
+    /// The timetables of both directions.
+    pub timetables: [Timetable; 2],
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// How often the command runs.
+    pub every: Span,
+    /// After this time without a good value the source is said to be silent.
+    pub stale_after: Span,
+    /// After this time without a good value packets pass as if there were no shaper.
+    pub plain_after: Span,
+    /// What a round trip over the link takes at least, such as 500 ms of a geostationary satellite.
+    pub round_trip: Option<Span>,
+}
+
+/// What the status tells of the source.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SourceReport {
+    /// What tells the rates.
+    pub from: From,
+    /// `good`, `waiting` for a first value, `stale`: the last good rates hold, `plain`: packets pass as if there were no
+    /// shaper, or `by_hand`: what somebody has set holds.
+    pub state: Standing,
+    /// The last good rates in bits per second, download and upload.
+    pub rate_bps: [u64; 2],
+    /// For how long there has been no good value, in seconds.
+    pub silent_s: f64,
+    /// Why the last value was wrong.
+    pub wrong: Option<String>,
+}
+
+/// How the source stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// What it tells holds.
+    Good,
+    /// It has told nothing yet: the rates of the file hold.
+    Waiting,
+    /// The last good rates hold.
+    Stale,
+    /// Packets pass as if there were no shaper.
+    Plain,
+    /// What somebody has set holds.
+    ByHand,
+}
+
+/// The source of the rates.
+#[derive(Debug)]
+pub struct Source {
+    settings: Settings,
+    good: [Rate; 2],
+    /// When the last good value came, or the run began.
+    since: Instant,
+    told: bool,
+    wrong: Option<String>,
+    by_hand: bool,
+}
+
+impl Source {
+    /// Begins with the rates of the file.
+    pub fn new(settings: Settings, now: Instant) -> Self {
+        Self { good: settings.rates, settings, since: now, told: false, wrong: None, by_hand: false }
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Somebody has set a rate (true), or has taken that back (false).
+    pub fn by_hand(&mut self, is: bool) {
+        self.by_hand = is;
+    }
+
+    /// Takes what the source told.
+    pub fn offer(&mut self, told: Result<Told, String>, now: Instant) {
+        match told.and_then(|told| self.checked(told)) {
+            Ok(rates) => (self.good, self.since, self.told, self.wrong) = (rates, now, true, None),
+            Err(why) => self.wrong = Some(why),
+        }
+    }
+
+    fn checked(&self, told: Told) -> Result<[Rate; 2], String> {
+        let mut rates = self.good;
+        for (at, rate) in told.into_iter().enumerate() {
+            let Some(rate) = rate else { continue };
+            let (lowest, highest) = (self.settings.lowest[at], self.settings.highest[at]);
+            if !(lowest.as_bps()..=highest.as_bps()).contains(&rate.as_bps()) {
+                return Err(format!("it told {rate}; allowed are {lowest} to {highest}"));
+            }
+            rates[at] = rate;
+        }
+        Ok(rates)
+    }
+
+    /// Takes the time of day; `None` if the clock was not set.
+    pub fn clock(&mut self, clock: Option<(u8, u8)>, now: Instant) {
+        if self.settings.from != From::Timetable {
+            return;
+        }
+        match clock {
+            Some((hour, minute)) => {
+                let told =
+                    [0, 1].map(|at| self.settings.timetables[at].at(hour, minute).or(Some(self.settings.rates[at])));
+                self.offer(Ok(told), now);
+            }
+            None => self.wrong = Some("the clock of this machine was not set; the timetable waits for it".into()),
+        }
+    }
+
+    /// Returns how the source stands.
+    pub fn standing(&self, now: Instant) -> Standing {
+        let silent = now.since(self.since);
+        let may_be_silent = matches!(self.settings.from, From::File | From::Estimate);
+        let waits = self.settings.from == From::Timetable;
+        match () {
+            () if self.by_hand => Standing::ByHand,
+            () if may_be_silent => Standing::Good,
+            () if !waits && silent >= self.settings.plain_after => Standing::Plain,
+            () if !self.told => Standing::Waiting,
+            () if silent >= self.settings.stale_after => Standing::Stale,
+            () => Standing::Good,
+        }
+    }
+
+    /// Returns the rates for the shaper; `None` if those that are set stay.
+    pub fn rates(&self, now: Instant) -> Option<[Rate; 2]> {
+        match self.standing(now) {
+            _ if self.settings.from == From::File => None,
+            Standing::ByHand => None,
+            Standing::Plain => Some([MAX_RATE; 2]),
+            Standing::Good | Standing::Waiting | Standing::Stale => Some(self.good),
+        }
+    }
+
+    /// Returns what is wrong, as a sentence.
+    pub fn mark(&self, now: Instant) -> Option<String> {
+        let silent = now.since(self.since).as_secs_f64();
+        let why = self.wrong.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+        let [down, up] = self.good;
+        match self.standing(now) {
+            Standing::ByHand => None,
+            Standing::Plain => Some(format!(
+                "the source of the rate is silent for {silent:.0} s{why}: packets pass as if there were no shaper"
+            )),
+            Standing::Stale => Some(format!(
+                "the source of the rate is silent for {silent:.0} s{why}: the last good rates hold, {down} down and {up} up"
+            )),
+            Standing::Waiting if self.wrong.is_some() => {
+                Some(format!("the source of the rate has told nothing yet{why}: the rates of the file hold"))
+            }
+            Standing::Good | Standing::Waiting => self
+                .wrong
+                .as_ref()
+                .map(|why| format!("the source of the rate is wrong: {why}; the last good rates hold")),
+        }
+    }
+
+    /// Returns what the status tells.
+    pub fn report(&self, now: Instant) -> SourceReport {
+        SourceReport {
+            from: self.settings.from,
+            state: self.standing(now),
+            rate_bps: self.good.map(Rate::as_bps),
+            silent_s: if self.settings.from == From::File { 0.0 } else { now.since(self.since).as_secs_f64() },
+            wrong: self.wrong.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mbps(n: u64) -> Rate {
+        Rate::from_bps(n * 1_000_000)
+    }
+
+    fn at(s: u64) -> Instant {
+        Instant::ZERO + Span::from_secs(s)
+    }
+
+    fn source(from: From) -> Source {
+        let table = |text: &str| serde_json::from_str(text).unwrap();
+        let settings = Settings {
+            from,
+            rates: [mbps(20), mbps(2)],
+            lowest: [mbps(1); 2],
+            highest: [mbps(100); 2],
+            timetables: [table(r#"{"06:00": "8Mbit/s", "22:00": "50Mbit/s"}"#), Timetable::default()],
+            command: Vec::new(),
+            every: Span::from_secs(10),
+            stale_after: Span::from_secs(60),
+            plain_after: Span::from_secs(900),
+            round_trip: None,
+        };
+        Source::new(settings, at(0))
+    }
+
+    #[test]
+    fn a_silent_source_falls_back_to_the_last_good_rate_and_then_to_plain_forwarding() {
+        let mut source = source(From::Command);
+        assert_eq!((source.standing(at(1)), source.rates(at(1))), (Standing::Waiting, Some([mbps(20), mbps(2)])));
+        source.offer(Ok([Some(mbps(10)), None]), at(10));
+        assert_eq!((source.standing(at(69)), source.mark(at(69))), (Standing::Good, None));
+        assert_eq!(source.standing(at(70)), Standing::Stale);
+        assert_eq!(source.rates(at(70)), Some([mbps(10), mbps(2)]));
+        assert!(source.mark(at(70)).unwrap().contains("silent for 60 s: the last good rates hold, 10Mbit/s down"));
+        assert_eq!(source.rates(at(910)), Some([MAX_RATE; 2]));
+        assert!(source.mark(at(910)).unwrap().contains("as if there were no shaper"));
+        source.offer(Ok([Some(mbps(12)), Some(mbps(3))]), at(1000));
+        assert_eq!((source.rates(at(1001)), source.mark(at(1001))), (Some([mbps(12), mbps(3)]), None));
+    }
+
+    #[test]
+    fn a_wrong_source_is_told_and_its_values_are_not_taken() {
+        let mut source = source(From::Command);
+        for wrong in [Ok([Some(mbps(500)), None]), Ok([Some(mbps(5)), Some(Rate::from_bps(0))]), Err("exit 3".into())] {
+            source.offer(wrong, at(5));
+            assert_eq!(source.rates(at(5)), Some([mbps(20), mbps(2)]));
+            assert!(source.mark(at(5)).unwrap().contains("told nothing yet ("));
+        }
+        assert_eq!(source.standing(at(900)), Standing::Plain, "who never was good ends in plain forwarding as well");
+    }
+
+    #[test]
+    fn a_timetable_waits_for_the_clock_and_never_ends_in_plain_forwarding() {
+        let mut source = source(From::Timetable);
+        source.clock(None, at(1));
+        assert_eq!((source.standing(at(5000)), source.rates(at(5000))), (Standing::Waiting, Some([mbps(20), mbps(2)])));
+        assert!(source.mark(at(1)).unwrap().contains("the timetable waits"));
+        source.clock(Some((7, 30)), at(5001));
+        assert_eq!((source.rates(at(5001)), source.mark(at(5001))), (Some([mbps(8), mbps(2)]), None));
+        source.clock(Some((23, 0)), at(5002));
+        assert_eq!(source.rates(at(5002)), Some([mbps(50), mbps(2)]));
+    }
+
+    #[test]
+    fn what_somebody_set_holds_until_it_is_taken_back() {
+        let mut source = source(From::Command);
+        source.offer(Ok([Some(mbps(10)), None]), at(0));
+        source.by_hand(true);
+        assert_eq!((source.rates(at(5000)), source.standing(at(5000))), (None, Standing::ByHand));
+        source.by_hand(false);
+        assert_eq!(source.rates(at(1)), Some([mbps(10), mbps(2)]));
+    }
+}

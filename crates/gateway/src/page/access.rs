@@ -1,0 +1,175 @@
+//! Who may see the page, and who may change rates: tokens, whose SHA-256 is in the file, and sessions of those who logged in
+//! with one.
+
+use crate::page::http::Request;
+use crate::page_keys::{Hash, Settings};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a login lasts.
+pub const SESSION: Duration = Duration::from_secs(12 * 3600);
+/// Number of logins at a time; the oldest one goes.
+const MOST: usize = 64;
+/// After a wrong token nobody can try for so long.
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Look.
+    Reader,
+    /// Change rates as well.
+    Operator,
+}
+
+impl Role {
+    /// Returns the name that the page has.
+    pub fn name(self) -> &'static str {
+        if self == Self::Operator { "operator" } else { "reader" }
+    }
+}
+
+/// Tokens and sessions.
+#[derive(Debug)]
+pub struct Access {
+    readers: Vec<Hash>,
+    operators: Vec<Hash>,
+    sessions: Mutex<Vec<(String, Role, Instant)>>,
+    trying: Mutex<()>,
+}
+
+impl Access {
+    /// Takes the hashes of the file. Without any, everybody on this machine may look.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            readers: settings.readers.clone(),
+            operators: settings.operators.clone(),
+            sessions: Mutex::default(),
+            trying: Mutex::default(),
+        }
+    }
+
+    /// True if everybody on this machine may look.
+    pub fn is_open(&self) -> bool {
+        self.readers.is_empty() && self.operators.is_empty()
+    }
+
+    /// Returns what the sender of a request may do; `None` if it must log in.
+    pub fn role(&self, request: &Request) -> Option<Role> {
+        if self.is_open() {
+            // A name that leads here would let pages of others read this one.
+            let host = request.header("host");
+            let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+            return ["localhost", "127.0.0.1", "[::1]"].contains(&host).then_some(Role::Reader);
+        }
+        self.session(request).or_else(|| self.token(&bearer(request.header("authorization"))?))
+    }
+
+    fn session(&self, request: &Request) -> Option<Role> {
+        let cookie = request.header("cookie").split(';').find_map(|one| one.trim().strip_prefix("penstock="))?;
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = sessions.iter().find(|(id, _, since)| id == cookie && since.elapsed() < SESSION);
+        found.map(|(_, role, _)| *role)
+    }
+
+    /// Returns the role of a token. A wrong one takes time, one after another.
+    fn token(&self, token: &str) -> Option<Role> {
+        let _turn = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = Sha256::digest(token.as_bytes());
+        let is = |known: &Hash| known.iter().zip(hash.iter()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0;
+        let role = match (self.operators.iter().any(is), self.readers.iter().any(is)) {
+            (true, _) => Some(Role::Operator),
+            (_, true) => Some(Role::Reader),
+            _ => None,
+        };
+        if role.is_none() {
+            std::thread::sleep(PAUSE);
+        }
+        role
+    }
+
+    /// Logs in with a token; returns the name of the session.
+    ///
+    /// # Errors
+    /// Fails if there are no random numbers.
+    pub fn log_in(&self, token: &str) -> io::Result<Option<String>> {
+        let Some(role) = self.token(token) else { return Ok(None) };
+        let mut random = [0; 24];
+        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|(_, _, since)| since.elapsed() < SESSION);
+        if sessions.len() == MOST {
+            sessions.remove(0);
+        }
+        sessions.push((id.clone(), role, Instant::now()));
+        Ok(Some(id))
+    }
+
+    /// Ends the session of a request.
+    pub fn log_out(&self, request: &Request) {
+        let cookie = request.header("cookie");
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|(id, _, _)| !cookie.contains(id.as_str()));
+    }
+}
+
+/// Returns the token of a line `Bearer TOKEN`.
+fn bearer(line: &str) -> Option<String> {
+    line.strip_prefix("Bearer ").map(|token| token.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::http;
+
+    fn request(lines: &str) -> Request {
+        http::read(&mut format!("GET / HTTP/1.1\r\n{lines}\r\n").as_bytes(), &mut Vec::new()).unwrap()
+    }
+
+    fn access(readers: &[&str], operators: &[&str]) -> Access {
+        let hashes = |tokens: &[&str]| tokens.iter().map(|token| Sha256::digest(token.as_bytes()).into()).collect();
+        let listen = "127.0.0.1:1".parse().unwrap();
+        Access::new(&Settings {
+            listen,
+            readers: hashes(readers),
+            operators: hashes(operators),
+            tls: None,
+            history: None,
+        })
+    }
+
+    #[test]
+    fn without_tokens_this_machine_may_look_and_pages_of_others_may_not() {
+        let open = access(&[], &[]);
+        for host in ["localhost:7080", "127.0.0.1:7080", "[::1]:7080", "localhost"] {
+            assert_eq!(open.role(&request(&format!("Host: {host}\r\n"))), Some(Role::Reader), "{host}");
+        }
+        assert_eq!(open.role(&request("Host: rebound.example:7080\r\n")), None);
+    }
+
+    #[test]
+    fn tokens_give_roles_and_sessions_end() {
+        let access = access(&["look"], &["change"]);
+        assert_eq!(access.role(&request("Host: localhost\r\n")), None);
+        assert_eq!(access.role(&request("Authorization: Bearer look\r\n")), Some(Role::Reader));
+        assert_eq!(access.role(&request("Authorization: Bearer lookk\r\n")), None);
+        assert_eq!(access.log_in("wrong").unwrap(), None);
+        let id = access.log_in("change").unwrap().unwrap();
+        let cookie = request(&format!("Cookie: a=b; penstock={id}\r\n"));
+        assert_eq!(access.role(&cookie), Some(Role::Operator));
+        access.log_out(&cookie);
+        assert_eq!(access.role(&cookie), None);
+    }
+
+    #[test]
+    fn the_number_of_sessions_is_bounded() {
+        let access = access(&["look"], &[]);
+        (0..100).for_each(|_| assert!(access.log_in("look").unwrap().is_some()));
+        assert_eq!(access.sessions.lock().unwrap().len(), MOST);
+    }
+}

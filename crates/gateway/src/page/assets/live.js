@@ -1,0 +1,165 @@
+// The live page of a gateway: asks once a second, and shows the answer with the charts and tables of the page kit.
+(() => {
+  "use strict";
+  const by = (id) => document.getElementById(id);
+  const make = (tag, props = {}, ...children) => {
+    const made = Object.assign(document.createElement(tag), props);
+    made.append(...children);
+    return made;
+  };
+  const CHARTS = [
+    ["Rate", "Mbit/s", "What passes, below the rate that is set. What a link carries has the unit of bits of IP packets.", [["down_bps", "download", 0, 1e-6], ["up_bps", "upload", 1, 1e-6], ["down_set_bps", "download, set", 6, 1e-6], ["up_set_bps", "upload, set", 7, 1e-6]]],
+    ["Queueing delay", "ms", "How long packets waited in the queue here, the mean of each second (for a day: the largest of ten seconds), and the queue behind the WAN, in the modem or at the provider.", [["down_delay_ms", "download", 0, 1], ["up_delay_ms", "upload", 1, 1], ["queue_ms", "behind the WAN", 3, 1]]],
+    ["Drops", "packets", "Packets that the discipline dropped, and those that went past the shaper. With PINK there are none.", [["down_drops", "download", 0, 1], ["up_drops", "upload", 1, 1], ["past", "past the shaper", 3, 1]]],
+    ["Round trips", "ms", "The halves of the round trips of connections: beyond the WAN now and at least, and on the side of the LAN at least; medians.", [["wan_ms", "WAN, now", 0, 1], ["wan_least_ms", "WAN, least", 2, 1], ["lan_least_ms", "LAN, least", 4, 1]]],
+    ["Windows written", "", "The part of the windows that hosts advertised which was written: 1 if none was changed. A window in a download governs the upload, and the other way round.", [["down_window", "in downloads", 0, 1], ["up_window", "in uploads", 1, 1]]],
+    ["Connections", "", "Connections in the table.", [["flows", "connections", 0, 1]]],
+  ];
+  let columns = [], rows = [], span = 600, last = null, failed = 0;
+
+  const figure = ([title, unit, read, lines], place) => {
+    const about = { title, x: { label: "time ago", unit: "s" }, y: { label: title.toLowerCase(), unit, zero: true }, xs: [-1, 0], sync: "live", lines: lines.map(([, name, c]) => ({ name, c, y: [null, null] })) };
+    const plot = make("div", { className: "plot", tabIndex: 0 });
+    plot.setAttribute("role", "group");
+    plot.setAttribute("aria-roledescription", "chart");
+    plot.setAttribute("aria-label", `${title} over time: ${lines.map(([, name]) => name).join(", ")}. Arrow keys read values, plus and minus zoom.`);
+    const numbers = make("details", { className: "numbers" }, make("summary", {}, "Numbers of this chart"));
+    const told = make("script", { type: "application/json", textContent: JSON.stringify(about) });
+    const made = make("figure", { className: "chart" }, plot, make("div", { className: "tools" }), make("figcaption", {}, make("details", {}, make("summary", {}, "How to read this"), make("p", {}, read)), numbers), told);
+    place.append(make("div", {}, make("h3", {}, title), made));
+  };
+  CHARTS.forEach((one) => figure(one, by("charts")));
+
+  // The kit has made its charts when all scripts have run; then they get data.
+  const draw = () => {
+    const kit = window.penstockPage;
+    if (!kit || rows.length < 2) return;
+    const now = rows[rows.length - 1][0], xs = rows.map((row) => row[0] - now);
+    kit.charts.forEach((chart, i) => {
+      chart.about.xs = xs;
+      chart.lines.forEach((line, k) => {
+        const [column, , , scale] = CHARTS[i][3][k], at = columns.indexOf(column) + 1;
+        line.x = xs;
+        line.y = rows.map((row) => (row[at] == null ? null : row[at] * scale));
+      });
+      if (!chart.drawn) return;
+      const whole = !chart.zoomed;
+      chart.data = chart.joined();
+      chart.drawn.setData(chart.data, whole);
+    });
+  };
+
+  const digits = (value, most = 4) => (value == null ? "–" : value.toLocaleString("en", { maximumSignificantDigits: most }));
+  const mbps = (bps) => (bps == null ? "–" : `${digits(bps / 1e6)} Mbit/s`);
+  const ms = (value) => (value == null ? "–" : `${digits(value, 3)} ms`);
+  const whole = (value) => (value == null ? "–" : value.toLocaleString("en"));
+  const same = (place, key, fill) => {
+    if (place.dataset.shown === key) return;
+    place.dataset.shown = key;
+    place.textContent = "";
+    fill();
+  };
+
+  const tile = (label, value, wrong) => make("li", {}, make("b", { className: wrong ? "wrong" : "" }, value), make("span", {}, label));
+  const table = (place, heads, lines, left = 1) => same(place, JSON.stringify(lines), () => {
+    const cells = (tag, line, scope) => line.map((text, i) => {
+      const cell = make(i === 0 ? "th" : tag, { className: i < left ? "" : "n" }, text);
+      if (i === 0 || tag === "th") cell.scope = i === 0 && tag === "td" ? "row" : scope;
+      return cell;
+    });
+    place.append(make("thead", {}, make("tr", {}, ...cells("th", heads, "col"))), make("tbody", {}, ...lines.map((line) => make("tr", {}, ...cells("td", line, "col")))));
+  });
+
+  const drops = (way) => way.dropped.early + way.dropped.overflow + way.dropped.dequeue;
+  const counters = ({ forward: down, reverse: up, ...status }) => {
+    const both = (name, of) => [name, whole(of(down, 0)), whole(of(up, 1))];
+    return [
+      ["discipline", down.aqm, up.aqm],
+      both("rate set, bit/s", (way) => way.rate_bps),
+      ...(status.link.estimate_bps ? [both("rate estimated, bit/s", (_, at) => status.link.estimate_bps[at])] : []),
+      both("arrived, packets", (way) => way.arrived.packets), both("arrived, bytes", (way) => way.arrived.bytes),
+      both("delivered, packets", (way) => way.delivered.packets), both("delivered, bytes", (way) => way.delivered.bytes),
+      both("dropped on arrival", (way) => way.dropped.early), both("dropped, no room", (way) => way.dropped.overflow), both("dropped from the queue", (way) => way.dropped.dequeue),
+      both("marked CE", (way) => way.marked), both("not read in time", (way) => way.unread),
+      both("waiting, packets", (way) => way.waiting.packets),
+      both("segments", (_, at) => status.windows[at].segments), both("windows written anew", (_, at) => status.windows[at].rewritten),
+      ["queueing delay, median", ms(down.sojourn_ms.p50), ms(up.sojourn_ms.p50)], ["queueing delay, 90 %", ms(down.sojourn_ms.p90), ms(up.sojourn_ms.p90)], ["queueing delay, 99 %", ms(down.sojourn_ms.p99), ms(up.sojourn_ms.p99)],
+    ];
+  };
+
+  const show = ({ status, flows, nodes, row, role, login, columns: names }) => {
+    if (!status?.forward) return;
+    columns = names;
+    const value = (name) => (row ? row[names.indexOf(name) + 1] : null);
+    const { forward: down, reverse: up, link } = status;
+    by("title").textContent = `Penstock gateway: ${status.wan}`;
+    by("lead").textContent = `${status.state}, for ${whole(Math.round(status.elapsed_s))} s. Rates come from: ${link.source.from} (${link.source.state.replace("_", " ")}).`;
+    by("logout").hidden = !login;
+    by("change").hidden = role !== "operator";
+    const sentences = [...status.marks.map((text) => [text, ""]), ...link.remarks.map((text) => [text, "remark"])];
+    same(by("marks"), JSON.stringify(sentences), () => by("marks").append(...sentences.map(([text, className]) => make("li", { className }, text))));
+    by("marks").hidden = !sentences.length;
+    const lost = drops(down) + drops(up), past = status.past.opened.packets + status.past.overflow_at_least;
+    by("tiles").replaceChildren(
+      tile(`download, of ${mbps(down.rate_bps)}`, mbps(value("down_bps"))), tile(`upload, of ${mbps(up.rate_bps)}`, mbps(value("up_bps"))),
+      tile("delay in the queue, download", ms(value("down_delay_ms"))), tile("delay in the queue, upload", ms(value("up_delay_ms"))),
+      tile("packets dropped since the start", whole(lost)), tile("went past the shaper", whole(past), past > 0),
+      tile("round trip beyond the WAN", ms(link.wan_ms)), tile("connections", whole(status.flows.entries)),
+    );
+    const entry = (one) => [one.name, one.kind, mbps(one.rate_bps[0]), mbps(one.rate_bps[1]), whole(one.bytes[0]), whole(one.bytes[1])];
+    const heads = ["down", "up", "down, bytes", "up, bytes"];
+    table(by("nodes"), ["Subscriber", "Flows", ...heads], nodes.entries.map(entry), 2);
+    table(by("flows-table"), ["Flow", "Protocol", ...heads], flows.entries.map(entry), 2);
+    table(by("counters"), ["Counter", "Download", "Upload"], counters(status));
+    const events = [...status.events].reverse();
+    same(by("events-list"), JSON.stringify(events), () => by("events-list").append(...(events.length ? events : [{ what: "Nothing has happened." }]).map(({ at_s, what }) => make("li", {}, at_s == null ? what : `${digits(at_s)} s: ${what}`))));
+    if (row && row[0] !== rows[rows.length - 1]?.[0]) rows.push(row);
+    rows = rows.filter((one) => one[0] > rows[rows.length - 1][0] - span);
+    draw();
+  };
+
+  const load = async () => {
+    const asked = span, answer = await fetch(`/api/history?span=${asked}`);
+    if (!answer.ok) return;
+    const told = await answer.json();
+    if (asked !== span) return;
+    columns = told.columns;
+    rows = told.rows;
+    draw();
+  };
+  const ask = async () => {
+    try {
+      const answer = await fetch("/api/now");
+      if (answer.status === 401) return location.assign("/");
+      if (!answer.ok) throw new Error(answer.status);
+      last = await answer.json();
+      show(last);
+      failed = 0;
+    } catch (error) {
+      failed += 1;
+      if (failed === 3) by("lead").textContent = "The gateway does not answer: it has ended, or the way to it is cut. The numbers are old.";
+    }
+    document.getElementById("content").classList.toggle("gone", failed >= 3);
+    return undefined;
+  };
+
+  document.querySelectorAll("[data-span]").forEach((button) => button.addEventListener("click", () => {
+    span = Number(button.dataset.span);
+    document.querySelectorAll("[data-span]").forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
+    load();
+  }));
+  by("change").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.target), values = {}, order = { values };
+    ["rate", "reverse_rate"].forEach((key) => form.get(key) && (values[key] = form.get(key)));
+    if (form.get("for")) order.for = form.get("for");
+    const answer = await fetch("/api/set", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(order) });
+    by("said").textContent = answer.ok ? "Set." : await answer.text();
+    ask();
+  });
+  addEventListener("load", async () => {
+    await load();
+    await ask();
+    setInterval(ask, 1000);
+  });
+})();

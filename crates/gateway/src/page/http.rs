@@ -1,0 +1,266 @@
+//! HTTP/1.1 for a few clients: a request is a head of 8 KiB and a body of 4 KiB at most. `httparse` reads the head.
+
+use std::io::{self, Read, Write};
+
+const MOST_HEAD: usize = 8192;
+const MOST_BODY: usize = 4096;
+const MOST_HEADERS: usize = 40;
+/// What a browser may do with a page of ours: nothing from outside, no frame, no script in the text.
+const SAFE: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                    img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'\r\n\
+                    X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n";
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    /// GET, POST, ...
+    pub method: String,
+    /// The path without the query.
+    pub path: String,
+    /// What follows the question mark.
+    pub query: String,
+    headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// True if the client closes the connection, or speaks HTTP/1.0.
+    pub last: bool,
+}
+
+impl Request {
+    /// Returns a request after which the connection is closed.
+    pub fn last_one() -> Self {
+        Self { last: true, ..Self::default() }
+    }
+
+    /// Returns a header; empty if it is not there.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
+    }
+
+    /// Returns a value of the query or of a form, decoded.
+    pub fn field(text: &str, name: &str) -> Option<String> {
+        text.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, v)| decoded(v))
+    }
+}
+
+fn decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.bytes());
+    while let Some(byte) = rest.next() {
+        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => match (digit(), digit()) {
+                (Some(high), Some(low)) => (high * 16 + low) as u8,
+                _ => b'?',
+            },
+            other => other,
+        });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Why no request came.
+#[derive(Debug)]
+pub enum Refused {
+    /// The client is gone, or was silent for too long.
+    Gone,
+    /// It is none, or too long.
+    Wrong(u16),
+}
+
+impl From<io::Error> for Refused {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+/// Reads the next request. `left` keeps what was read beyond it.
+///
+/// # Errors
+/// Returns why none came.
+pub fn read(stream: &mut impl Read, left: &mut Vec<u8>) -> Result<Request, Refused> {
+    loop {
+        if let Some((mut request, head, body)) = parse(left)? {
+            while left.len() < head + body {
+                more(stream, left)?;
+            }
+            request.body = left[head..head + body].to_vec();
+            left.drain(..head + body);
+            return Ok(request);
+        }
+        if left.len() > MOST_HEAD {
+            return Err(Refused::Wrong(431));
+        }
+        more(stream, left)?;
+    }
+}
+
+fn more(stream: &mut impl Read, left: &mut Vec<u8>) -> Result<(), Refused> {
+    let mut buffer = [0; 4096];
+    match stream.read(&mut buffer)? {
+        0 => Err(Refused::Gone),
+        len => {
+            left.extend_from_slice(&buffer[..len]);
+            Ok(())
+        }
+    }
+}
+
+/// Returns the request without its body, and the lengths of its head and its body; `None` if the head is not complete.
+fn parse(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Refused> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let head = match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(head)) => head,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(Refused::Wrong(400)),
+    };
+    let target = parsed.path.unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut request = Request {
+        method: parsed.method.unwrap_or_default().into(),
+        path: path.into(),
+        query: query.into(),
+        headers: parsed.headers.iter().map(|header| (header.name.into(), text(header.value))).collect(),
+        ..Request::default()
+    };
+    request.last = parsed.version == Some(0) || request.header("connection").eq_ignore_ascii_case("close");
+    if !request.header("transfer-encoding").is_empty() {
+        return Err(Refused::Wrong(501));
+    }
+    match request.header("content-length") {
+        "" => Ok(Some((request, head, 0))),
+        length => match length.parse() {
+            Ok(length) if length <= MOST_BODY => Ok(Some((request, head, length))),
+            Ok(_) => Err(Refused::Wrong(413)),
+            Err(_) => Err(Refused::Wrong(400)),
+        },
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub code: u16,
+    /// The type of the body.
+    pub kind: &'static str,
+    /// Further lines of the head, each with its end.
+    pub lines: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// Creates an answer with a body of this type.
+    pub fn new(kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { code: 200, kind, lines: String::new(), body: body.into() }
+    }
+
+    /// Creates an answer that says what is wrong.
+    pub fn error(code: u16, what: &str) -> Self {
+        Self { code, ..Self::new("text/plain; charset=utf-8", format!("{what}\n")) }
+    }
+
+    /// Creates an answer that leads elsewhere.
+    pub fn see(place: &str) -> Self {
+        Self { code: 303, lines: format!("Location: {place}\r\n"), ..Self::new("text/plain", "") }
+    }
+
+    /// Adds a line to the head.
+    #[must_use]
+    pub fn with(mut self, line: &str) -> Self {
+        self.lines += line;
+        self.lines += "\r\n";
+        self
+    }
+
+    /// Writes the answer; without its body for HEAD.
+    ///
+    /// # Errors
+    /// Returns the error of the stream.
+    pub fn write(&self, stream: &mut impl Write, request: &Request) -> io::Result<()> {
+        let Self { code, kind, lines, body } = self;
+        let cache = if lines.contains("Cache-Control") { "" } else { "Cache-Control: no-store\r\n" };
+        let close = if request.last { "Connection: close\r\n" } else { "" };
+        let head = format!(
+            "HTTP/1.1 {code} {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{cache}{close}{SAFE}{lines}\r\n",
+            reason(*code),
+            body.len()
+        );
+        stream.write_all(head.as_bytes())?;
+        if request.method != "HEAD" {
+            stream.write_all(body)?;
+        }
+        stream.flush()
+    }
+}
+
+fn reason(code: u16) -> &'static str {
+    match code {
+        200 => "OK",
+        303 => "See Other",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        413 => "Content Too Large",
+        421 => "Misdirected Request",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        _ => "Service Unavailable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let len = self.0.len().min(1);
+            buffer[..len].copy_from_slice(&self.0[..len]);
+            self.0 = &self.0[len..];
+            Ok(len)
+        }
+    }
+
+    #[test]
+    fn requests_come_one_after_another_however_they_are_cut() {
+        let text = b"GET /a?x=1&y=a%2Fb+c HTTP/1.1\r\nHost: h\r\n\r\nPOST /b HTTP/1.1\r\ncontent-length: 4\r\nConnection: close\r\n\r\nbody";
+        let (mut stream, mut left) = (Slow(text), Vec::new());
+        let first = read(&mut stream, &mut left).unwrap();
+        assert_eq!((first.path.as_str(), first.header("HOST"), first.last), ("/a", "h", false));
+        assert_eq!(Request::field(&first.query, "y").as_deref(), Some("a/b c"));
+        let second = read(&mut stream, &mut left).unwrap();
+        assert_eq!((second.method.as_str(), second.body.as_slice(), second.last), ("POST", &b"body"[..], true));
+        assert!(matches!(read(&mut stream, &mut left), Err(Refused::Gone)));
+    }
+
+    #[test]
+    fn what_is_none_or_too_long_is_refused() {
+        let code = |text: &str| match read(&mut text.as_bytes(), &mut Vec::new()) {
+            Err(Refused::Wrong(code)) => code,
+            other => panic!("{text:.60}: {other:?}"),
+        };
+        assert_eq!(code("nonsense\r\n\r\n"), 400);
+        assert_eq!(code("POST / HTTP/1.1\r\nContent-Length: 5000\r\n\r\n"), 413);
+        assert_eq!(code("POST / HTTP/1.1\r\nContent-Length: -5\r\n\r\n"), 400);
+        assert_eq!(code("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"), 501);
+        assert_eq!(code(&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(20_000))), 431);
+        assert_eq!(code(&format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(60))), 400);
+    }
+
+    #[test]
+    fn an_answer_lets_nothing_in_from_outside() {
+        let mut out = Vec::new();
+        Response::new("text/html", "x").with("A: b").write(&mut out, &Request::default()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("default-src 'none'") && text.contains("no-store") && text.ends_with("A: b\r\n\r\nx"));
+    }
+}

@@ -1,0 +1,242 @@
+//! The status as Prometheus reads it (OpenMetrics). There is no label of a flow; rates are bytes per second, as is usual there.
+
+use crate::report::BOUNDS_MS;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use serde_json::Value;
+use std::fmt;
+
+/// The type of the answer.
+pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A counter or a gauge of each direction: its name, what it says, and the key in `forward` and `reverse`.
+type Each = (&'static str, &'static str, &'static str);
+
+const COUNTERS: [Each; 8] = [
+    ("arrived_packets", "Packets that came", "arrived/packets"),
+    ("arrived_bytes", "Bytes that came", "arrived/bytes"),
+    ("delivered_packets", "Packets that went on", "delivered/packets"),
+    ("delivered_bytes", "Bytes that went on", "delivered/bytes"),
+    ("marked_packets", "Packets marked CE", "marked"),
+    ("unread_packets", "Packets that the kernel dropped because they were not read in time", "unread"),
+    ("refused_packets", "Packets that could not go on", "refused"),
+    ("busy_seconds", "Time for which the shaper was occupied", "busy_s"),
+];
+const GAUGES: [Each; 2] = [
+    ("waiting_packets", "Packets in the queue", "waiting/packets"),
+    ("waiting_bytes", "Bytes in the queue", "waiting/bytes"),
+];
+const WINDOWS: [Each; 4] = [
+    ("segments", "Segments that went on", "segments"),
+    ("rewritten_segments", "Segments whose window was written anew", "rewritten"),
+    ("advertised_window_fields", "Sum of the window fields as they came", "advertised"),
+    ("written_window_fields", "Sum of the window fields as they went on", "written"),
+];
+/// Counters and gauges of the whole gateway, with the pointer to their value.
+const WHOLE: [(&str, &str, &str, bool); 12] = [
+    ("elapsed_seconds", "Time since the start", "/elapsed_s", false),
+    ("connections", "Connections in the table", "/flows/entries", false),
+    ("connections_most", "Connections for which the table has room", "/flows/capacity", false),
+    ("ungoverned_packets", "Packets that are no TCP or whose start was not seen", "/unclassified/not_from_syn", true),
+    ("opened_times", "How often the guard has let packets pass", "/past/times", true),
+    ("opened_packets", "Packets that passed while the guard had opened the rules", "/past/opened/packets", true),
+    ("overflow_packets", "Packets that passed because the queue was full, at least", "/past/overflow_at_least", true),
+    ("stalled_times", "How often this process did not run although it had to", "/stalled/times", true),
+    ("round_trip_flows", "Connections that show round trips now", "/link/flows", false),
+    ("wan_seconds", "The half of round trips beyond the WAN", "/link/wan_ms", false),
+    ("wan_least_seconds", "The smallest half of round trips beyond the WAN", "/link/wan_least_ms", false),
+    ("lan_least_seconds", "The smallest half of round trips on the side of the LAN", "/link/lan_least_ms", false),
+];
+
+/// Returns the text for a status.
+pub fn encode(status: &Value) -> String {
+    let mut registry = Registry::with_prefix("penstock_gateway");
+    registry.register_collector(Box::new(Status(status.clone())));
+    let mut out = String::new();
+    // Writing to a `String` cannot fail.
+    let _ = text::encode(&mut out, &registry);
+    out
+}
+
+#[derive(Debug)]
+struct Status(Value);
+
+impl Status {
+    fn number(&self, pointer: &str) -> Option<f64> {
+        let value = self.0.pointer(pointer)?.as_f64()?;
+        Some(if pointer.ends_with("_ms") { value / 1e3 } else { value })
+    }
+
+    fn one(
+        encoder: &mut DescriptorEncoder<'_>,
+        (name, help): (&str, &str),
+        total: bool,
+        samples: &[(Vec<(&str, &str)>, f64)],
+    ) -> fmt::Result {
+        let kind = if total { MetricType::Counter } else { MetricType::Gauge };
+        let mut metric = encoder.encode_descriptor(name, help, None::<&Unit>, kind)?;
+        for (labels, value) in samples {
+            let family = &mut if labels.is_empty() { None } else { Some(metric.encode_family(labels)?) };
+            match (family, total) {
+                (Some(family), true) => family.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
+                (Some(family), false) => family.encode_gauge(value)?,
+                (None, true) => metric.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
+                (None, false) => metric.encode_gauge(value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A counter or a gauge of both directions.
+    fn each(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        (name, help, _): Each,
+        pointers: [String; 2],
+        total: bool,
+    ) -> fmt::Result {
+        let ways = pointers.iter().zip(["download", "upload"]);
+        let samples: Vec<_> =
+            ways.filter_map(|(pointer, way)| Some((vec![("direction", way)], self.number(pointer)?))).collect();
+        Self::one(encoder, (name, help), total, &samples)
+    }
+
+    fn drops(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut samples = Vec::new();
+        for (key, way) in [("forward", "download"), ("reverse", "upload")] {
+            for cause in ["early", "overflow", "dequeue"] {
+                let value = self.number(&format!("/{key}/dropped/{cause}"));
+                samples.extend(value.map(|value| (vec![("direction", way), ("cause", cause)], value)));
+            }
+        }
+        Self::one(encoder, ("dropped_packets", "Packets dropped by the discipline, by cause"), true, &samples)
+    }
+
+    fn delays(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut metric = encoder.encode_descriptor(
+            "queue_delay_seconds",
+            "Time in the queue",
+            None::<&Unit>,
+            MetricType::Histogram,
+        )?;
+        for (at, way) in ["download", "upload"].into_iter().enumerate() {
+            let number = |key: &str| self.number(&format!("/delays/{at}/{key}"));
+            let (Some(sum), Some(count)) = (number("sum_s"), number("count")) else { continue };
+            let (mut buckets, mut before) = (Vec::new(), 0);
+            for (place, bound) in BOUNDS_MS.iter().enumerate() {
+                let up_to = number(&format!("up_to/{place}")).unwrap_or(0.0) as u64;
+                buckets.push((*bound as f64 / 1e3, up_to.saturating_sub(before)));
+                before = up_to;
+            }
+            buckets.push((f64::INFINITY, (count as u64).saturating_sub(before)));
+            metric.encode_family(&[("direction", way)])?.encode_histogram::<NoLabelSet>(
+                sum,
+                count as u64,
+                &buckets,
+                None,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong, and how the gateway stands.
+    fn standing(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let marks = self.0["marks"].as_array().map_or(0, Vec::len) as f64;
+        Self::one(encoder, ("marks", "Number of things that are wrong now"), false, &[(vec![], marks)])?;
+        let is = |is: bool| f64::from(u8::from(is));
+        let states =
+            ["governing", "observing", "open"].map(|state| (vec![("state", state)], is(self.0["state"] == state)));
+        Self::one(encoder, ("state", "1 for what is done with packets now"), false, &states)?;
+        let sources = ["good", "waiting", "stale", "plain", "by_hand"];
+        let sources = sources.map(|state| (vec![("state", state)], is(self.0["link"]["source"]["state"] == state)));
+        Self::one(encoder, ("rate_source", "1 for how the source of the rate stands"), false, &sources)?;
+        let behind = is(!self.0["link"]["behind"].is_null());
+        Self::one(
+            encoder,
+            ("bottleneck_elsewhere", "1 if the set rate is above that of the link"),
+            false,
+            &[(vec![], behind)],
+        )?;
+        let version = vec![("version", env!("CARGO_PKG_VERSION"))];
+        Self::one(encoder, ("build_info", "The version"), false, &[(version, 1.0)])
+    }
+
+    /// Rates in bytes per second: what is set, and what is estimated.
+    fn rates(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let rates = [
+            ("rate_bytes_per_second", "The rate of the shaper", ["/forward/rate_bps", "/reverse/rate_bps"]),
+            (
+                "estimated_rate_bytes_per_second",
+                "The estimated rate of the link",
+                ["/link/estimate_bps/0", "/link/estimate_bps/1"],
+            ),
+        ];
+        for (name, help, pointers) in rates {
+            let ways = pointers.into_iter().zip(["download", "upload"]);
+            let samples: Vec<_> =
+                ways.filter_map(|(at, way)| Some((vec![("direction", way)], self.number(at)? / 8.0))).collect();
+            Self::one(encoder, (name, help), false, &samples)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collector for Status {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        for one in COUNTERS {
+            self.each(encoder, one, ["forward", "reverse"].map(|way| format!("/{way}/{}", one.2)), true)?;
+        }
+        for one in GAUGES {
+            self.each(encoder, one, ["forward", "reverse"].map(|way| format!("/{way}/{}", one.2)), false)?;
+        }
+        for one in WINDOWS {
+            self.each(encoder, one, [0, 1].map(|at| format!("/windows/{at}/{}", one.2)), true)?;
+        }
+        for (name, help, pointer, total) in WHOLE {
+            let samples: Vec<_> = self.number(pointer).map(|value| (vec![], value)).into_iter().collect();
+            Self::one(encoder, (name, help), total, &samples)?;
+        }
+        self.drops(encoder)?;
+        self.delays(encoder)?;
+        self.rates(encoder)?;
+        self.standing(encoder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_number_is_that_of_the_status() {
+        let way = |n: u64| {
+            json!({"arrived": {"packets": n, "bytes": 2 * n}, "delivered": {"packets": n, "bytes": 2 * n},
+            "dropped": {"early": 3, "overflow": 0, "dequeue": 0}, "rate_bps": 8_000_000, "busy_s": 1.5})
+        };
+        let text = encode(&json!({
+            "state": "governing", "marks": ["x"], "elapsed_s": 2.5, "forward": way(10), "reverse": way(20),
+            "delays": [{"count": 4, "sum_s": 0.25, "up_to": [1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}, null],
+            "link": {"wan_ms": 41.0, "source": {"state": "stale"}},
+        }));
+        for line in [
+            "penstock_gateway_arrived_bytes_total{direction=\"upload\"} 40.0",
+            "penstock_gateway_dropped_packets_total{direction=\"download\",cause=\"early\"} 3.0",
+            "penstock_gateway_rate_bytes_per_second{direction=\"download\"} 1000000.0",
+            "penstock_gateway_queue_delay_seconds_bucket{le=\"0.005\",direction=\"download\"} 3",
+            "penstock_gateway_queue_delay_seconds_bucket{le=\"+Inf\",direction=\"download\"} 4",
+            "penstock_gateway_queue_delay_seconds_sum{direction=\"download\"} 0.25",
+            "penstock_gateway_wan_seconds 0.041",
+            "penstock_gateway_marks 1.0",
+            "penstock_gateway_state{state=\"governing\"} 1.0",
+            "penstock_gateway_rate_source{state=\"stale\"} 1.0",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");
+        }
+        assert!(!text.contains("flow=") && !text.contains("estimated_rate_bytes_per_second{"), "{text}");
+    }
+}

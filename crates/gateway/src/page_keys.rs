@@ -1,0 +1,129 @@
+//! The table `[page]` of the file.
+
+use penstock_core::config::ConfigError;
+use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Where the page is unless the file says another place.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7080);
+/// How to make a token and its hash.
+const HOW: &str = "make a token and its hash with: token=$(head -c 24 /dev/urandom | base64); echo \"$token\"; \
+                   printf %s \"$token\" | sha256sum";
+
+/// The keys of `[page]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub struct PageKeys {
+    listen: SocketAddr,
+    readers: Vec<String>,
+    operators: Vec<String>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    history: Option<PathBuf>,
+}
+
+impl Default for PageKeys {
+    fn default() -> Self {
+        Self { listen: LISTEN, readers: Vec::new(), operators: Vec::new(), certificate: None, key: None, history: None }
+    }
+}
+
+/// The SHA-256 of a token.
+pub type Hash = [u8; 32];
+
+/// The settings of the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// Hashes of tokens that may look.
+    pub readers: Vec<Hash>,
+    /// Hashes of tokens that may change rates as well.
+    pub operators: Vec<Hash>,
+    /// The certificate with its chain, and its key, as PEM files.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The file that keeps the last day.
+    pub history: Option<PathBuf>,
+}
+
+impl PageKeys {
+    /// Checks the keys.
+    ///
+    /// # Errors
+    /// Returns the first key that is wrong.
+    pub fn settings(self) -> Result<Settings, ConfigError> {
+        let hashes = |key: &'static str, texts: &[String]| -> Result<Vec<Hash>, ConfigError> {
+            let read = |text: &String| {
+                hash(text).ok_or_else(|| {
+                    ConfigError::new(
+                        key,
+                        format!("{key} has a text that is no SHA-256 of a token (64 hexadecimal digits); {HOW}"),
+                    )
+                })
+            };
+            texts.iter().map(read).collect()
+        };
+        let (readers, operators) = (hashes("readers", &self.readers)?, hashes("operators", &self.operators)?);
+        let tls = match (self.certificate, self.key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (Some(_), None) => return Err(ConfigError::new("certificate", "a certificate needs its `key`")),
+            (None, Some(_)) => return Err(ConfigError::new("key", "a key needs its `certificate`")),
+        };
+        if !self.listen.ip().is_loopback() {
+            if tls.is_none() {
+                let message = format!(
+                    "{} is not only for this machine, so the page needs `certificate` and `key` (TLS)",
+                    self.listen
+                );
+                return Err(ConfigError::new("listen", message));
+            }
+            if readers.is_empty() && operators.is_empty() {
+                let message = format!(
+                    "{} is not only for this machine, so the page needs `readers` or `operators`; {HOW}",
+                    self.listen
+                );
+                return Err(ConfigError::new("listen", message));
+            }
+        }
+        Ok(Settings { listen: self.listen, readers, operators, tls, history: self.history })
+    }
+}
+
+/// Reads 64 hexadecimal digits.
+fn hash(text: &str) -> Option<Hash> {
+    let digit = |at: usize| text.as_bytes().get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut hash = [0; 32];
+    for (at, byte) in hash.iter_mut().enumerate() {
+        *byte = (digit(2 * at)? * 16 + digit(2 * at + 1)?) as u8;
+    }
+    (text.len() == 64).then_some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, String> {
+        let keys: PageKeys = serde_json::from_str(text).unwrap();
+        keys.settings().map_err(|e| format!("{}: {}", e.key, e.message))
+    }
+
+    #[test]
+    fn the_page_is_for_this_machine_unless_it_is_safe() {
+        assert_eq!(read("{}").unwrap().listen, LISTEN);
+        assert!(read(r#"{"listen": "0.0.0.0:443"}"#).unwrap_err().contains("(TLS)"));
+        let tls = r#""listen": "0.0.0.0:443", "certificate": "c", "key": "k""#;
+        assert!(read(&format!("{{{tls}}}")).unwrap_err().contains("sha256sum"));
+        let token = "ab".repeat(32);
+        assert_eq!(read(&format!(r#"{{{tls}, "readers": ["{token}"]}}"#)).unwrap().readers, [[0xab; 32]]);
+        assert!(read(r#"{"key": "k"}"#).unwrap_err().starts_with("key: "));
+        for wrong in ["", "xy", &"a".repeat(63), &"a".repeat(65), &"g".repeat(64)] {
+            assert!(
+                read(&format!(r#"{{"operators": ["{wrong}"]}}"#)).unwrap_err().contains("64 hexadecimal"),
+                "{wrong}"
+            );
+        }
+    }
+}
