@@ -194,13 +194,6 @@ int inward(struct __sk_buff *skb)
 	return run(skb, 0);
 }
 
-/* Does nothing: what a test run costs without a program. */
-SEC("classifier")
-int empty(struct __sk_buff *skb)
-{
-	return NEXT;
-}
-
 /* Applies timeouts to some sets: the packet is the number of the first and how many, 8 bytes each. */
 SEC("classifier")
 int sweep(struct __sk_buff *skb)

@@ -10,7 +10,7 @@
 //! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and gives verdicts.
 //! 6. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
 //! 7. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
-//!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
+//!    [`report`] is the status. [`kernel`] is another loop for `datapath = "kernel"`, where programs of the kernel do the work. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 
 pub mod answers;
 pub mod ask;
@@ -23,6 +23,7 @@ pub mod file;
 pub mod guard;
 pub mod held;
 pub mod history;
+pub mod kernel;
 pub mod log;
 pub mod report;
 pub mod rules;
