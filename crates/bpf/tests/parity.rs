@@ -7,8 +7,8 @@ mod traffic;
 
 use penstock_bpf::{Control, Datapath, MISSING, Program, Way};
 use penstock_core::ack::pink::{Config, Pink};
-use penstock_core::ack_path::AckPath;
-use penstock_core::judge::{Aqm, Meta};
+use penstock_core::ack::AckPath;
+use penstock_core::aqm::{Aqm, Meta};
 use penstock_core::packet::{FlowId, Packet, TcpFlags, TcpView};
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::{Rng, Streams};
@@ -197,7 +197,7 @@ fn compare(seed: u64, segments: u64, room: Limit) -> Option<u64> {
         }
         let mut after = before.clone();
         let program = if frame.outward { Program::Outward } else { Program::Inward };
-        path.test(program, &mut after, 1).unwrap();
+        path.test(program, &mut after, 1).unwrap_or_else(|e| panic!("{e}: {} bytes {before:02x?}", before.len()));
         assert_eq!(after[..frame.link], before[..frame.link]);
         assert!(
             after[frame.link..] == expected,
