@@ -2,6 +2,7 @@
 
 use crate::cli::{Change, Verb};
 use crate::error::Error;
+use crate::kernel;
 use penstock_control::message::{Request, Set, Until};
 use penstock_net::ask::{self, converse};
 use penstock_net::cli::Ask;
@@ -53,6 +54,26 @@ fn changed(answer: &Value) -> String {
 
 /// Returns the status as a table.
 pub fn status(answer: &Value) -> String {
+    let mut text = match answer["datapath"].as_str() {
+        Some("kernel") => kernel::report::text(answer, &DIRECTIONS),
+        _ => in_this_process(answer),
+    };
+    if let Some(lapse) = answer["lapse"].as_object() {
+        let seconds = lapse["in_s"].as_f64().unwrap_or_default();
+        let _ = writeln!(text, "the former values return in {seconds:.0} s");
+    }
+    for event in answer["events"].as_array().into_iter().flatten() {
+        let (at, what) = (event["at_s"].as_f64().unwrap_or_default(), event["what"].as_str().unwrap_or_default());
+        let _ = writeln!(text, "after {at:.1} s: {what}");
+    }
+    for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let _ = writeln!(text, "WRONG: {mark}");
+    }
+    text
+}
+
+/// What only the data path of this process tells.
+fn in_this_process(answer: &Value) -> String {
     let rows: Vec<_> = ask::ROWS.into_iter().filter(|(_, pointer)| !OF_A_WIRE.contains(pointer)).collect();
     let mut text = ask::table(answer, &DIRECTIONS, &rows);
     let number = |pointer: &str| answer.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
@@ -72,17 +93,6 @@ pub fn status(answer: &Value) -> String {
         number("/unclassified/not_from_syn")
     );
     text += &link(&answer["link"]);
-    if let Some(lapse) = answer["lapse"].as_object() {
-        let seconds = lapse["in_s"].as_f64().unwrap_or_default();
-        let _ = writeln!(text, "the former values return in {seconds:.0} s");
-    }
-    for event in answer["events"].as_array().into_iter().flatten() {
-        let (at, what) = (event["at_s"].as_f64().unwrap_or_default(), event["what"].as_str().unwrap_or_default());
-        let _ = writeln!(text, "after {at:.1} s: {what}");
-    }
-    for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let _ = writeln!(text, "WRONG: {mark}");
-    }
     text
 }
 

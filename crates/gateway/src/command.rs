@@ -5,8 +5,9 @@ use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::explain;
-use crate::file::File;
+use crate::file::{Datapath, File};
 use crate::guard;
+use crate::kernel::Kernel;
 use crate::page::process::{self, Process};
 use crate::record;
 use crate::rules::{Chains, Rules};
@@ -53,6 +54,10 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         }
         Verb::Explain(asked) => {
             let file = read(&asked.file)?;
+            if file.keys.datapath == Datapath::Kernel {
+                let explained = explain::in_the_kernel(&file);
+                return printed(&if asked.json { format!("{explained}\n") } else { explain::kernel_text(&explained) });
+            }
             let explained = explain::explain(&file, &rules(&file)?);
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
@@ -79,27 +84,35 @@ fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
+    if file.keys.datapath == Datapath::Kernel {
+        let kernel = Kernel::open(file, wan, Some(server(&file.keys.name)?))?;
+        begun(file);
+        let (report, failed) = kernel.run();
+        return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
+    }
     let rules = rules(file)?;
     let server = server(&file.keys.name)?;
     let page = file.page.as_ref().map(|_| Process::new(path));
     let daemon = Daemon::open(file, rules, wan, Some(server), page)?;
+    begun(file);
+    let (status, failed) = daemon.run();
+    ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)
+}
+
+fn begun(file: &File) {
     let [down, up] = &file.bottlenecks;
     let what = if file.keys.observe { "observing" } else { "governing" };
-    say(&format!(
-        "{what} {}: {} {} down, {} {} up",
-        file.interfaces.wan,
-        down.aqm.name(),
-        down.rate,
-        up.aqm.name(),
-        up.rate
-    ));
+    let [there, back] = [down, up].map(|way| format!("{} {}", way.aqm.name(), way.rate));
+    say(&format!("{what} {}: {there} down, {back} up", file.interfaces.wan));
     if let Some(page) = &file.page {
         let scheme = if page.tls.is_some() { "https" } else { "http" };
         say(&format!("page: {scheme}://{}/", page.listen));
     }
-    let (status, failed) = daemon.run();
-    let text = serde_json::to_value(&status).unwrap_or(Value::Null);
-    printed(&if json { format!("{text}\n") } else { ask::status(&text) })?;
+}
+
+/// Prints the last status.
+fn ended(status: &Value, failed: Option<String>, json: bool) -> Result<u8, Error> {
+    printed(&if json { format!("{status}\n") } else { ask::status(status) })?;
     failed.iter().for_each(|why| say(&format!("error: {why}")));
     Ok(u8::from(failed.is_some()))
 }

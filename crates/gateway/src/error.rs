@@ -45,6 +45,12 @@ pub enum Error {
     /// The rules that were read back are not those that were meant.
     #[error("the rules of the firewall are not those that were written; missing: {0}")]
     ReadBack(String),
+    /// The programs of the kernel cannot be used.
+    #[error("{0}")]
+    Bpf(#[from] penstock_bpf::Error),
+    /// The file asks for what the programs of the kernel do not have.
+    #[error("{0}")]
+    Kernel(String),
     /// Something that gateway and emulator share.
     #[error("{0}")]
     Net(#[from] penstock_net::error::Error),

@@ -44,6 +44,35 @@ pub fn explain(file: &File, rules: &Rules) -> Value {
     })
 }
 
+/// Returns what a run of this file would install with the kernel data path.
+pub fn in_the_kernel(file: &File) -> Value {
+    let way = |d: Direction| {
+        let Config { aqm, rate, limit, .. } = &file.bottlenecks[d.index()];
+        json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "limit": limit})
+    };
+    json!({
+        "wan": file.interfaces.wan,
+        "datapath": "kernel",
+        "observe": file.keys.observe,
+        "forward": way(Direction::Forward),
+        "reverse": way(Direction::Reverse),
+    })
+}
+
+/// Returns the same for people.
+pub fn kernel_text(explained: &Value) -> String {
+    let mut text = String::new();
+    for (way, name) in [("forward", "download, from the WAN"), ("reverse", "upload, to the WAN")] {
+        let rate = explained[way]["rate_bps"].as_u64().unwrap_or_default() as f64 / 1e6;
+        let limit = explained[way]["limit"].as_str().unwrap_or_default();
+        text += &format!("{name}: pink at {rate} Mbit/s before a queue of {limit}\n");
+    }
+    let wan = explained["wan"].as_str().unwrap_or_default();
+    text += &format!("programs `outward` and `inward` at {wan}, by TCX, or by filters of clsact where there is no TCX\n");
+    text += "they write windows into ACKs and drop nothing; without a sign of life for 1 s they pass everything untouched\n";
+    text + "memory: 20 MB in the kernel for 65536 connections\n"
+}
+
 /// Returns how many packets of 1500 bytes a queue may hold.
 fn packets(limit: Limit) -> u64 {
     match limit {

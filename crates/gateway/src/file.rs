@@ -114,7 +114,7 @@ pub enum Mode {
 pub enum Datapath {
     /// This process.
     User,
-    /// Programs in the kernel; not there yet.
+    /// Programs in the kernel.
     Kernel,
 }
 
@@ -172,13 +172,16 @@ impl File {
             let message = format!("the table [{key}] is missing; write for example\n[{key}]\n{example}");
             source.get(&[key]).ok_or_else(|| source.at(&[], &message))
         };
-        let interfaces = source.read(wanted("interfaces", "wan = \"eth0\"")?)?;
+        let interfaces: Interfaces = source.read(wanted("interfaces", "wan = \"eth0\"")?)?;
         let link = wanted("link", "rate = \"20Mbit/s\"  # from the WAN to the LAN\nreverse_rate = \"2Mbit/s\"")?;
         let link = source.table(link, &[fields::of::<LinkKeys>(), fields::of::<keys::Keys>()])?;
-        let bottlenecks = bottlenecks(&source, &link)?;
+        let bottlenecks = bottlenecks(&source, &link, keys.datapath)?;
         let rates = [bottlenecks[0].rate, bottlenecks[1].rate];
         let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
         let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
+        if keys.datapath == Datapath::Kernel {
+            in_the_kernel(&source, &interfaces, &bottlenecks)?;
+        }
         Ok(Self { keys, interfaces, bottlenecks, subscribers, source: told, page })
     }
 }
@@ -193,9 +196,6 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Di
     if keys.mode == Mode::Bridge {
         return Err(source.at(&["mode"], "a transparent bridge is not there yet; allowed is \"router\""));
     }
-    if keys.datapath == Datapath::Kernel {
-        return Err(source.at(&["datapath"], "a data path in the kernel is not there yet; allowed is \"user\""));
-    }
     let invalid = |key, message: &str| Err(ConfigError::new(key, message));
     let checked = if !is_name(&keys.name) {
         invalid("name", "a name has up to 64 letters, digits, '-', '_' and '.', which is not the first")
@@ -207,7 +207,26 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Di
     checked.map_err(|e| table.invalid(&e))
 }
 
-fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>) -> Result<[Config; 2], Diagnosis> {
+/// Checks what the programs of the kernel do not have.
+fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Config; 2]) -> Result<(), Diagnosis> {
+    if interfaces.lan.is_some() {
+        let message = "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
+        return Err(source.at(&["interfaces", "lan"], message));
+    }
+    let sources = fields::of::<keys::Keys>().iter().map(|key| vec!["link", *key]);
+    for place in sources.chain([vec!["page"], vec!["subscribers"]]) {
+        if source.get(&place).is_some() {
+            return Err(source.at(&place, "the kernel data path does not have this yet; write datapath = \"user\""));
+        }
+    }
+    for (key, config) in ["discipline", "reverse_discipline"].into_iter().zip(bottlenecks) {
+        let at = if source.get(&[key]).is_some() { key } else { "discipline" };
+        crate::kernel::parameters(&config.aqm).map_err(|message| source.at(&[at], &message))?;
+    }
+    Ok(())
+}
+
+fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>, datapath: Datapath) -> Result<[Config; 2], Diagnosis> {
     let link: LinkKeys = table.part()?;
     let reverse_rate = link.reverse_rate.unwrap_or(link.rate);
     let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", reverse_rate));
@@ -216,7 +235,7 @@ fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>) -> Result<[Config; 2], 
         |key: &str| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
     let forward = match discipline("discipline")? {
         Some(config) => config,
-        None => default_discipline().map_err(|e| source.at(&[], &e))?,
+        None => default_discipline(datapath).map_err(|e| source.at(&[], &e))?,
     };
     let reverse = discipline("reverse_discipline")?.unwrap_or_else(|| forward.clone());
     let config = |aqm, rate, limit| Config { aqm, rate, delay: Span::ZERO, limit };
@@ -224,9 +243,10 @@ fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>) -> Result<[Config; 2], 
     Ok([config(forward, link.rate, link.limit), config(reverse, reverse_rate, reverse_limit)])
 }
 
-/// Returns PINK before a queue for each flow: what PINK cannot govern has a queue of its own.
-fn default_discipline() -> Result<AnyConfig, String> {
-    config_from_settings("pink", &["queue=fq".to_owned()]).map_err(|e| e.to_string())
+/// Returns PINK before a queue for each flow: what PINK cannot govern has a queue of its own. In the kernel there is none.
+fn default_discipline(datapath: Datapath) -> Result<AnyConfig, String> {
+    let queue = if datapath == Datapath::User { "queue=fq" } else { "queue=fifo" };
+    config_from_settings("pink", &[queue.to_owned()]).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -342,7 +362,7 @@ house = ["10.1.0.0/28"]
         let bridge = mistake("queue = 7100", "mode = \"bridge\"");
         assert!(bridge.line == 1 && bridge.what.contains("not there yet"), "{bridge}");
         let kernel = mistake("queue = 7100", "datapath = \"kernel\"");
-        assert!(kernel.line == 1 && kernel.what.contains("allowed is \"user\""), "{kernel}");
+        assert!(kernel.line == 6 && kernel.what.contains("leave `lan` out"), "{kernel}");
         let mode = mistake("queue = 7100", "mode = \"ruoter\"");
         assert!(mode.what.contains("did you mean `router`?"), "{mode}");
     }

@@ -14,6 +14,7 @@
 //!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
+//! 10. [`kernel`] is another loop for `datapath = "kernel"`, where programs of the kernel do the work.
 
 pub mod answers;
 pub mod ask;
@@ -27,6 +28,7 @@ pub mod file;
 pub mod guard;
 pub mod held;
 pub mod history;
+pub mod kernel;
 pub mod link;
 pub mod log;
 pub mod page;

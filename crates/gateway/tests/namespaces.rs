@@ -4,11 +4,10 @@
 
 mod lab;
 
-use lab::{Gateway, Lab, wait_until};
+use lab::{Gateway, Lab, transfer, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::net::UdpSocket;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
@@ -21,20 +20,6 @@ const LINK: &str = "patience = \"10s\"\nrealtime = true\n[interfaces]\nwan = \"e
 
 fn drops(direction: &Value) -> u64 {
     ["early", "overflow", "dequeue"].iter().map(|cause| direction["dropped"][cause].as_u64().unwrap()).sum()
-}
-
-/// Runs `iperf3` from the client to the server, or from the server with `-R`; returns its result.
-fn transfer(lab: &Lab, words: &[&str]) -> Value {
-    let mut server = lab.command("s", &["iperf3", "-s", "-1"]).stdout(Stdio::null()).spawn().unwrap();
-    let listens = "ss -Hltn 'sport = :5201' | grep -q 5201";
-    wait_until("the server listens", || lab.command("s", &["sh", "-c", listens]).status().unwrap().success());
-    let client = [&["iperf3", "-c", "10.77.0.2", "--json"], words].concat();
-    let output = lab.command("c", &client).output().unwrap();
-    // It ends by itself, or by its timeout.
-    let _ = server.wait();
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(result["error"].is_null(), "{result}");
-    result
 }
 
 /// Eight flows in each direction through PINK, and a FIFO of one product behind it: no packet is dropped anywhere.

@@ -95,6 +95,11 @@ impl Lab {
         Namespace::open(Some(&self.namespace(side))).unwrap()
     }
 
+    /// Calls something in a namespace.
+    pub fn inside<T: Send>(&self, side: &str, work: impl FnOnce() -> T + Send) -> T {
+        self.open(side).run(|| Ok::<_, penstock_net::error::Error>(work())).unwrap()
+    }
+
     /// Starts the emulated link.
     fn emulate(&mut self, link: &str) {
         let words = format!("x --left eth0 --right eth0 --realtime --duration 300s {link}");
@@ -250,4 +255,18 @@ pub fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
         assert!(begin.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Runs `iperf3` from the client to the server, or from the server with `-R`; returns its result.
+pub fn transfer(lab: &Lab, words: &[&str]) -> Value {
+    let mut server = lab.command("s", &["iperf3", "-s", "-1"]).stdout(Stdio::null()).spawn().unwrap();
+    let listens = "ss -Hltn 'sport = :5201' | grep -q 5201";
+    wait_until("the server listens", || lab.command("s", &["sh", "-c", listens]).status().unwrap().success());
+    let client = [&["iperf3", "-c", "10.77.0.2", "--json"], words].concat();
+    let output = lab.command("c", &client).output().unwrap();
+    // It ends by itself, or by its timeout.
+    let _ = server.wait();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["error"].is_null(), "{result}");
+    result
 }

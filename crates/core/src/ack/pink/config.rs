@@ -1,6 +1,7 @@
 //! The parameters of PINK, their defaults and their checks.
 
 use super::Behind;
+use super::share::payload_rate;
 use crate::config::ConfigError;
 use crate::units::{Rate, Span};
 use schemars::JsonSchema;
@@ -131,6 +132,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns what is given out of a link of `rate`, in thousandths of a byte of payload per second: (BW - reserve) * c.
+    /// The programs of the kernel's packet path are told this number.
+    pub fn capacity(&self, rate: Rate) -> u64 {
+        payload_rate(self.rate.unwrap_or(rate), self.reserve, self.c)
+    }
+
     /// Checks that every parameter is within its range.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !(self.c > 0.0 && self.c <= 1.0) {

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/* PINK as programs of the kernel's packet path, for both directions of a link. The kernel forwards; these programs read
+ * TCP headers that pass the interface to the link, and write smaller windows into ACKs. They drop, delay and copy nothing.
+ *
+ * `outward` sees what leaves to the link, `inward` what comes from it, and `sweep`, which the daemon runs, applies timeouts.
+ * The rules are those of `crates/core/src/ack/pink.rs`; `crates/bpf/tests/parity.rs` holds both to the same windows. */
+#include "parse.h"
+#include "windows.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Writes the window of an ACK; returns 1 if PINK's share, and not the receiver's window, limits the flow. */
+CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, struct seg *s, struct context *x)
+{
+	int began, lacks, steady, settled, by_share, idle, ours;
+	u64 due, granted, allowed, written, room, full, unit;
+	s64 owed;
+
+	if (!f || !g || !w || !s || !x)
+		return 0;
+	full = MAX(x->full, 1);
+	unit = MAX(x->unit, 1);
+	lacks = !!(f->marks & LACKING);
+	began = flight(f) != FLIGHT_NONE;
+	x->before = (u32)(f->edge - f->acked);
+	if (!began) {
+		u64 credit = (u64)(s->number * GOLDEN) * full >> 32;
+
+		set_flight(f, FLIGHT_FIRST);
+		f->acked = f->edge = f->round_end = s->ack;
+		f->credit = MIN(credit, 32767);
+	}
+	x->newly = note_ack(f, s->ack, full);
+	let_through(f, s->ack, 0);
+	if (x->told == 0)
+		return 0;
+	if (x->share == NEVER) {
+		if (!began) {
+			let_through(f, s->ack, x->told);
+			return 0;
+		}
+		x->share = x->before + x->newly / 2;
+	}
+	steady = COARSE * unit <= full;
+	settled = steady && ((f->marks & GROWS) || lacks);
+	owed = f->credit;
+	due = turn_round(f, w, s, x, steady, settled);
+	if (began && steady && !lacks && flight(f) == FLIGHT_LATER) {
+		int crowded = w->backlog > burst_room(w, full, x->rtt) / 3;
+
+		granted = step_window(f, g, x, due, owed * 2 | crowded);
+	} else {
+		granted = grant(f, x);
+	}
+	by_share = granted < x->told;
+	x->granted = granted;
+	if (began)
+		room = grow(f, g, w, x);
+	else
+		room = x->surplus > 0 ? LESS(x->share, x->surplus) : granted;
+	granted = MIN(granted, up(MAX(room, full), unit));
+	if (steady && !(f->marks & GROWS))
+		granted = without_tail(f, s->ack, granted, full, unit);
+	idle = lacks && is_done(f, s->ack);
+	allowed = idle ? granted : allow(f, s->ack, granted, full, unit);
+	written = MIN(allowed, x->told);
+	if (written < x->told) {
+		s->written = written / unit;
+		ADD(g->rewritten, 1);
+	}
+	if (idle)
+		f->edge = s->ack; /* nothing is in flight, so the edge may move left */
+	let_through(f, s->ack, written);
+	ours = written < x->told && (by_share || !lacks);
+	return ours;
+}
+
+/* Clamps the window of a segment that acknowledges something. */
+static __always_inline void clamp(struct flow *f, struct sums *g, struct way *w, struct seg *s)
+{
+	struct context x = {};
+	u32 scale, edge;
+	u64 seen;
+	int known, small, ours;
+
+	scale = s->flags & SYN ? 0 : scale_of(f);
+	x.full = segment_of(f, s->has & HAS_STAMPS);
+	x.unit = 1 << scale;
+	x.told = (u64)s->window << scale;
+	x.now = s->now;
+	x.share = NEVER;
+	seen = round_trip(f);
+	known = !!seen;
+	if (!known && flight(f) == FLIGHT_NONE && f->wan.knows_seq) {
+		seen = LESS(s->now, f->wan.started); /* a lower bound of the WAN half */
+		known = 1;
+	}
+	if (known) {
+		x.rtt = seen + time_of(x.full, w);
+		x.level = x.share = level_of(f, g, w, x.rtt);
+		judge(f, g, w, s, &x);
+	}
+	x.surplus = note_surplus(f, g, s, &x);
+	ADD(g->acks, 1);
+	small = x.share < x.full;
+	if (small)
+		ADD(g->below_one_segment, 1);
+	set_small(f, g, small && f->listed != NOWHERE);
+	edge = f->edge;
+	ours = write_window(f, g, w, s, &x);
+	mark_more(f, HELD, ours);
+	if (!(f->marks & MEASURING) && flight(f) == FLIGHT_LATER) {
+		f->since = coarse(s->now);
+		f->since_acked = f->acked;
+		f->since_edge = edge;
+		f->marks = (f->marks & ~(FILLED | OURS)) | MEASURING | ASKED;
+		mark(f, OURS, ours);
+	}
+}
+
+/* A segment from the far side of the bottleneck of a direction. */
+CHECKED_ALONE int inbound(struct flow *f, struct sums *g, struct way *w, struct seg *s)
+{
+	if (!f || !g || !w || !s || !arrive(f, g, s, 0))
+		return 0;
+	if (f->phase != STRANGER && !believes_ack(f, s)) {
+		ADD(g->implausible, 1);
+		return 0;
+	}
+	pass(&f->lan, &f->wan, s);
+	note_answer(f, g, s, 0);
+	if (!(s->flags & ACK))
+		return 0;
+	if ((f->marks & FIN_SENT) && f->wan.knows_seq && f->wan.newest_seq == s->ack) {
+		end_flow(f, g, s->now);
+		return 0;
+	}
+	if (f->phase == OPEN)
+		clamp(f, g, w, s);
+	return 0;
+}
+
+#include "table.h"
+
+static __always_inline int run(struct __sk_buff *skb, u32 outward)
+{
+	struct control *c = at(&control, 0);
+	struct gauges *q = at(&gauges, 0);
+	struct seg s = {};
+	int index;
+
+	if (!c || !q)
+		return NEXT;
+	s.now = c->clock ? c->clock : ktime();
+	if (LESS(s.now, c->heartbeat) > c->patience) {
+		ADD(q->stale, 1);
+		return NEXT;
+	}
+	ADD(q->packets[!outward], 1);
+	ADD(q->bytes[!outward], skb->len);
+	if (c->observe)
+		return NEXT;
+	if (!read_segment(skb, c, &s, outward)) {
+		ADD(q->not_tcp, 1);
+		return NEXT;
+	}
+	index = find_line(c, &s);
+	if (index < 0 && (s.flags & (SYN | ACK | RST)) == SYN)
+		index = admit(c, q, &s, outward);
+	if (index < 0) {
+		ADD(q->unknown, 1);
+		return NEXT;
+	}
+	handle(c, q, &s, index, outward);
+	if (s.written != s.window) {
+		u16 window = be16(s.written);
+
+		if (l4_csum_replace(skb, s.at + 16, be16(s.window), window, 2) ||
+		    skb_store(skb, s.at + 14, &window, 2, 0))
+			ADD(q->unwritten, 1);
+	}
+	return NEXT;
+}
+
+SEC("classifier")
+int outward(struct __sk_buff *skb)
+{
+	return run(skb, 1);
+}
+
+SEC("classifier")
+int inward(struct __sk_buff *skb)
+{
+	return run(skb, 0);
+}
+
+/* Applies timeouts to some sets: the packet is the number of the first and how many, 8 bytes each. */
+SEC("classifier")
+int sweep(struct __sk_buff *skb)
+{
+	struct control *c = at(&control, 0);
+	struct gauges *q = at(&gauges, 0);
+	u64 range[2], now;
+
+	if (!c || !q || skb_load(skb, 0, range, sizeof(range)))
+		return 1;
+	now = c->clock ? c->clock : ktime();
+	for (u32 i = 0; i < MOST_SETS; i++) {
+		if (i >= range[1])
+			break;
+		sweep_set(c, q, range[0] + i, now);
+	}
+	return 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
+/* The table of connections: lines in sets of 16, found by a keyed hash. Its rules are the first ones of `crates/flows`:
+ *
+ * 1. Only TCP has lines.
+ * 2. A SYN gets a line. Half-open connections lose theirs to newer ones, the oldest of the set first; a connection whose
+ *    handshake is complete loses its line to nobody before it is over.
+ * 3. Data count only when the handshake is complete: its opener has acknowledged the SYN-ACK of the other side, whose
+ *    number it cannot guess. Who sends from a forged address sees no SYN-ACK.
+ *
+ * What is not here: subscribers and their quotas, and a begin that is handed over with the first acknowledged data. */
+#pragma once
+#include "windows.h"
+
+enum { ASKED_FOR, ANSWERED, PROVEN };
+
+#define TICK 20
+/* Sets that one run of `sweep` looks at. */
+#define MOST_SETS 256
+/* Attempts to get a line from another processor, a few hundred nanoseconds each. */
+#define ATTEMPTS 64
+
+static __always_inline u32 tag_of(u64 hash)
+{
+	return hash >> 32 | 1;
+}
+
+/* A lock of our own: while the kernel's spin locks are held no function may be called. */
+static __always_inline int take(struct line *l)
+{
+	for (int i = 0; i < ATTEMPTS; i++)
+		if (__sync_val_compare_and_swap(&l->lock, 0, 1) == 0)
+			return 1;
+	return 0;
+}
+
+static __always_inline void give(struct line *l)
+{
+	__sync_lock_test_and_set(&l->lock, 0);
+}
+
+CHECKED_ALONE int find_line(struct control *c, struct seg *s)
+{
+	struct head *head;
+	struct line *l;
+	u32 set, tag;
+
+	if (!c || !s)
+		return -1;
+	set = s->hash & (c->sets - 1);
+	tag = tag_of(s->hash);
+	head = at(&heads, set);
+	if (!head)
+		return -1;
+	for (int way = 0; way < WAYS; way++) {
+		if (head->tags[way] != tag)
+			continue;
+		l = at(&lines, set * WAYS + way);
+		if (l && l->hash == s->hash)
+			return set * WAYS + way;
+	}
+	return -1;
+}
+
+static __always_inline void forget(struct flow *f, struct sums *g, u64 now)
+{
+	if (f->listed == SILENT) {
+		learn(g, 0);
+		drop_out(f, g);
+	}
+	end_flow(f, g, now);
+}
+
+/* Forgets the connection of a line. */
+CHECKED_ALONE int clear_line(struct line *l, u64 now)
+{
+	struct sums *up = at(&sums, 0), *down = at(&sums, 1);
+
+	if (!l || !up || !down)
+		return 0;
+	forget(&l->flows[0], up, now);
+	forget(&l->flows[1], down, now);
+	__builtin_memset(l->flows, 0, sizeof(l->flows));
+	l->hash = 0;
+	l->stage = ASKED_FOR;
+	return 0;
+}
+
+/* The way whose line a new connection gets: a free one, or that of the oldest half-open connection; WAYS if there is none. */
+CHECKED_ALONE int choose(u32 set, u32 now)
+{
+	struct head *head = at(&heads, set);
+	u32 oldest = 0;
+	int best = WAYS;
+
+	if (!head)
+		return WAYS;
+	for (int way = 0; way < WAYS; way++) {
+		struct line *l;
+		u32 unused;
+
+		if (!head->tags[way])
+			return way;
+		l = at(&lines, set * WAYS + way);
+		if (!l || l->stage == PROVEN)
+			continue;
+		unused = now - l->used;
+		if (best == WAYS || unused > oldest) {
+			best = way;
+			oldest = unused;
+		}
+	}
+	return best;
+}
+
+/* Gives a line to the connection that a SYN opens; returns its index, or -1. */
+CHECKED_ALONE int admit(struct control *c, struct gauges *q, struct seg *s, u32 outward)
+{
+	struct head *head;
+	struct line *l;
+	u32 set, tag;
+	int way;
+
+	if (!c || !q || !s)
+		return -1;
+	set = s->hash & (c->sets - 1);
+	tag = tag_of(s->hash);
+	way = choose(set, s->now >> TICK);
+	head = at(&heads, set);
+	l = at(&lines, set * WAYS + way);
+	if (!head || !l || way < 0 || way >= WAYS) {
+		ADD(q->refused, 1);
+		return -1;
+	}
+	if (!take(l)) {
+		ADD(q->contended, 1);
+		return -1;
+	}
+	if (head->tags[way]) {
+		ADD(q->evicted, 1);
+		clear_line(l, s->now);
+	} else {
+		ADD(q->lines, 1);
+	}
+	l->hash = s->hash;
+	l->number = __sync_fetch_and_add(&q->numbered, 1);
+	l->opener = !outward;
+	l->used = s->now >> TICK;
+	head->tags[way] = tag;
+	give(l);
+	return set * WAYS + way;
+}
+
+/* Follows the handshake; returns 1 if the segment may be shown to PINK. */
+static __always_inline int follow(struct line *l, const struct seg *s, u8 side)
+{
+	int answers = (s->flags & (SYN | ACK)) == (SYN | ACK);
+
+	if (l->stage == PROVEN)
+		return 1;
+	if (side != l->opener && !(s->flags & RST)) {
+		if (answers) {
+			l->stage = ANSWERED;
+			l->answer = s->seq + 1;
+			l->answer_end = l->answer + s->payload;
+		} else if (l->stage == ANSWERED && s->seq == l->answer_end) {
+			l->answer_end += s->payload;
+		}
+	} else if (l->stage == ANSWERED && (s->flags & (ACK | RST)) == ACK &&
+		   s->ack - l->answer <= l->answer_end - l->answer) {
+		l->stage = PROVEN;
+	}
+	return l->stage == PROVEN || s->payload == 0 || (s->flags & SYN);
+}
+
+/* Shows a segment to the flows of its connection, each of them the data of one direction. */
+CHECKED_ALONE int handle(struct control *c, struct gauges *q, struct seg *s, u32 index, u32 outward)
+{
+	struct sums *with = at(&sums, !outward), *against = at(&sums, !!outward);
+	struct line *l = at(&lines, index);
+	u32 side = !outward, other = !!outward;
+
+	if (!c || !q || !s || !l || !with || !against)
+		return 0;
+	if (!take(l)) {
+		ADD(q->contended, 1);
+		return 0;
+	}
+	if (l->hash != s->hash)
+		goto done;
+	l->used = s->now >> TICK;
+	s->number = l->number;
+	if (!follow(l, s, side)) {
+		ADD(q->unproven, 1);
+		goto done;
+	}
+	outbound(&l->flows[side & 1], with, &c->ways[side & 1], s);
+	inbound(&l->flows[other & 1], against, &c->ways[other & 1], s);
+done:
+	give(l);
+	return 0;
+}
+
+/* Applies the timeouts of one set. */
+CHECKED_ALONE int sweep_set(struct control *c, struct gauges *q, u32 set, u64 now)
+{
+	struct sums *up = at(&sums, 0), *down = at(&sums, 1);
+	struct head *head = at(&heads, set);
+
+	if (!c || !q || !head || !up || !down)
+		return 0;
+	for (int way = 0; way < WAYS; way++) {
+		struct line *l;
+		u64 unused, most;
+
+		if (!head->tags[way])
+			continue;
+		l = at(&lines, set * WAYS + way);
+		if (!l || !take(l))
+			continue;
+		expire(&l->flows[0], up, c, now);
+		expire(&l->flows[1], down, c, now);
+		unused = (u64)(u32)((u32)(now >> TICK) - l->used) << TICK;
+		most = l->stage != PROVEN ? c->opening : c->idle;
+		if (l->flows[0].phase == CLOSED && l->flows[1].phase == CLOSED)
+			most = MIN(most, c->closed);
+		if (unused > most) {
+			clear_line(l, now);
+			head->tags[way] = 0;
+			ADD(q->lines, -1);
+		}
+		give(l);
+	}
+	return 0;
+}

@@ -1,0 +1,35 @@
+//! What can go wrong, and what to do about it.
+
+/// The reasons for which the programs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// This build has no programs.
+    #[error(
+        "this build has no programs for the kernel's packet path: {0}; install clang and build again (`cargo clean -p \
+         penstock-bpf && cargo build --release`), or write datapath = \"user\""
+    )]
+    NotBuilt(&'static str),
+    /// The kernel refused a program or a map.
+    #[error("the kernel refuses {what}: {why}; it needs Linux 5.17 or newer, root or CAP_BPF and CAP_NET_ADMIN")]
+    Refused {
+        /// What was refused.
+        what: &'static str,
+        /// The error of the kernel.
+        why: String,
+    },
+}
+
+impl Error {
+    /// Makes the error for what the kernel refused; for `map_err`.
+    pub(crate) fn refused<E: std::error::Error>(what: &'static str) -> impl Fn(E) -> Self {
+        move |error| {
+            let mut why = error.to_string();
+            let mut source = error.source();
+            while let Some(inner) = source {
+                why = format!("{why}: {inner}");
+                source = inner.source();
+            }
+            Self::Refused { what, why }
+        }
+    }
+}

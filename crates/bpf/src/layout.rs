@@ -1,0 +1,230 @@
+//! The values of the maps: words of 64 bits in the order of `bpf/state.h`.
+
+use serde::Serialize;
+
+/// Number of words of `struct control`.
+pub(crate) const CONTROL: usize = 23;
+/// Number of words of `struct sums`.
+pub(crate) const SUMS: usize = 21;
+/// Number of words of `struct gauges`.
+pub(crate) const GAUGES: usize = 14;
+
+/// One direction of the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Way {
+    /// BW in bits per second.
+    pub rate_bps: u64,
+    /// What is given out, in thousandths of a byte of payload per second: (BW - reserve) * c.
+    pub capacity: u64,
+    /// What the queue may hold, in bytes, or in packets if `in_packets`.
+    pub room: u64,
+    /// True if `room` counts packets.
+    pub in_packets: bool,
+    /// Bytes that waited lately in the queue behind PINK; 0 if nobody knows.
+    pub backlog: u64,
+}
+
+/// What the programs are told. Times are nanoseconds of the kernel's monotonic clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Control {
+    /// The time, in tests; 0 for the kernel's.
+    pub clock: u64,
+    /// When the daemon lived last.
+    pub heartbeat: u64,
+    /// Packets pass untouched when that is longer ago.
+    pub patience: u64,
+    /// True if packets have an Ethernet header.
+    pub ethernet: bool,
+    /// Number of sets of 16 connections, a power of two.
+    pub sets: u32,
+    /// Secret keys of the hash of connections.
+    pub keys: [u64; 2],
+    /// True if packets are counted and nothing is changed.
+    pub observe: bool,
+    /// A flow without data is not expected to send any after this time.
+    pub silent: u64,
+    /// A flow that sent data counts for this long after its pause began.
+    pub quiet: u64,
+    /// A half-open connection is forgotten after this time without a segment,
+    pub opening: u64,
+    /// one that is over after this time,
+    pub closed: u64,
+    /// and any other after this time.
+    pub idle: u64,
+    /// Toward the link and from it.
+    pub ways: [Way; 2],
+}
+
+impl Control {
+    /// The values for `sets` sets, with PINK's default timeouts, of a daemon that has not lived yet.
+    pub fn new(sets: u32, keys: [u64; 2], ways: [Way; 2]) -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        Self {
+            clock: 0,
+            heartbeat: 0,
+            patience: SECOND,
+            ethernet: true,
+            sets: sets.max(1).next_power_of_two(),
+            keys,
+            observe: false,
+            silent: 3 * SECOND,
+            quiet: 59 * SECOND,
+            opening: 30 * SECOND,
+            closed: 60 * SECOND,
+            idle: 7440 * SECOND,
+            ways,
+        }
+    }
+
+    pub(crate) fn words(&self) -> [u64; CONTROL] {
+        let way = |way: &Way| [way.rate_bps, way.capacity, way.room, way.in_packets.into(), way.backlog];
+        let [a, b] = self.ways.each_ref().map(way);
+        let mut words = [0; CONTROL];
+        words[..13].copy_from_slice(&[
+            self.clock,
+            self.heartbeat,
+            self.patience,
+            if self.ethernet { 14 } else { 0 },
+            self.sets.into(),
+            self.keys[0],
+            self.keys[1],
+            self.observe.into(),
+            self.silent,
+            self.quiet,
+            self.opening,
+            self.closed,
+            self.idle,
+        ]);
+        words[13..18].copy_from_slice(&a);
+        words[18..].copy_from_slice(&b);
+        words
+    }
+}
+
+/// The sums and counters of one direction, with the names of PINK's own counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Sums {
+    /// Flows that count: n.
+    pub active: u64,
+    /// Flows in n that cannot use their share.
+    pub lacking: u64,
+    /// What these can use, in bytes per second.
+    pub claims: u64,
+    /// Flows whose SYN was seen and whose first data are expected.
+    pub waiting: u64,
+    /// Open flows that are idle and do not count.
+    pub asleep: u64,
+    /// Rate in bytes per second of data in flight beyond shares.
+    pub surplus: u64,
+    /// Flows whose windows are growing.
+    pub growing: u64,
+    /// Bytes that are due to all flows together and that no step has settled.
+    pub owed: i64,
+    /// Flows in `active` or `waiting` whose SYN is not answered yet.
+    pub opening: u64,
+    /// Flows in n whose handshake was not seen whole.
+    pub strangers: u64,
+    /// Flows that began with a SYN.
+    pub started: u64,
+    /// Flows that began to count because of data after a pause.
+    pub woken: u64,
+    /// Flows that ended with FIN or RST.
+    pub ended: u64,
+    /// Flows that were silent for too long.
+    pub expired: u64,
+    /// ACKs whose window was compared with the share.
+    pub acks: u64,
+    /// ACKs whose window was made smaller.
+    pub rewritten: u64,
+    /// ACKs of flows with a share below one segment.
+    pub below_one_segment: u64,
+    /// Flows whose share was below one segment at their last ACK.
+    pub below_now: u64,
+    /// Segments that cannot be true.
+    pub implausible: u64,
+}
+
+impl Sums {
+    pub(crate) fn read(words: &[u64; SUMS]) -> Self {
+        let [active, lacking, claims, waiting, asleep, _, surplus, _, growing, owed, opening, ..] = *words;
+        let [.., strangers, started, woken, ended, expired, acks, rewritten, below, below_now, implausible] = *words;
+        Self {
+            active,
+            lacking,
+            claims,
+            waiting,
+            asleep,
+            surplus,
+            growing,
+            owed: owed.cast_signed(),
+            opening,
+            strangers,
+            started,
+            woken,
+            ended,
+            expired,
+            acks,
+            rewritten,
+            below_one_segment: below,
+            below_now,
+            implausible,
+        }
+    }
+
+    /// The value of the sums at the start: flows that open are all expected to send.
+    pub(crate) fn at_start() -> [u64; SUMS] {
+        let mut words = [0; SUMS];
+        words[5] = 1 << 16;
+        words
+    }
+}
+
+/// The counters of packets and of the table of connections. Pairs are toward the link and from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Gauges {
+    /// Packets that were seen. Packets that offloads have merged count as one.
+    pub packets: [u64; 2],
+    /// Their bytes, with the header of the link.
+    pub bytes: [u64; 2],
+    /// Fragments and what is no TCP: passed untouched.
+    pub not_tcp: u64,
+    /// Segments of connections whose SYN was not seen, or which have no line: passed untouched.
+    pub unknown: u64,
+    /// Data that came before the handshake was complete: passed untouched.
+    pub unproven: u64,
+    /// Segments that passed untouched because another processor had the line of their connection.
+    pub contended: u64,
+    /// Packets that passed untouched because the daemon did not live.
+    pub stale: u64,
+    /// Connections that have a line now.
+    pub lines: u64,
+    /// Lines that were given out since the start.
+    pub numbered: u64,
+    /// Half-open connections that lost their line to newer ones.
+    pub evicted: u64,
+    /// Connections that got no line.
+    pub refused: u64,
+    /// Windows that could not be written.
+    pub unwritten: u64,
+}
+
+impl Gauges {
+    pub(crate) fn read(words: &[u64; GAUGES]) -> Self {
+        let [out, inw, out_bytes, in_bytes, not_tcp, unknown, unproven, contended, stale, lines, numbered, evicted, refused, unwritten] =
+            *words;
+        Self {
+            packets: [out, inw],
+            bytes: [out_bytes, in_bytes],
+            not_tcp,
+            unknown,
+            unproven,
+            contended,
+            stale,
+            lines,
+            numbered,
+            evicted,
+            refused,
+            unwritten,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! PINK in the packet path of the kernel: loads the programs of `bpf/`, attaches them to an interface, tells them rates and
+//! reads their counters.
+//!
+//! [`datapath`] is the loaded program; [`layout`] has the values of its maps, which `bpf/state.h` has in C; [`error`] what can
+//! be wrong. The programs themselves are in `bpf/`, in the order in which a packet passes them: `parse.h`, `table.h`,
+//! `probe.h`, `census.h`, `windows.h`, `pink.bpf.c`.
+
+pub mod datapath;
+pub mod error;
+pub mod layout;
+
+pub use datapath::{Attached, Datapath, MISSING, Program};
+pub use error::Error;
+pub use layout::{Control, Gauges, Sums, Way};

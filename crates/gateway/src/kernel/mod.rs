@@ -1,0 +1,306 @@
+//! The kernel data path: the kernel forwards, and programs at the WAN interface write windows (`crates/bpf`). This process
+//! only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
+
+pub mod answers;
+pub mod report;
+
+use crate::error::Error;
+use crate::file::File;
+use crate::history::{History, Settings};
+use crate::log::Log;
+use crate::report::{Event, State, add_event};
+use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use penstock_bpf::{Attached, Control, Datapath, Way};
+use penstock_control::server::Server;
+use penstock_core::ack::pink;
+use penstock_core::registry::AnyConfig;
+use penstock_core::units::{Instant, Limit, Span};
+use penstock_net::bottleneck::Config;
+use penstock_net::keys::Keys;
+use penstock_net::links::LinkWatch;
+use penstock_net::netns::Namespace;
+use penstock_net::report::Change;
+use penstock_net::signals::{Request, Signals, is_orderly};
+use report::Report;
+use serde_json::json;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+
+/// How often the programs get a sign of life.
+const BEAT: Span = Span::from_millis(100);
+/// How often all timeouts are applied: what a pause of a flow leaves to others comes at most so much later.
+const SWEEP: Span = Span::from_millis(250);
+const TICK: Span = Span::from_secs(1);
+/// Sets of 16 connections: 65,536 connections in 19 MB.
+const SETS: u32 = 4096;
+/// The hardware type of interfaces whose packets have an Ethernet header (ARPHRD_ETHER, ARPHRD_LOOPBACK).
+const ETHERNET: [u16; 2] = [1, 772];
+
+/// A gateway with the kernel data path that runs.
+pub struct Kernel {
+    pub(crate) settings: Settings,
+    pub(crate) history: History,
+    pub(crate) log: Log,
+    pub(crate) changes: Vec<Change>,
+    path: Datapath,
+    attached: Attached,
+    wan: LinkWatch,
+    name: String,
+    observe: bool,
+    events: Vec<Event>,
+    signals: Signals,
+    server: Option<Server>,
+    epoch: std::time::Instant,
+    next: [Instant; 3],
+    /// Packets that had passed because this process hung, when that was last looked at.
+    stale: u64,
+}
+
+/// Returns PINK's parameters of a discipline if the programs have it in this form.
+///
+/// # Errors
+/// Returns what they have not, and what is allowed.
+pub fn parameters(aqm: &AnyConfig) -> Result<&pink::Config, String> {
+    let AnyConfig::Pink(config) = aqm else {
+        return Err(format!("the kernel data path has no {}; allowed is \"pink\"", aqm.name()));
+    };
+    let plain = pink::Config::default();
+    let same = pink::Config { c: config.c, rate: config.rate, reserve: config.reserve, ..plain.clone() };
+    if *config == same {
+        return Ok(config);
+    }
+    Err("the kernel data path has PINK with its default parameters; only c, rate and reserve can differ. The queue is that \
+         of the kernel or of the link"
+        .into())
+}
+
+/// What the programs are told of the two directions, toward the link first.
+fn ways(settings: &Settings) -> Result<[Way; 2], String> {
+    let [down, up] = settings;
+    let way = |config: &Config| {
+        let pink = parameters(&config.aqm)?;
+        let (room, in_packets) = match config.limit {
+            Limit::Bytes(bytes) => (bytes.get(), false),
+            Limit::Packets(packets) => (packets, true),
+        };
+        let rate = pink.rate.unwrap_or(config.rate);
+        Ok(Way {
+            rate_bps: rate.as_bps(),
+            capacity: pink.capacity(rate),
+            room: room.min(1 << 40),
+            in_packets,
+            backlog: 0,
+        })
+    };
+    Ok([way(up)?, way(down)?])
+}
+
+/// Returns whether packets of an interface have an Ethernet header.
+fn is_ethernet(interface: &str) -> bool {
+    let all = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == interface);
+    let mut kinds = all.filter_map(|one| one.address.as_ref()?.as_link_addr().map(|link| link.hatype()));
+    kinds.next().is_none_or(|kind| ETHERNET.contains(&kind))
+}
+
+impl Kernel {
+    /// Loads the programs and attaches them. From here on signals end the run.
+    ///
+    /// # Errors
+    /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
+    pub fn open(file: &File, wan: u32, server: Option<Server>) -> Result<Self, Error> {
+        let signals = Signals::open()?;
+        let watch = LinkWatch::open(&Namespace::open(None)?, wan)?;
+        let keys = Keys::from_system().map_err(Error::io("cannot draw random numbers"))?.connections;
+        let ways = ways(&file.bottlenecks).map_err(Error::Kernel)?;
+        let control = Control {
+            heartbeat: penstock_bpf::datapath::clock(),
+            ethernet: is_ethernet(&file.interfaces.wan),
+            observe: file.keys.observe,
+            ..Control::new(SETS, [keys.0, keys.1], ways)
+        };
+        let mut path = Datapath::load(control)?;
+        let attached = path.attach(&file.interfaces.wan)?;
+        let mut log = Log::new(file.keys.log.clone());
+        let details = json!({"wan": file.interfaces.wan, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")});
+        log.add(None, "start", &details);
+        Ok(Self {
+            settings: file.bottlenecks.clone(),
+            history: History::default(),
+            log,
+            changes: Vec::new(),
+            path,
+            attached,
+            wan: watch,
+            name: file.interfaces.wan.clone(),
+            observe: file.keys.observe,
+            events: Vec::new(),
+            signals,
+            server,
+            epoch: std::time::Instant::now(),
+            next: [Instant::ZERO; 3],
+            stale: 0,
+        })
+    }
+
+    /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
+    pub fn run(mut self) -> (Report, Option<String>) {
+        let failed = loop {
+            if let Err(error) = self.turn() {
+                break Some(error.to_string());
+            }
+            if let Err(error) = self.sleep() {
+                break Some(format!("cannot wait: {error}"));
+            }
+            if let Some(ended) = self.serve() {
+                break ended;
+            }
+        };
+        self.log.add(None, "end", &json!({ "why": failed }));
+        (self.report(), failed)
+    }
+
+    /// Does what is due.
+    fn turn(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        let due = self.next.map(|next| now >= next);
+        for (next, (due, period)) in self.next.iter_mut().zip(due.into_iter().zip([BEAT, SWEEP, TICK])) {
+            *next = if due { now + period } else { *next };
+        }
+        if due[0] {
+            self.path.beat()?;
+        }
+        if due[1] {
+            self.path.sweep()?;
+        }
+        if due[2] {
+            self.tick(now)?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        self.wan.ask();
+        let stale = self.path.gauges()?.stale;
+        if stale > self.stale {
+            self.note(now, format!("this process hung: {} packets passed untouched", stale - self.stale));
+            self.stale = stale;
+        }
+        if let Some(former) = self.history.lapsed(now) {
+            answers::lapse(self, former, now);
+        }
+        if let Some(server) = &mut self.server {
+            server.tidy(std::time::Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Waits until something is due or somebody asks.
+    fn sleep(&self) -> Result<(), Errno> {
+        let next = self.next.into_iter().min().unwrap_or_default().since(self.now());
+        let timeout = PollTimeout::try_from(next.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::from(100u8));
+        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN), PollFd::new(self.wan.as_fd(), PollFlags::POLLIN)];
+        if let Some(server) = &self.server {
+            fds.push(PollFd::new(server.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut fds, timeout) {
+            Err(Errno::EINTR) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Answers signals and clients. Returns `Some` if the run ends, with what failed.
+    fn serve(&mut self) -> Option<Option<String>> {
+        while let Some(request) = self.signals.next() {
+            match request {
+                Request::End(signal) if is_orderly(signal) => return Some(None),
+                Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
+                Request::Report => {
+                    let text = serde_json::to_string(&self.report()).unwrap_or_default();
+                    let _ = writeln!(io::stderr(), "{text}");
+                }
+            }
+        }
+        self.wan.read();
+        if let Some(mut server) = self.server.take() {
+            server.turn(std::time::Instant::now(), &mut |peer, request| answers::answer(self, peer, request));
+            self.server = Some(server);
+        }
+        None
+    }
+
+    /// Makes these the settings.
+    pub(crate) fn go_to(&mut self, wanted: Settings) -> Result<(), String> {
+        let control = Control { ways: ways(&wanted)?, ..self.path.told().clone() };
+        self.path.tell(control).map_err(|error| error.to_string())?;
+        self.settings = wanted;
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn note(&mut self, now: Instant, what: String) {
+        let _ = writeln!(io::stderr(), "{what}");
+        self.log.add(None, "event", &json!(what));
+        add_event(&mut self.events, now.as_secs_f64(), what);
+    }
+
+    /// Returns the status. Counters that cannot be read are zero, and a mark says so.
+    pub(crate) fn report(&self) -> Report {
+        let now = self.now();
+        let read = self.path.sums().and_then(|sums| Ok((sums, self.path.gauges()?)));
+        let failed = read.as_ref().err().map(|error| format!("the counters cannot be read: {error}"));
+        let (sums, gauges) = read.unwrap_or_default();
+        let facts = self.wan.facts();
+        let marks = [
+            failed,
+            facts.gone.then(|| format!("the interface {} is gone", self.name)),
+            (!facts.gone && !facts.up).then(|| format!("the interface {} is down", self.name)),
+            (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
+            (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
+            self.log.error().map(|error| format!("the log cannot be written: {error}")),
+        ];
+        Report {
+            elapsed_s: now.as_secs_f64(),
+            state: if self.observe { State::Observing } else { State::Governing },
+            datapath: "kernel",
+            attached: self.attached,
+            marks: marks.into_iter().flatten().collect(),
+            events: self.events.clone(),
+            wan: self.name.clone(),
+            changes: self.changes.clone(),
+            lapse: self.history.lapse(now),
+            capacity: SETS * penstock_bpf::datapath::WAYS,
+            forward: report::way(&self.settings[0], &sums[1], gauges.packets[1], gauges.bytes[1]),
+            reverse: report::way(&self.settings[1], &sums[0], gauges.packets[0], gauges.bytes[0]),
+            table: gauges,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "datapath = \"kernel\"\n[interfaces]\nwan = \"w0\"\n[link]\nrate = \"10Mbit/s\"\nreverse_rate = \"2Mbit/s\"\nlimit = \"125kB\"\n";
+
+    /// 0.95 of 10 Mbit/s and of 2 Mbit/s, in thousandths of a byte per second.
+    #[test]
+    fn the_programs_are_told_rates_and_queues() {
+        let file = File::parse(FILE, "f").unwrap();
+        let [up, down] = ways(&file.bottlenecks).unwrap();
+        assert_eq!((down.rate_bps, down.capacity, down.room, down.in_packets), (10_000_000, 1_187_500_000, 125_000, false));
+        assert_eq!((up.rate_bps, up.capacity), (2_000_000, 237_500_000));
+    }
+
+    #[test]
+    fn what_the_programs_do_not_have_is_refused() {
+        let refused = |piece: &str| File::parse(&format!("{FILE}[discipline]\n{piece}"), "f").unwrap_err().to_string();
+        assert!(refused("name = \"codel\"").contains("allowed is \"pink\""));
+        assert!(refused("name = \"pink\"\nwindow = \"literal\"").contains("only c, rate and reserve"));
+        assert!(File::parse(&format!("{FILE}[discipline]\nname = \"pink\"\nc = 0.9"), "f").is_ok());
+    }
+}

@@ -1,0 +1,92 @@
+//! The kernel data path on a router between namespaces, with real TCP. Where BPF is not permitted, where clang was missing
+//! when this was built, or where there are no namespaces, the tests skip and say why.
+//!
+//! What depends on the speed of this machine is asserted only if the machine was on time.
+
+#[allow(dead_code, reason = "the other tests of this laboratory use all of it")]
+mod lab;
+
+use lab::{Gateway, Lab, transfer, wait_until};
+use nix::sys::signal::Signal;
+use penstock_bpf::datapath::{Hook, programs_at};
+
+/// A FIFO of the product of rate and delay: 10 Mbit/s, 100 ms.
+const PRODUCT: &str = "--rate 10Mbit/s --delay 50ms --limit 125kB --reverse-limit 125kB";
+const QUICK: &str = "--rate 10Mbit/s --delay 1ms";
+const FILE: &str =
+    "datapath = \"kernel\"\n[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"10Mbit/s\"\nlimit = \"125kB\"\n";
+
+/// Makes the network; `None` if this cannot be tested here.
+fn lab(link: &str) -> Option<Lab> {
+    if !penstock_bpf::MISSING.is_empty() {
+        eprintln!("skipped: {}", penstock_bpf::MISSING);
+        return None;
+    }
+    let control = penstock_bpf::Control::new(1, [0; 2], Default::default());
+    if let Err(error) = penstock_bpf::Datapath::load(control) {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    Lab::new(link)
+}
+
+/// Names of the programs at the interface to the link.
+fn programs(lab: &Lab) -> Vec<String> {
+    lab.inside("r", || [Hook::Egress, Hook::Ingress].into_iter().flat_map(|hook| programs_at("eth0", hook).unwrap_or_default()).collect())
+}
+
+fn kill(gateway: Gateway) {
+    gateway.send(Signal::SIGKILL);
+    drop(gateway);
+}
+
+/// Eight uploads and two downloads over a FIFO of one product behind PINK: no packet is dropped, and it stays short.
+#[test]
+fn pink_in_the_kernel_governs_real_tcp_without_a_drop() {
+    let Some(mut lab) = lab(PRODUCT) else { return };
+    let gateway = lab.govern(FILE);
+    assert_eq!(programs(&lab), ["outward", "inward"]);
+    transfer(&lab, &["-C", "reno", "-P", "8", "-t", "6"]);
+    transfer(&lab, &["-C", "cubic", "-P", "2", "-t", "4", "-R"]);
+    let status = gateway.end();
+    let link = lab.end_link();
+    assert_eq!((status["attached"].as_str(), status["marks"].to_string().as_str()), (Some("tcx"), "[]"), "{status}");
+    for way in ["forward", "reverse"] {
+        let pink = &status[way]["pink"];
+        assert!(pink["rewritten"].as_u64() > Some(300), "{way}: {pink}");
+        assert!(pink["started"].as_u64() >= Some(4) && pink["implausible"].as_u64() == Some(0), "{way}: {pink}");
+    }
+    let p90 = [link.forward.sojourn_ms.p90, link.reverse.sojourn_ms.p90];
+    assert!(p90[0] < 60.0, "eight flows of Reno alone keep 125 kB waiting, which is 100 ms: {p90:?}");
+    if link.disturbed {
+        return eprintln!("disturbed: {:?}", link.disturbed_by);
+    }
+    assert_eq!((link.forward.dropped.total(), link.reverse.dropped.total()), (0, 0));
+    assert!(p90[0] <= 30.0, "{p90:?}");
+}
+
+/// Links go with the process; a process that hangs lets everything pass, and governs again when it runs.
+#[test]
+fn the_programs_go_with_the_process_and_pass_all_when_it_hangs() {
+    let Some(lab) = lab(QUICK) else { return };
+    let gateway = lab.govern(FILE);
+    transfer(&lab, &["-t", "1"]);
+    let written = || lab.status()["reverse"]["pink"]["rewritten"].as_u64().unwrap();
+    let before = written();
+    assert!(before > 0);
+    gateway.send(Signal::SIGSTOP);
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    transfer(&lab, &["-t", "1"]);
+    gateway.send(Signal::SIGCONT);
+    assert_eq!(written(), before, "nothing is written without a sign of life");
+    wait_until("it tells that it hung", || lab.status()["events"].to_string().contains("hung"));
+    transfer(&lab, &["-t", "1"]);
+    assert!(written() > before);
+    assert!(lab.set(&["set", "rate=8Mbit/s", "reverse_rate=3Mbit/s"]).0);
+    assert_eq!(lab.status()["reverse"]["rate_bps"], 3_000_000);
+    let (done, said) = lab.set(&["set", "discipline.c=0.9"]);
+    assert!(!done && said.contains("pink keeps state"), "{said}");
+    kill(gateway);
+    wait_until("no program is left", || programs(&lab).is_empty());
+    transfer(&lab, &["-t", "1"]);
+}
