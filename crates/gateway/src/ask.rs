@@ -26,7 +26,7 @@ pub fn run(verb: &Verb) -> Result<(), Error> {
         Verb::Top(top) => (&top.ask, top.request(), |answer| ask::top(answer, &DIRECTIONS)),
         Verb::Set(change) => (&change.ask, set(change)?, changed),
         Verb::Rollback(ask) => (ask, Request::Rollback, changed),
-        Verb::Run { .. } | Verb::Check(_) | Verb::Explain(_) | Verb::Guard(_) => return Ok(()),
+        Verb::Run { .. } | Verb::Check(_) | Verb::Explain(_) | Verb::Invite(_) | Verb::Guard(_) => return Ok(()),
     };
     let path = ask::socket(which, DEFAULT_NAME, "penstock-gateway")?;
     Ok(converse(&path, &request, which.json, matches!(verb, Verb::Top(_)), show)?)
@@ -46,6 +46,40 @@ fn changed(answer: &Value) -> String {
         if let Some(span) = answer[key].as_str() {
             // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{meaning} {span}");
+        }
+    }
+    text
+}
+
+/// Returns the budgets of hosts as a table; empty if there are none.
+pub fn hosts(answer: &Value) -> String {
+    let Some(c2ml) = answer.get("c2ml") else { return String::new() };
+    let mbit = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |bps| format!("{:.3}", bps as f64 / 1e6));
+    let mut text = format!(
+        "budgets: {} of {} Mbit/s among {} hosts\n",
+        mbit(&c2ml["granted_bps"]),
+        mbit(&c2ml["rate_bps"]),
+        c2ml["holders"]
+    );
+    for node in c2ml["nodes"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            text,
+            "  {:<20} node {}, class {}, weight {}: {} Mbit/s, can use {}; round trip {:.0} ms",
+            node["name"].as_str().unwrap_or_default(),
+            node["node"],
+            node["class"],
+            node["weight"],
+            mbit(&node["budget_bps"]),
+            node["claim_bps"].as_u64().map_or_else(|| "all".to_owned(), |_| mbit(&node["claim_bps"])),
+            node["rtt_ms"].as_f64().unwrap_or_default()
+        );
+    }
+    let counters = [("refused", "refused of nodes"), ("sessions", "sessions"), ("messages", "messages")];
+    for (key, name) in counters {
+        let some = c2ml[key].as_object().into_iter().flatten().filter(|(_, count)| count.as_u64() > Some(0));
+        let counts: Vec<String> = some.map(|(what, count)| format!("{what} {count}")).collect();
+        if !counts.is_empty() {
+            let _ = writeln!(text, "{name}: {}", counts.join(", "));
         }
     }
     text
@@ -71,6 +105,7 @@ pub fn status(answer: &Value) -> String {
         number("/flows/capacity"),
         number("/unclassified/not_from_syn")
     );
+    text += &hosts(answer);
     if let Some(lapse) = answer["lapse"].as_object() {
         let seconds = lapse["in_s"].as_f64().unwrap_or_default();
         let _ = writeln!(text, "the former values return in {seconds:.0} s");

@@ -18,6 +18,7 @@ use penstock_control::server::Server;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Limit, Span};
+use penstock_hosts::served::{Keys as C2ml, Served};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;
 use penstock_net::direction::Direction;
@@ -96,6 +97,8 @@ pub struct Daemon {
     wan: LinkWatch,
     signals: Signals,
     server: Option<Server>,
+    /// Gives budgets to hosts, if the file says so.
+    c2ml: Option<(C2ml, Served)>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
     epoch: std::time::Instant,
@@ -135,6 +138,8 @@ impl Daemon {
         let mut log = Log::new(keys.log.clone());
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
         let [down, up] = &file.bottlenecks;
+        let served = |keys: &C2ml| Served::start(keys, up.rate).map(|served| (keys.clone(), served));
+        let c2ml = file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)?;
         Ok(Self {
             path: Path::new(down, up, Streams::new(1)),
             settings: file.bottlenecks.clone(),
@@ -162,6 +167,7 @@ impl Daemon {
             wan,
             signals,
             server,
+            c2ml,
             slow,
             epoch: std::time::Instant::now(),
             next_tick: Instant::ZERO + TICK,
@@ -388,11 +394,20 @@ impl Daemon {
             self.next_read_back = now + READ_BACK;
             self.watch.read();
         }
+        let told = self.c2ml.as_ref().map(|(_, served)| served.events()).unwrap_or_default();
+        told.into_iter().for_each(|what| self.note(now, what));
         if let Some(former) = self.history.lapsed(now) {
             answers::lapse(self, former, now);
         }
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
+        }
+    }
+
+    /// Tells the role that gives budgets to hosts the rate of the upload.
+    pub(crate) fn share(&mut self) {
+        if let Some((keys, served)) = &mut self.c2ml {
+            served.set_rate(keys.shared(self.settings[Direction::Reverse.index()].rate));
         }
     }
 
@@ -481,6 +496,7 @@ impl Daemon {
             lapse: self.history.lapse(now),
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
+            c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             kernel_queues: queues,
         }
     }
@@ -501,6 +517,10 @@ impl Daemon {
             facts.gone.then(|| format!("the interface {wan} is gone")),
             (!facts.gone && !facts.up).then(|| format!("the interface {wan} is down")),
             self.log.error().map(|error| format!("the log cannot be written: {error}")),
+            self.c2ml
+                .as_ref()
+                .filter(|(_, served)| served.has_failed())
+                .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned()),
         ]
         .into_iter()
         .flatten()

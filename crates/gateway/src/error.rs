@@ -45,6 +45,9 @@ pub enum Error {
     /// The rules that were read back are not those that were meant.
     #[error("the rules of the firewall are not those that were written; missing: {0}")]
     ReadBack(String),
+    /// Budgets for hosts cannot be given.
+    #[error("[c2ml]: {0}")]
+    Hosts(String),
     /// Something that gateway and emulator share.
     #[error("{0}")]
     Net(#[from] penstock_net::error::Error),

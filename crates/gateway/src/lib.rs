@@ -10,8 +10,9 @@
 //! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and gives verdicts.
 //! 6. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
 //! 7. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
-//!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
+//!    [`report`] is the status. [`alone`] is a gateway that gives budgets to hosts and touches no packet. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 
+pub mod alone;
 pub mod answers;
 pub mod ask;
 pub mod cli;

@@ -51,6 +51,9 @@ pub struct Status {
     pub forward: DirectionReport,
     /// From the LAN to the WAN.
     pub reverse: DirectionReport,
+    /// The budgets of hosts, if the file has `[c2ml]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c2ml: Option<penstock_hosts::gateway::Status>,
 }
 
 /// What is done with packets.
