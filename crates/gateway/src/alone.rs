@@ -44,7 +44,10 @@ impl Running {
         match request {
             Request::Status => Ok(self.status().to_string()),
             Request::Set(Set { values, until: None }) => self.set(values),
-            _ => Err(Refusal { what: "this gateway only gives budgets".into(), allowed: vec!["status".into(), "set".into()] }),
+            _ => Err(Refusal {
+                what: "this gateway only gives budgets".into(),
+                allowed: vec!["status".into(), "set".into()],
+            }),
         }
     }
 
@@ -75,10 +78,8 @@ pub fn run(alone: &Alone, json: bool) -> Result<u8, Error> {
         if let Some(Signalled::End(signal)) = signals.next() {
             break (!is_orderly(signal)).then(|| format!("the run was ended by {signal}"));
         }
-        let mut ready = [
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(server.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut ready =
+            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(server.as_fd(), PollFlags::POLLIN)];
         let polled = ppoll(&mut ready, Some(TICK.into()), None);
         let asked = polled.is_ok() && ready[1].revents().is_some_and(|events| !events.is_empty());
         if asked {

@@ -128,6 +128,9 @@ impl Daemon {
         let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
         let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
+        let upload = file.bottlenecks[Direction::Reverse.index()].rate;
+        let served = |keys: &C2ml| Served::start(keys, upload).map(|served| (keys.clone(), served));
+        let c2ml = file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)?;
         let mut events = Vec::new();
         if rules.chains.remove()? {
             add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
@@ -138,8 +141,6 @@ impl Daemon {
         let mut log = Log::new(keys.log.clone());
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
         let [down, up] = &file.bottlenecks;
-        let served = |keys: &C2ml| Served::start(keys, up.rate).map(|served| (keys.clone(), served));
-        let c2ml = file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)?;
         Ok(Self {
             path: Path::new(down, up, Streams::new(1)),
             settings: file.bottlenecks.clone(),

@@ -183,7 +183,9 @@ impl Kind {
             return File::parse(text, name).map(|file| Self::Router(Box::new(file)));
         }
         let table = source.table(source.root(), &[fields::of::<AloneKeys>()])?;
-        let AloneKeys { name, link, .. } = table.part()?;
+        let AloneKeys { name, .. } = table.part()?;
+        let link = source.get(&["link"]).unwrap_or(source.root());
+        let link: LinkKeys = source.table(link, &[fields::of::<LinkKeys>()])?.part()?;
         if !is_name(&name) {
             return Err(source.at(&["name"], NAMES));
         }
@@ -200,7 +202,8 @@ impl Kind {
 struct AloneKeys {
     #[serde(default = "default_name")]
     name: String,
-    link: LinkKeys,
+    #[serde(rename = "link")]
+    _link: IgnoredAny,
     #[serde(rename = "c2ml")]
     _c2ml: IgnoredAny,
 }
@@ -370,7 +373,8 @@ house = ["10.1.0.0/28"]
         let alone = "[link]\nrate = \"20Mbit/s\"\nreverse_rate = \"2Mbit/s\"\n[c2ml]\npercent = 95\n";
         let Kind::Alone(alone) = Kind::parse(alone, "f").unwrap() else { panic!("budgets only") };
         assert_eq!((alone.upload, alone.c2ml.shared(alone.upload).as_bps()), (Rate::from_bps(2_000_000), 1_900_000));
-        let wrong = |text: &str| Kind::parse(&format!("[link]\nrate = \"2Mbit/s\"\n[c2ml]\n{text}\n"), "f").unwrap_err();
+        let wrong =
+            |text: &str| Kind::parse(&format!("[link]\nrate = \"2Mbit/s\"\n[c2ml]\n{text}\n"), "f").unwrap_err();
         for (text, expected) in [
             ("sharring = \"dybra\"", "did you mean `sharing`?"),
             ("sharing = \"dibra\"", "dybra"),

@@ -172,7 +172,8 @@ impl Scene {
             );
             fs::write(self.directory.join(format!("agent{host}.toml")), file).unwrap();
             self.sh("g", &format!("{program} invite gateway.toml --weight {weight} > token{host}"));
-            let enrol = format!("{} enrol agent{host}.toml --token token{host} --called host{host}", self.agent.display());
+            let enrol =
+                format!("{} enrol agent{host}.toml --token token{host} --called host{host}", self.agent.display());
             self.sh(&format!("c{host}"), &enrol);
             pids.push(self.agent(host));
         }
@@ -260,7 +261,9 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     let killed = Instant::now();
     std::thread::sleep(Duration::from_secs(4));
     kill(Pid::from_raw(gateway), Signal::SIGKILL).unwrap();
-    wait_until("agents go on without a gateway", || (1..HOSTS).all(|host| scene.ask_agent(host)["budget_bps"].is_null()));
+    wait_until("agents go on without a gateway", || {
+        (1..HOSTS).all(|host| scene.ask_agent(host)["budget_bps"].is_null())
+    });
     let without = killed.elapsed() - Duration::from_secs(4);
     let free: Vec<Vec<f64>> = transfers.into_iter().map(seconds).collect();
     eprintln!("free after {without:?}: {free:.0?}");

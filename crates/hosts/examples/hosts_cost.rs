@@ -6,8 +6,6 @@
 //! - `thread_us`: CPU time of the gateway's thread per message that arrives, with TLS, over SECONDS of all nodes' reports.
 //! - `change_ms`: from a new rate at the gateway to the new pacing rate at a socket of the host, in the kernel.
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike as _;
 use penstock_core::coop::gateway::Start;
 use penstock_core::coop::message::{Message, Request};
 use penstock_core::coop::state::State;
@@ -109,7 +107,8 @@ fn keys(directory: &Path) -> Keys {
 /// CPU time of the gateway's thread in seconds.
 fn cpu_of_thread() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let own = tasks.filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "c2ml"));
+    let own =
+        tasks.filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "c2ml"));
     own.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok())
         .filter_map(|text| text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()))
         .sum::<f64>()
@@ -126,7 +125,8 @@ fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
     let roster = Roster::open(directory).unwrap();
     let token = roster.invite(Share::default(), count as u32, Span::from_secs(3600)).unwrap();
     let identities: Vec<_> = (0..count).map(|_| identity(&roster, &token)).collect();
-    let mut served = Served::start(&Keys { most: count as u32, ..keys(directory) }, Rate::from_bps(1_000_000_000)).unwrap();
+    let mut served =
+        Served::start(&Keys { most: count as u32, ..keys(directory) }, Rate::from_bps(1_000_000_000)).unwrap();
     let gateway = served.address();
     let epoch = std::time::Instant::now();
     let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
@@ -154,7 +154,9 @@ fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
     // A change reaches everybody.
     let told = std::time::Instant::now();
     served.set_rate(Rate::from_bps(500_000_000));
-    let half = |nodes: &[Node]| nodes.iter().all(|node| node.agent.budget(now()).is_some_and(|b| b.as_bps() <= 500_000_000 / count as u64));
+    let half = |nodes: &[Node]| {
+        nodes.iter().all(|node| node.agent.budget(now()).is_some_and(|b| b.as_bps() <= 500_000_000 / count as u64))
+    };
     while !half(&nodes) && told.elapsed().as_secs() < 20 {
         turn(&mut nodes, epoch);
     }
@@ -170,7 +172,6 @@ fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
         "table_bytes": after.table_bytes,
         "resident_kb": [memory, resident()],
         "change_told_to_all_ms": told_ms,
-        "process_cpu_s": getrusage(UsageWho::RUSAGE_SELF).map(|u| u.user_time().num_milliseconds() as f64 / 1e3).unwrap_or(0.0),
     })
 }
 

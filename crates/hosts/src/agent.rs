@@ -66,7 +66,6 @@ pub struct Counters {
 }
 
 /// A node.
-#[derive(Debug)]
 pub struct Agent {
     machine: Client,
     endpoint: Endpoint,
@@ -82,6 +81,12 @@ pub struct Agent {
     counters: Counters,
     why: Option<String>,
     ended: bool,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Agent({:?}, {:?})", self.machine.node(), self.endpoint)
+    }
 }
 
 fn random() -> Result<u64, crate::identity::Error> {
@@ -222,7 +227,6 @@ impl Agent {
     fn connected(&mut self, id: Id, now: Instant) {
         self.session = Some((id, true));
         self.counters.sessions += 1;
-        (self.failures, self.why) = (0, None);
         self.due = now + PATIENCE;
         self.machine.open(now, &mut self.out);
         // What the last session may have lost.
@@ -237,7 +241,8 @@ impl Agent {
                 if let Message::AckHello(answer) | Message::AckUsed(answer) = &mut message {
                     self.counters.long_leases += u64::from(answer.lease > LONGEST_LEASE);
                     answer.lease = answer.lease.min(LONGEST_LEASE);
-                    self.last = None;
+                    // Only an answer shows that the gateway takes this node.
+                    (self.last, self.failures, self.why) = (None, 0, None);
                 }
                 self.machine.handle(&message, now, &mut self.out);
             }

@@ -93,18 +93,21 @@ fn explain(file: &File) -> Value {
         Apply::Nothing => Ok(()),
         Apply::Kernel => Limit::attach(&file.cgroup).map(drop),
     };
+    let shown = identity.as_ref().ok();
+    let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));
+    let kernel = kernel.err().map(|e| format!("the kernel's program: {e}"));
+    let lacks: Vec<String> = identity.err().map(|e| e.to_string()).into_iter().chain(kernel).collect();
     json!({
         "name": file.name,
         "gateways": file.gateways,
-        "node": identity.as_ref().ok().map(|identity| identity.node.0),
-        "class": identity.as_ref().ok().map(|identity| identity.ticket.state().share.class),
-        "weight": identity.as_ref().ok().map(|identity| identity.ticket.state().share.weight),
+        "node": node,
+        "class": share.map(|share| share.class),
+        "weight": share.map(|share| share.weight),
         "identity": store::path(&file.directory),
         "applies": file.apply == Apply::Kernel,
         "cgroup": file.cgroup,
         "usable_bps": file.usable.map(Rate::as_bps),
-        "lacks": [identity.err().map(|e| e.to_string()), kernel.err().map(|e| format!("the kernel's program: {e}"))]
-            .into_iter().flatten().collect::<Vec<_>>(),
+        "lacks": lacks,
     })
 }
 

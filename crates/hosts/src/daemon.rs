@@ -256,7 +256,8 @@ fn asked(command: Vec<String>, every: Span) -> Receiver<Result<Option<Rate>, Str
 /// What a command prints: a rate, or `all`.
 fn usable(command: &[String]) -> Result<Option<Rate>, String> {
     let wrong = |what: String| format!("usable_command {command:?}: {what}");
-    let output = std::process::Command::new(&command[0]).args(&command[1..]).stdin(std::process::Stdio::null()).output();
+    let output =
+        std::process::Command::new(&command[0]).args(&command[1..]).stdin(std::process::Stdio::null()).output();
     let output = output.map_err(|e| wrong(e.to_string()))?;
     if !output.status.success() {
         return Err(wrong(output.status.to_string()));

@@ -7,8 +7,9 @@ use crate::frame;
 use bytes::{Bytes, BytesMut};
 use penstock_core::units::{Instant, Span};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig, Event as Happened,
-    IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
+    Event as Happened, HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId,
+    TransportConfig, VarInt,
 };
 use rustls::pki_types::CertificateDer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,6 +25,8 @@ const WINDOW: u32 = 8192;
 const DATAGRAMS: usize = 4096;
 /// A session in which nothing arrives for this time is over.
 pub const SILENCE: Duration = Duration::from_secs(10);
+/// The least interval between two messages to peers whose sessions nobody knows: they are shorter than what they answer.
+const RESETS: Duration = Duration::from_millis(1);
 /// Frames that a peer may send at once, and how many more each second.
 const FRAMES: (f64, f64) = (64.0, 32.0);
 
@@ -80,6 +83,9 @@ struct Session {
     connection: Connection,
     remote: SocketAddr,
     stream: Option<StreamId>,
+    /// True until both sides have proved who they are, or failed to.
+    handshaking: bool,
+    /// True from then on until the session is over.
     connected: bool,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -130,10 +136,13 @@ impl Endpoint {
     fn new(server: Option<ServerConfig>, reset_key: &[u8; 32], most: usize) -> Self {
         // A gateway that starts again with the same key can tell its nodes that their sessions are over.
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, reset_key);
-        let config = Arc::new(EndpointConfig::new(Arc::new(key)));
+        let mut config = EndpointConfig::new(Arc::new(key));
+        let word = u64::from_le_bytes(std::array::from_fn(|i| blake3::hash(reset_key).as_bytes()[i]));
+        config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(word)));
+        config.min_reset_interval(RESETS);
         let serves = server.is_some();
         Self {
-            quic: Quic::new(config, server.map(Arc::new), false, None),
+            quic: Quic::new(Arc::new(config), server.map(Arc::new), false, None),
             epoch: std::time::Instant::now(),
             sessions: BTreeMap::new(),
             deadlines: BTreeSet::new(),
@@ -186,8 +195,7 @@ impl Endpoint {
     ) -> Option<Id> {
         let mut config = ClientConfig::new(tls);
         config.transport_config(transport());
-        let (handle, connection) =
-            self.quic.connect(self.at(now), config, remote, crate::identity::GATEWAY).ok()?;
+        let (handle, connection) = self.quic.connect(self.at(now), config, remote, crate::identity::GATEWAY).ok()?;
         self.add(handle, connection, remote, now);
         self.pump(handle.0, now);
         Some(Id(handle.0))
@@ -198,6 +206,7 @@ impl Endpoint {
             connection,
             remote,
             stream: None,
+            handshaking: true,
             connected: false,
             input: Vec::new(),
             output: Vec::new(),
@@ -326,13 +335,29 @@ impl Endpoint {
 
     /// Closes a session.
     pub fn close(&mut self, id: Id, why: Close, now: Instant) {
-        let at = self.at(now);
-        if let Some(session) = self.sessions.get_mut(&id.0) {
-            self.counters.closed += u64::from(matches!(why, Close::Malformed | Close::TooMuch));
-            let reason = format!("{why:?}").into_bytes();
-            session.connection.close(at, VarInt::from_u32(why as u32), reason.into());
+        if let Some(mut session) = self.sessions.remove(&id.0) {
+            self.end(id.0, &mut session, why, now);
+            self.sessions.insert(id.0, session);
             self.pump(id.0, now);
         }
+    }
+
+    /// Closes a session, and tells so as if it had been lost.
+    fn end(&mut self, id: usize, session: &mut Session, why: Close, now: Instant) {
+        self.counters.closed += u64::from(matches!(why, Close::Malformed | Close::TooMuch));
+        let reason = format!("{why:?}");
+        session.connection.close(self.at(now), VarInt::from_u32(why as u32), reason.clone().into());
+        self.over(id, session, format!("closed here: {reason}"));
+    }
+
+    /// A session, or a handshake, is over.
+    fn over(&mut self, id: usize, session: &mut Session, why: String) {
+        if session.handshaking {
+            self.handshakes -= 1;
+            self.counters.failed += 1;
+        }
+        (session.handshaking, session.connected) = (false, false);
+        self.events.push_back(Event::Lost(Id(id), why));
     }
 
     /// Lets a connection do what it can: events, stream, datagrams to send, its timer.
@@ -376,21 +401,14 @@ impl Endpoint {
     fn happened(&mut self, id: usize, session: &mut Session, event: Happened) {
         match event {
             Happened::Connected => {
-                session.connected = true;
+                (session.handshaking, session.connected) = (false, true);
                 self.handshakes -= 1;
                 if !self.serves {
                     session.stream = session.connection.streams().open(Dir::Bi);
                 }
                 self.events.push_back(Event::Connected(Id(id)));
             }
-            Happened::ConnectionLost { reason } => {
-                if !session.connected {
-                    self.handshakes -= 1;
-                    self.counters.failed += 1;
-                }
-                session.connected = false;
-                self.events.push_back(Event::Lost(Id(id), reason.to_string()));
-            }
+            Happened::ConnectionLost { reason } => self.over(id, session, reason.to_string()),
             Happened::Stream(StreamEvent::Opened { dir: Dir::Bi }) if session.stream.is_none() => {
                 session.stream = session.connection.streams().accept(Dir::Bi);
             }
@@ -418,11 +436,7 @@ impl Endpoint {
                 Ok(Some(_)) => Close::TooMuch,
                 Err(_) => Close::Malformed,
             };
-            self.counters.closed += 1;
-            session.connection.close(self.at(now), VarInt::from_u32(why as u32), Bytes::new());
-            session.connected = false;
-            self.events.push_back(Event::Lost(Id(id), format!("closed: {why:?}")));
-            return;
+            return self.end(id, session, why, now);
         }
     }
 }

@@ -85,7 +85,10 @@ impl File {
             return Err(ConfigError::new("gateways", "must be 1 to 16 addresses, such as [\"192.0.2.1:7443\"]"));
         }
         if self.gateways.iter().any(|gateway| gateway.port() == 0 || gateway.ip().is_unspecified()) {
-            return Err(ConfigError::new("gateways", "must be addresses and ports of gateways, such as 192.0.2.1:7443"));
+            return Err(ConfigError::new(
+                "gateways",
+                "must be addresses and ports of gateways, such as 192.0.2.1:7443",
+            ));
         }
         if self.usable.is_some() && self.usable_command.is_some() {
             return Err(ConfigError::new("usable", "and usable_command cannot both be there"));
@@ -101,7 +104,8 @@ impl File {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "name = \"truck\"\ngateways = [\"192.0.2.1:7443\", \"[2001:db8::1]:7443\"]\nusable = \"5Mbit/s\"\n";
+    const GOOD: &str =
+        "name = \"truck\"\ngateways = [\"192.0.2.1:7443\", \"[2001:db8::1]:7443\"]\nusable = \"5Mbit/s\"\n";
 
     fn mistake(piece: &str, by: &str) -> Diagnosis {
         assert_eq!(GOOD.matches(piece).count(), 1, "{piece:?} is there once");

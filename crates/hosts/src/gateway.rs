@@ -78,7 +78,10 @@ impl Settings {
             return Err(ConfigError::new("lease", "must be 100ms to 1min: nodes believe no longer one"));
         }
         if self.advertise > LONGEST_SILENCE {
-            return Err(ConfigError::new("advertise", "must be 10ms to 5s, or nodes would think that the gateway is gone"));
+            return Err(ConfigError::new(
+                "advertise",
+                "must be 10ms to 5s, or nodes would think that the gateway is gone",
+            ));
         }
         self.config().validate()
     }
@@ -241,7 +244,9 @@ impl Role {
         let old = self.endpoint.counters().version_1;
         self.endpoint.receive(from, datagram, now);
         if old == 0 && self.endpoint.counters().version_1 == 1 {
-            self.note(format!("a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"));
+            self.note(format!(
+                "a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"
+            ));
         }
         self.work(now);
     }
@@ -321,16 +326,14 @@ impl Role {
     }
 
     fn frame(&mut self, id: Id, bytes: &[u8], now: Instant) {
-        let Some(peer) = self.peers.get(&id) else { return };
-        match (Frame::decode(bytes), peer) {
-            (Ok(Frame::Message(message)), Peer::Node(member)) => {
-                let node = NodeId(member.node);
-                self.message(node, &message, now);
-            }
-            (Ok(Frame::Enrol { key, name }), Peer::Token(token)) => {
-                let token = *token;
-                self.enrol(id, &token, &key, &name, now);
-            }
+        let (node, token) = match self.peers.get(&id) {
+            Some(Peer::Node(member)) => (Some(NodeId(member.node)), None),
+            Some(Peer::Token(token)) => (None, Some(*token)),
+            None => return,
+        };
+        match (Frame::decode(bytes), node, token) {
+            (Ok(Frame::Message(message)), Some(node), _) => self.message(node, &message, now),
+            (Ok(Frame::Enrol { key, name }), _, Some(token)) => self.enrol(id, &token, &key, &name, now),
             _ => {
                 self.refused.malformed += 1;
                 self.endpoint.close(id, Close::Malformed, now);

@@ -196,8 +196,9 @@ fn named(name: &str) -> DistinguishedName {
     distinguished
 }
 
-fn without_dates(params: CertificateParams) -> CertificateParams {
-    CertificateParams { not_before: date_time_ymd(1970, 1, 1), not_after: date_time_ymd(4096, 1, 1), ..params }
+fn without_dates(mut params: CertificateParams) -> CertificateParams {
+    (params.not_before, params.not_after) = (date_time_ymd(1970, 1, 1), date_time_ymd(4096, 1, 1));
+    params
 }
 
 fn authority() -> CertificateParams {

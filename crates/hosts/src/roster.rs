@@ -324,7 +324,8 @@ mod tests {
         let again = Roster::open(&path).unwrap();
         assert_eq!((roster.authority(), roster.derived("x")), (again.authority(), again.derived("x")));
         assert_eq!([&roster, &again, &roster].map(|one| one.next_incarnation().unwrap()), [1, 2, 3]);
-        let mode = std::os::unix::fs::PermissionsExt::mode(&path.join("authority.json").metadata().unwrap().permissions());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&path.join("authority.json").metadata().unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
         std::fs::write(path.join("incarnation"), "x").unwrap();
         assert!(matches!(roster.next_incarnation(), Err(Error::Damaged(_))));

@@ -68,7 +68,8 @@ impl Default for Keys {
 impl Keys {
     /// The settings of the role for a link whose upload has this rate.
     pub fn settings(&self, upload: Rate) -> Settings {
-        let (sharing, threshold_percent, reserve_percent) = (self.sharing, self.threshold_percent, self.reserve_percent);
+        let (sharing, threshold_percent, reserve_percent) =
+            (self.sharing, self.threshold_percent, self.reserve_percent);
         let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false };
         let (lease, advertise, most) = (self.lease, self.advertise, self.most);
         Settings { rate: self.shared(upload), policy, lease, advertise, most }
@@ -204,10 +205,8 @@ fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStr
 }
 
 fn sleep(socket: &Socket, bell: &UnixStream, wait: Span) -> io::Result<()> {
-    let mut ready = [
-        PollFd::new(socket.udp().as_fd(), PollFlags::POLLIN),
-        PollFd::new(bell.as_fd(), PollFlags::POLLIN),
-    ];
+    let mut ready =
+        [PollFd::new(socket.udp().as_fd(), PollFlags::POLLIN), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     match ppoll(&mut ready, Some(Duration::from_nanos(wait.as_nanos()).into()), None) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
         Err(e) => Err(e.into()),

@@ -40,8 +40,7 @@ impl Limit {
         let order = kernel::map(kernel::Kind::Array, "penstock_order", 4, ORDER as u32, 1)?;
         let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
         let sockets = kernel::map(kernel::Kind::LruHash, "penstock_socks", 8, SOCKET as u32, CONNECTIONS)?;
-        let maps =
-            Maps { order: order.as_raw_fd(), census: census.as_raw_fd(), sockets: sockets.as_raw_fd() };
+        let maps = Maps { order: order.as_raw_fd(), census: census.as_raw_fd(), sockets: sockets.as_raw_fd() };
         let program = kernel::load(NAME, &program::program(maps))?;
         let link = kernel::attach(program.as_fd(), File::open(cgroup)?.as_fd())?;
         Ok(Self { order, census, _sockets: sockets, link })

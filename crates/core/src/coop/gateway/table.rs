@@ -92,7 +92,12 @@ fn spread(node: NodeId) -> usize {
 
 /// SipHash-2-4 of the four bytes of an id (Aumasson and Bernstein, 2012).
 fn keyed(node: NodeId, [k0, k1]: [u64; 2]) -> usize {
-    let mut v = [k0 ^ 0x736f_6d65_7073_6575, k1 ^ 0x646f_7261_6e64_6f6d, k0 ^ 0x6c79_6765_6e65_7261, k1 ^ 0x7465_6462_7974_6573];
+    let mut v = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
     let word = u64::from(node.0) | 4 << 56;
     v[3] ^= word;
     (0..2).for_each(|_| sip_round(&mut v));
