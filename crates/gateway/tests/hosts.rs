@@ -41,6 +41,7 @@ struct Scene {
     name: String,
     directory: PathBuf,
     agent: PathBuf,
+    cgroups: PathBuf,
     link: Option<JoinHandle<Report>>,
     children: Vec<Child>,
 }
@@ -48,11 +49,12 @@ struct Scene {
 impl Scene {
     fn new() -> Option<Self> {
         let agent = Path::new(env!("CARGO_BIN_EXE_penstock-gateway")).with_file_name("penstock-agent");
+        let cgroups = penstock_hosts::limit::hierarchy();
         let missing = if !nix::unistd::geteuid().is_root() {
             Some("not root".to_owned())
         } else if !agent.exists() {
             Some("no penstock-agent beside penstock-gateway: build the whole workspace".to_owned())
-        } else if !Path::new("/sys/fs/cgroup/cgroup.procs").exists() || !Path::new("/dev/net/tun").exists() {
+        } else if cgroups.is_none() || !Path::new("/dev/net/tun").exists() {
             Some("no cgroups of version 2, or no TUN".to_owned())
         } else {
             ["ip", "iperf3", "nsenter"].into_iter().find_map(|program| {
@@ -64,10 +66,10 @@ impl Scene {
             eprintln!("skipped: {why}");
             return None;
         }
-        let name = format!("pght{}", std::process::id());
+        let (cgroups, name) = (cgroups?, format!("pght{}", std::process::id()));
         let directory = std::env::temp_dir().join(&name);
         fs::create_dir_all(&directory).unwrap();
-        let mut scene = Self { name, directory, agent, link: None, children: Vec::new() };
+        let mut scene = Self { name, directory, agent, cgroups, link: None, children: Vec::new() };
         for side in scene.sides() {
             if !Command::new("ip").args(["netns", "add", &scene.namespace(&side)]).status().unwrap().success() {
                 eprintln!("skipped: no namespaces");
@@ -100,7 +102,7 @@ impl Scene {
     }
 
     fn cgroup(&self, host: usize) -> PathBuf {
-        PathBuf::from(format!("/sys/fs/cgroup/{}c{host}", self.name))
+        self.cgroups.join(format!("{}c{host}", self.name))
     }
 
     fn emulate(&mut self) {

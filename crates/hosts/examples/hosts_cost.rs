@@ -14,7 +14,7 @@ use penstock_core::units::{Instant, Rate, Span};
 use penstock_hosts::agent::{Agent, Identity};
 use penstock_hosts::gateway::{Settings, Status};
 use penstock_hosts::identity::{Credentials, Secret, Token};
-use penstock_hosts::limit::{Limit, monotonic};
+use penstock_hosts::limit::{Limit, hierarchy, monotonic};
 use penstock_hosts::roster::Roster;
 use penstock_hosts::served::{Keys, Served};
 use penstock_hosts::socket::Socket;
@@ -180,13 +180,14 @@ struct Cgroup(PathBuf);
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let _ = std::fs::write("/sys/fs/cgroup/cgroup.procs", std::process::id().to_string());
+        let _ = std::fs::write(self.0.with_file_name("cgroup.procs"), std::process::id().to_string());
         let _ = std::fs::remove_dir(&self.0);
     }
 }
 
 fn change(directory: &Path, changes: u64) -> Value {
-    let cgroup = Cgroup(format!("/sys/fs/cgroup/penstock-cost{}", std::process::id()).into());
+    let Some(root) = hierarchy() else { return json!({"skipped": "no cgroups of version 2"}) };
+    let cgroup = Cgroup(root.join(format!("penstock-cost{}", std::process::id())));
     let joined = std::fs::create_dir(&cgroup.0).and_then(|()| std::fs::write(cgroup.0.join("cgroup.procs"), "0"));
     let limit = joined.and_then(|()| Limit::attach(&cgroup.0));
     let limit = match limit {

@@ -89,9 +89,10 @@ fn printed(json: bool, value: &Value, text: &str) -> Result<u8, Stop> {
 
 fn explain(file: &File) -> Value {
     let identity = store::load(&file.directory);
+    let cgroup = file.limited();
     let kernel = match file.apply {
         Apply::Nothing => Ok(()),
-        Apply::Kernel => Limit::attach(&file.cgroup).map(drop),
+        Apply::Kernel => cgroup.clone().and_then(|cgroup| Limit::attach(&cgroup).map(drop).map_err(|e| e.to_string())),
     };
     let shown = identity.as_ref().ok();
     let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));
@@ -105,7 +106,7 @@ fn explain(file: &File) -> Value {
         "weight": share.map(|share| share.weight),
         "identity": store::path(&file.directory),
         "applies": file.apply == Apply::Kernel,
-        "cgroup": file.cgroup,
+        "cgroup": cgroup.ok(),
         "usable_bps": file.usable.map(Rate::as_bps),
         "lacks": lacks,
     })

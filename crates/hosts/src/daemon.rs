@@ -78,7 +78,7 @@ impl Daemon {
             SocketAddr::V6(_) => ([0u16; 8], 0).into(),
         };
         let limit = match file.apply {
-            Apply::Kernel => Some(attach(&file.cgroup, lock)?),
+            Apply::Kernel => Some(attach(&file.limited()?, lock)?),
             Apply::Nothing => None,
         };
         let mut agent = Agent::new(identity, file.gateways.clone()).map_err(|e| e.to_string())?;

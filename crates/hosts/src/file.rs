@@ -4,10 +4,11 @@
 //! name = "agent"                     # of the control socket
 //! gateways = ["192.0.2.1:7443"]      # tried one after the other
 //! directory = "/var/lib/penstock/agent"
-//! cgroup = "/sys/fs/cgroup"          # whose TCP connections are limited: here, all of the host
+//! cgroup = "/sys/fs/cgroup/user.slice" # whose TCP connections are limited; without this key, all of the host
 //! usable = "5Mbit/s"                 # what this node can use at most, if that is known
 //! ```
 
+use crate::limit;
 use penstock_control::place::is_name;
 use penstock_core::config::ConfigError;
 use penstock_core::units::{Rate, Span};
@@ -27,8 +28,8 @@ pub struct File {
     pub gateways: Vec<SocketAddr>,
     /// The directory with the identity of this node.
     pub directory: PathBuf,
-    /// The cgroup of version 2 whose TCP connections are limited.
-    pub cgroup: PathBuf,
+    /// The cgroup of version 2 whose TCP connections are limited; without it, those of the whole host.
+    pub cgroup: Option<PathBuf>,
     /// How the budget is applied.
     pub apply: Apply,
     /// The rate that this node can use at most.
@@ -55,7 +56,7 @@ impl Default for File {
             name: "agent".into(),
             gateways: Vec::new(),
             directory: "/var/lib/penstock/agent".into(),
-            cgroup: "/sys/fs/cgroup".into(),
+            cgroup: None,
             apply: Apply::Kernel,
             usable: None,
             usable_command: None,
@@ -75,6 +76,15 @@ impl File {
         let file: Self = table.part()?;
         file.check().map_err(|e| table.invalid(&e))?;
         Ok(file)
+    }
+
+    /// The cgroup whose TCP connections are limited.
+    ///
+    /// # Errors
+    /// Fails if the host has no cgroups of version 2.
+    pub fn limited(&self) -> Result<PathBuf, String> {
+        let none = || "this host has no cgroups of version 2; `mount -t cgroup2 none /mnt` makes them".to_owned();
+        self.cgroup.clone().or_else(limit::hierarchy).ok_or_else(none)
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -2,7 +2,7 @@
 //! possible.
 
 use penstock_core::units::Rate;
-use penstock_hosts::limit::Limit;
+use penstock_hosts::limit::{Limit, hierarchy};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -13,9 +13,13 @@ struct Cgroup(PathBuf);
 
 impl Cgroup {
     fn new(name: &str) -> Option<Self> {
-        let path = PathBuf::from(format!("/sys/fs/cgroup/{name}{}", std::process::id()));
+        let Some(root) = hierarchy() else {
+            eprintln!("skipped: no cgroup of version 2");
+            return None;
+        };
+        let path = root.join(format!("{name}{}", std::process::id()));
         if let Err(why) = std::fs::create_dir(&path) {
-            eprintln!("skipped: no cgroup of version 2: {why}");
+            eprintln!("skipped: cannot make a cgroup: {why}");
             return None;
         }
         let cgroup = Self(path);
@@ -30,7 +34,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let _ = std::fs::write("/sys/fs/cgroup/cgroup.procs", std::process::id().to_string());
+        let _ = std::fs::write(self.0.with_file_name("cgroup.procs"), std::process::id().to_string());
         let _ = std::fs::remove_dir(&self.0);
     }
 }

@@ -14,7 +14,7 @@ use program::{CENSUS, Maps, ORDER, Order, SOCKET};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest number of connections that are limited; the one that was silent for longest goes first.
 const CONNECTIONS: u32 = 65_536;
@@ -69,6 +69,16 @@ impl Limit {
     }
 }
 
+/// Returns where cgroups of version 2 are mounted: the cgroup of the whole host.
+pub fn hierarchy() -> Option<PathBuf> {
+    mounted(&std::fs::read_to_string("/proc/self/mounts").ok()?)
+}
+
+fn mounted(mounts: &str) -> Option<PathBuf> {
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    lines.find_map(|words| (words.get(2) == Some(&"cgroup2")).then(|| words[1].into()))
+}
+
 /// Reads the census of a program by the number of the descriptor of its map, which a guard inherits.
 ///
 /// # Errors
@@ -84,4 +94,16 @@ pub fn census_of(map: i32) -> io::Result<Census> {
 pub fn monotonic() -> io::Result<u64> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
     Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found_wherever_it_is_mounted() {
+        let mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(mounted(mounts), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(mounted("proc /proc proc rw 0 0\n"), None);
+    }
 }
