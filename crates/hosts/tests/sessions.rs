@@ -56,7 +56,7 @@ fn settings(sharing: Sharing) -> Settings {
     Settings { policy: Policy::of(sharing), ..Settings::new(mbit(10)) }
 }
 
-/// Plays the script into the state machines alone; each message arrives at once.
+/// Plays the script into the state machines alone; each message takes a millisecond.
 fn direct(sharing: Sharing) -> Sequences {
     let ring = Keyring::new(1, &Key::new([1; 32]));
     let mut now = Instant::ZERO;
@@ -69,8 +69,8 @@ fn direct(sharing: Sharing) -> Sequences {
         })
         .collect();
     let mut sequences = Sequences::default();
+    let (mut up, mut down) = (Vec::new(), Vec::new());
     for event in SCRIPT {
-        let (mut up, mut down) = (Vec::new(), Vec::new());
         let mut sent = Vec::new();
         match event {
             Do::Join(i) => clients[i].open(now, &mut sent),
@@ -82,29 +82,27 @@ fn direct(sharing: Sharing) -> Sequences {
             up.extend(sent.into_iter().map(|message| (i, message)));
         }
         for _ in 0..400 {
+            note(&mut sequences, std::array::from_fn(|i| clients[i].budget(now).map(Rate::as_bps)));
+            now += Span::from_millis(1);
+            let (arrived_up, arrived_down) = (std::mem::take(&mut up), std::mem::take(&mut down));
+            for (i, message) in arrived_up {
+                gateway.handle(&message, NodeId(i as u32), now, &mut down);
+            }
             gateway.poll(now, &mut down);
             for (i, client) in clients.iter_mut().enumerate() {
                 let mut out = Vec::new();
                 client.poll(now, &mut out);
                 up.extend(out.into_iter().map(|message| (i, message)));
             }
-            while !up.is_empty() || !down.is_empty() {
-                for (i, message) in std::mem::take(&mut up) {
-                    gateway.handle(&message, NodeId(i as u32), now, &mut down);
-                }
-                for Outgoing { to, message } in std::mem::take(&mut down) {
-                    for (i, client) in clients.iter_mut().enumerate() {
-                        let mut out = Vec::new();
-                        if to == To::Everyone || to == To::Node(NodeId(i as u32)) {
-                            client.handle(&message, now, &mut out);
-                        }
-                        up.extend(out.into_iter().map(|message| (i, message)));
+            for Outgoing { to, message } in arrived_down {
+                for (i, client) in clients.iter_mut().enumerate() {
+                    let mut out = Vec::new();
+                    if to == To::Everyone || to == To::Node(NodeId(i as u32)) {
+                        client.handle(&message, now, &mut out);
                     }
+                    up.extend(out.into_iter().map(|message| (i, message)));
                 }
-                let budgets = std::array::from_fn(|i| clients[i].budget(now).map(Rate::as_bps));
-                note(&mut sequences, budgets);
             }
-            now += Span::from_millis(1);
         }
     }
     sequences
@@ -159,6 +157,7 @@ fn sockets_give_the_budgets_of_the_state_machines() {
 fn a_gateway_that_starts_again_is_found_at_once() {
     let mut lab = Lab::new(settings(Sharing::Weighted));
     let mut nodes = lab.nodes(&SHARES);
+    lab.run(&mut nodes, Span::from_millis(200));
     let before = lab.budgets(&nodes);
     let start = lab.now();
     lab.restart();
