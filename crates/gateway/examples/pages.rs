@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::{fs, io};
 
 /// Every appliance with the options that it parses.
-fn programs() -> [Command; 2] {
-    [penstock_net::cli::Options::command(), penstock_gateway::cli::Options::command()]
+fn programs() -> [Command; 3] {
+    use {penstock_gateway::cli as gateway, penstock_hosts::cli as hosts, penstock_net::cli as emulator};
+    [emulator::Options::command(), gateway::Options::command(), hosts::Options::command()]
 }
 
 fn main() -> ExitCode {

@@ -120,6 +120,7 @@ fn go_to(daemon: &mut Daemon, wanted: &Settings) -> Result<Instant, Refusal> {
         }
     }
     daemon.settings = wanted.clone();
+    daemon.share();
     daemon.snapshot = None;
     Ok(now)
 }

@@ -52,6 +52,40 @@ fn changed(answer: &Value) -> String {
     text
 }
 
+/// Returns the budgets of hosts as a table; empty if there are none.
+pub fn hosts(answer: &Value) -> String {
+    let Some(c2ml) = answer.get("c2ml") else { return String::new() };
+    let mbit = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |bps| format!("{:.3}", bps as f64 / 1e6));
+    let mut text = format!(
+        "budgets: {} of {} Mbit/s among {} hosts\n",
+        mbit(&c2ml["granted_bps"]),
+        mbit(&c2ml["rate_bps"]),
+        c2ml["holders"]
+    );
+    for node in c2ml["nodes"].as_array().into_iter().flatten() {
+        let _ = writeln!(
+            text,
+            "  {:<20} node {}, class {}, weight {}: {} Mbit/s, can use {}; round trip {:.0} ms",
+            node["name"].as_str().unwrap_or_default(),
+            node["node"],
+            node["class"],
+            node["weight"],
+            mbit(&node["budget_bps"]),
+            node["claim_bps"].as_u64().map_or_else(|| "all".to_owned(), |_| mbit(&node["claim_bps"])),
+            node["rtt_ms"].as_f64().unwrap_or_default()
+        );
+    }
+    let counters = [("refused", "refused of nodes"), ("sessions", "sessions"), ("messages", "messages")];
+    for (key, name) in counters {
+        let some = c2ml[key].as_object().into_iter().flatten().filter(|(_, count)| count.as_u64() > Some(0));
+        let counts: Vec<String> = some.map(|(what, count)| format!("{what} {count}")).collect();
+        if !counts.is_empty() {
+            let _ = writeln!(text, "{name}: {}", counts.join(", "));
+        }
+    }
+    text
+}
+
 /// Returns the status as a table.
 pub fn status(answer: &Value) -> String {
     let mut text = match answer["datapath"].as_str() {
@@ -93,6 +127,7 @@ fn in_this_process(answer: &Value) -> String {
         number("/unclassified/not_from_syn")
     );
     text += &link(&answer["link"]);
+    text += &hosts(answer);
     text
 }
 

@@ -3,6 +3,7 @@
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
 use penstock_core::units::Span;
+use penstock_hosts::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_net::cli::{Ask, Top};
 use std::path::PathBuf;
 
@@ -64,6 +65,10 @@ pub enum Verb {
     /// Write one archive with what is needed to find out what is wrong, without secrets
     #[command(after_help = "Example:\n  penstock-gateway support gateway.toml --out support.tar.gz")]
     Support(Support),
+    /// Print a one-time token with which hosts become nodes (`penstock-agent enrol`)
+    #[command(after_help = "Examples:\n  penstock-gateway invite gateway.toml > token.txt\n  \
+                            penstock-gateway invite gateway.toml --class 0 --weight 4 --uses 20 --for 1h")]
+    Invite(Invite),
     /// The guard of a run, which the run starts
     #[command(hide = true)]
     Guard(guard::Options),
@@ -83,6 +88,32 @@ pub struct Described {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// What a token gives.
+#[derive(Debug, Clone, Args)]
+pub struct Invite {
+    /// The gateway's file, and how to print the token.
+    #[command(flatten)]
+    pub described: Described,
+    /// The priority class of nodes that enrol with it: 0 goes first, 3 last
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub class: u8,
+    /// The weight of nodes that enrol with it, within their class
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub weight: u16,
+    /// How many nodes may enrol with it
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_USES)))]
+    pub uses: u32,
+    /// For how long it is valid
+    #[arg(long = "for", value_name = "TIME", default_value = "24h", value_parser = valid)]
+    pub duration: Span,
+}
+
+fn valid(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
+    let allowed = (Span::from_secs(1)..=LONGEST_TOKEN).contains(&span);
+    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {LONGEST_TOKEN}")) }
 }
 
 /// A change of a gateway that runs, or the order to keep the last one.

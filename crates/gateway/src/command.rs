@@ -1,11 +1,12 @@
 //! The whole program, from its options to its exit code.
 
+use crate::alone;
 use crate::ask;
 use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::explain;
-use crate::file::{Datapath, File};
+use crate::file::{Datapath, File, Kind};
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::page::process::{self, Process};
@@ -33,13 +34,19 @@ pub fn run(options: &Options) -> u8 {
 
 fn begin(verb: &Verb) -> Result<u8, Error> {
     match verb {
-        Verb::Run { file: path, observe, json } => {
-            let mut file = read(path)?;
-            file.keys.observe |= observe;
-            govern(&file, path, *json)
-        }
+        Verb::Run { file: path, observe, json } => match read(path)? {
+            Kind::Alone(alone) => alone::run(&alone, *json),
+            Kind::Router(mut file) => {
+                file.keys.observe |= observe;
+                govern(&file, path, *json)
+            }
+        },
+        Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
         Verb::Check(asked) => {
-            let file = read(&asked.file)?;
+            let file = match read(&asked.file)? {
+                Kind::Alone(alone) => return alone::check(&alone, asked),
+                Kind::Router(file) => file,
+            };
             let [down, up] = &file.bottlenecks;
             let text = format!(
                 "{} is right: {} at {} down, {} at {} up, on {}\n",
@@ -53,7 +60,10 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             printed(&if asked.json { format!("{}\n", json!({"file": asked.file, "right": true})) } else { text })
         }
         Verb::Explain(asked) => {
-            let file = read(&asked.file)?;
+            let file = match read(&asked.file)? {
+                Kind::Alone(alone) => return alone::explain(&alone, asked),
+                Kind::Router(file) => file,
+            };
             if file.keys.datapath == Datapath::Kernel {
                 let explained = explain::in_the_kernel(&file);
                 return printed(&if asked.json { format!("{explained}\n") } else { explain::kernel_text(&explained) });
@@ -64,14 +74,17 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Record(options) => printed(&record::run(options)?),
         Verb::Support(options) => printed(&support::run(options)?),
         Verb::Guard(options) => Ok(guard::run(options)),
-        Verb::Page { file } => Err(process::run(&read(file)?)),
+        Verb::Page { file } => match read(file)? {
+            Kind::Alone(_) => Ok(0),
+            Kind::Router(file) => Err(process::run(&file)),
+        },
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Rollback(_) => ask::run(verb).map(|()| 0),
     }
 }
 
-fn read(path: &Path) -> Result<File, Error> {
+fn read(path: &Path) -> Result<Kind, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.to_owned(), source })?;
-    File::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
+    Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
 fn rules(file: &File) -> Result<Rules, Error> {
@@ -127,17 +140,17 @@ pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
     })
 }
 
-fn server(name: &str) -> Result<Server, Error> {
+pub(crate) fn server(name: &str) -> Result<Server, Error> {
     let control = |what: String| Error::Net(NetError::Control(what));
     let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
     Server::open(&place::socket(&directory, name)).map_err(|e| control(format!("{e} (`name` in the file)")))
 }
 
-fn printed(text: &str) -> Result<u8, Error> {
+pub(crate) fn printed(text: &str) -> Result<u8, Error> {
     print(text).map(|()| 0).map_err(Error::io("cannot write to the standard output"))
 }
 
 /// Prints a line on the standard error. If nobody can be told, nobody is.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

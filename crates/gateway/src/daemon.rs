@@ -21,7 +21,8 @@ use nix::sys::epoll::Epoll;
 use penstock_control::server::Server;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
-use penstock_core::units::{Bytes, Instant, Span};
+use penstock_core::units::{Bytes, Instant, Limit, Span};
+use penstock_hosts::served::{Keys as C2ml, Served};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;
 use penstock_net::direction::Direction;
@@ -89,6 +90,8 @@ pub struct Daemon {
     page: Option<Process>,
     signals: Signals,
     server: Option<Server>,
+    /// Gives budgets to hosts, if the file says so.
+    c2ml: Option<(C2ml, Served)>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
     epoch: std::time::Instant,
@@ -131,6 +134,9 @@ impl Daemon {
         let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
         let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
+        let upload = file.bottlenecks[Direction::Reverse.index()].rate;
+        let served = |keys: &C2ml| Served::start(keys, upload).map(|served| (keys.clone(), served));
+        let c2ml = file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)?;
         let mut events = Vec::new();
         if rules.chains.remove()? {
             add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
@@ -170,6 +176,7 @@ impl Daemon {
             page,
             signals,
             server,
+            c2ml,
             slow,
             epoch: std::time::Instant::now(),
             due: Due::default(),
@@ -427,11 +434,20 @@ impl Daemon {
             self.due.read_back = now + READ_BACK;
             self.watch.read();
         }
+        let told = self.c2ml.as_ref().map(|(_, served)| served.events()).unwrap_or_default();
+        told.into_iter().for_each(|what| self.note(now, what));
         if let Some(former) = self.history.lapsed(now) {
             answers::lapse(self, former, now);
         }
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
+        }
+    }
+
+    /// Tells the role that gives budgets to hosts the rate of the upload.
+    pub(crate) fn share(&mut self) {
+        if let Some((keys, served)) = &mut self.c2ml {
+            served.set_rate(keys.shared(self.settings[Direction::Reverse.index()].rate));
         }
     }
 
@@ -523,6 +539,7 @@ impl Daemon {
             delays: Direction::BOTH.map(|d| Delays::of(self.path.direction(d).sojourn())),
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
+            c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             kernel_queues: queues,
         }
     }
@@ -544,6 +561,10 @@ impl Daemon {
             (!facts.gone && !facts.up).then(|| format!("the interface {wan} is down")),
             self.page.as_ref().and_then(Process::mark),
             self.log.error().map(|error| format!("the log cannot be written: {error}")),
+            self.c2ml
+                .as_ref()
+                .filter(|(_, served)| served.has_failed())
+                .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned()),
         ]
         .into_iter()
         .flatten()

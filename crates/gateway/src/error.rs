@@ -51,6 +51,9 @@ pub enum Error {
     /// The file asks for what the programs of the kernel do not have.
     #[error("{0}")]
     Kernel(String),
+    /// Budgets for hosts cannot be given.
+    #[error("[c2ml]: {0}")]
+    Hosts(String),
     /// Something that gateway and emulator share.
     #[error("{0}")]
     Net(#[from] penstock_net::error::Error),

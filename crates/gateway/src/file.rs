@@ -31,6 +31,7 @@ use penstock_grammar::named::Disciplines;
 use penstock_grammar::range::within;
 use penstock_grammar::source::{Table, Value};
 use penstock_grammar::{Diagnosis, Source as Text, fields};
+use penstock_hosts::served::Keys as C2ml;
 use penstock_net::bottleneck::Config;
 use penstock_net::file::named;
 use serde::Deserialize;
@@ -56,6 +57,8 @@ pub struct File {
     pub source: Source,
     /// The page, if the file has one.
     pub page: Option<PageSettings>,
+    /// What gives budgets to hosts, if anything does.
+    pub c2ml: Option<C2ml>,
 }
 
 /// The keys outside of tables.
@@ -152,9 +155,82 @@ struct Tables {
     _reverse: Option<IgnoredAny>,
     #[serde(rename = "page")]
     _page: Option<IgnoredAny>,
+    #[serde(rename = "c2ml")]
+    _c2ml: Option<IgnoredAny>,
     #[serde(default)]
     subscribers: BTreeMap<String, Vec<Prefix>>,
 }
+
+/// A gateway that gives budgets to hosts and does not touch packets: a file with `[c2ml]` and without `[interfaces]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alone {
+    /// The name of the control socket.
+    pub name: String,
+    /// The rate that is shared.
+    pub upload: Rate,
+    /// The table `[c2ml]`.
+    pub c2ml: C2ml,
+}
+
+/// A file, by what it is for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A router that governs what it forwards.
+    Router(Box<File>),
+    /// Budgets only.
+    Alone(Alone),
+}
+
+impl Kind {
+    /// Reads the text of a file; `name` is the name of the file in messages.
+    ///
+    /// # Errors
+    /// Returns the first mistake with its line and column.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
+        let source = Text::parse(text, name)?;
+        if source.get(&["interfaces"]).is_some() || source.get(&["c2ml"]).is_none() {
+            return File::parse(text, name).map(|file| Self::Router(Box::new(file)));
+        }
+        let table = source.table(source.root(), &[fields::of::<AloneKeys>()])?;
+        let AloneKeys { name, .. } = table.part()?;
+        let link = source.get(&["link"]).unwrap_or(source.root());
+        let link: LinkKeys = source.table(link, &[fields::of::<LinkKeys>()])?.part()?;
+        if !is_name(&name) {
+            return Err(source.at(&["name"], NAMES));
+        }
+        let upload = link.reverse_rate.unwrap_or(link.rate);
+        let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", upload));
+        rates.map_err(|e| source.at(&["link"], &e.to_string()))?;
+        let c2ml = c2ml(&source)?.unwrap_or_default();
+        Ok(Self::Alone(Alone { name, upload, c2ml }))
+    }
+}
+
+/// The keys of a file of budgets only.
+#[derive(Debug, Deserialize)]
+struct AloneKeys {
+    #[serde(default = "default_name")]
+    name: String,
+    #[serde(rename = "link")]
+    _link: IgnoredAny,
+    #[serde(rename = "c2ml")]
+    _c2ml: IgnoredAny,
+}
+
+fn default_name() -> String {
+    Keys::default().name
+}
+
+/// Reads the table `[c2ml]`.
+fn c2ml(source: &Text<'_>) -> Result<Option<C2ml>, Diagnosis> {
+    let Some(value) = source.get(&["c2ml"]) else { return Ok(None) };
+    let table = source.table(value, &[fields::of::<C2ml>()])?;
+    let keys: C2ml = table.part()?;
+    keys.validate().map_err(|e| table.invalid(&e))?;
+    Ok(Some(keys))
+}
+
+const NAMES: &str = "a name has up to 64 letters, digits, '-', '_' and '.', which is not the first";
 
 impl File {
     /// Reads the text of a file; `name` is the name of the file in messages.
@@ -182,7 +258,7 @@ impl File {
         if keys.datapath == Datapath::Kernel {
             in_the_kernel(&source, &interfaces, &bottlenecks)?;
         }
-        Ok(Self { keys, interfaces, bottlenecks, subscribers, source: told, page })
+        Ok(Self { keys, interfaces, bottlenecks, subscribers, source: told, page, c2ml: c2ml(&source)? })
     }
 }
 
@@ -198,7 +274,7 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Di
     }
     let invalid = |key, message: &str| Err(ConfigError::new(key, message));
     let checked = if !is_name(&keys.name) {
-        invalid("name", "a name has up to 64 letters, digits, '-', '_' and '.', which is not the first")
+        invalid("name", NAMES)
     } else if !(1..u16::MAX).contains(&keys.queue) {
         invalid("queue", "a queue has a number from 1 to 65534; the next number is used as well")
     } else {
@@ -214,7 +290,7 @@ fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Conf
         return Err(source.at(&["interfaces", "lan"], message));
     }
     let sources = fields::of::<keys::Keys>().iter().map(|key| vec!["link", *key]);
-    for place in sources.chain([vec!["page"], vec!["subscribers"]]) {
+    for place in sources.chain([vec!["page"], vec!["subscribers"], vec!["c2ml"]]) {
         if source.get(&place).is_some() {
             return Err(source.at(&place, "the kernel data path does not have this yet; write datapath = \"user\""));
         }
@@ -354,6 +430,29 @@ house = ["10.1.0.0/28"]
             let mistake = mistake(lines);
             assert!(mistake.line >= 8, "{lines}: {mistake}");
             assert!(mistake.what.contains(said), "{lines}: {mistake}");
+        }
+    }
+
+    #[test]
+    fn budgets_for_hosts_are_a_table_of_a_router_or_a_file_of_their_own() {
+        let with = format!("{GOOD}\n[c2ml]\nsharing = \"priority\"\nlease = \"2s\"\n");
+        let Kind::Router(file) = Kind::parse(&with, "f").unwrap() else { panic!("a router") };
+        assert_eq!(file.c2ml.unwrap().settings(Rate::from_bps(1_000_000)).lease, Span::from_secs(2));
+        let alone = "[link]\nrate = \"20Mbit/s\"\nreverse_rate = \"2Mbit/s\"\n[c2ml]\npercent = 95\n";
+        let Kind::Alone(alone) = Kind::parse(alone, "f").unwrap() else { panic!("budgets only") };
+        assert_eq!((alone.upload, alone.c2ml.shared(alone.upload).as_bps()), (Rate::from_bps(2_000_000), 1_900_000));
+        let wrong =
+            |text: &str| Kind::parse(&format!("[link]\nrate = \"2Mbit/s\"\n[c2ml]\n{text}\n"), "f").unwrap_err();
+        for (text, expected) in [
+            ("sharring = \"dybra\"", "did you mean `sharing`?"),
+            ("sharing = \"dibra\"", "dybra"),
+            ("percent = 0", "1 to 100"),
+            ("lease = \"2h\"", "1min"),
+            ("most = 0", "1 to 1048576"),
+            ("listen = \"here\"", "socket address"),
+        ] {
+            let mistake = wrong(text);
+            assert!(mistake.line == 4 && mistake.to_string().contains(expected), "{mistake}");
         }
     }
 

@@ -15,7 +15,9 @@
 //! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
 //! 10. [`kernel`] is another loop for `datapath = "kernel"`, where programs of the kernel do the work.
+//! 11. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
 
+pub mod alone;
 pub mod answers;
 pub mod ask;
 pub mod begin;

@@ -61,6 +61,9 @@ pub struct Status {
     pub forward: DirectionReport,
     /// From the LAN to the WAN.
     pub reverse: DirectionReport,
+    /// The budgets of hosts, if the file has `[c2ml]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c2ml: Option<penstock_hosts::gateway::Status>,
 }
 
 /// Upper bounds of the counters of [`Delays`], in milliseconds.

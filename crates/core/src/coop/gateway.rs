@@ -194,6 +194,14 @@ impl Gateway {
         })
     }
 
+    /// Places clients in their table by a hash with this secret key, so that nobody can choose ids that crowd out
+    /// another one. To be called before the first message.
+    #[must_use]
+    pub fn with_table_key(mut self, key: [u64; 2]) -> Self {
+        self.table.set_key(key);
+        self
+    }
+
     /// Number of clients that hold a budget.
     pub fn clients(&self) -> u32 {
         self.clients

@@ -11,6 +11,8 @@ use crate::units::Span;
 const MAGIC: u16 = 0xc21b;
 /// The version of the encoding.
 const VERSION: u8 = 1;
+/// The version of the encoding within a session, which proves who sent a message and hides what it says.
+const SESSION: u8 = 2;
 /// Length of the header: magic, version, type, key id, three zeros.
 const HEADER: usize = 8;
 /// Length of the longest message in bytes.
@@ -85,9 +87,14 @@ pub enum DecodeError {
     /// The message is too short or too long, or a field has an invalid value.
     #[error("not a message of C2LP")]
     Malformed,
-    /// The version of the encoding is not supported.
-    #[error("version {0} of C2LP; this is version {VERSION}")]
-    Version(u8),
+    /// The version of the encoding is not the one that is spoken here.
+    #[error("version {found} of C2LP; this is version {spoken}")]
+    Version {
+        /// The version of the message.
+        found: u8,
+        /// The version that is spoken here.
+        spoken: u8,
+    },
     /// The tag does not match any key of the network.
     #[error("not from this network, or changed on the way")]
     Forged,
@@ -118,6 +125,21 @@ pub fn encode_into(message: &Message, network: &Keyring, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&MAGIC.to_be_bytes());
     out.extend_from_slice(&[VERSION, message.kind(), network.id(), 0, 0, 0]);
+    write_body(message, out);
+    let tag = network.sign(out);
+    out.extend_from_slice(&tag);
+}
+
+/// Encodes a message for a session, as version 2, into a buffer that is cleared first. It has no tag: the session proves
+/// who sent it.
+pub fn encode_in_session(message: &Message, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&MAGIC.to_be_bytes());
+    out.extend_from_slice(&[SESSION, message.kind(), 0, 0, 0, 0]);
+    write_body(message, out);
+}
+
+fn write_body(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::ClientHello { node, ask, state } => {
             write_id(*node, *ask, out);
@@ -133,8 +155,6 @@ pub fn encode_into(message: &Message, network: &Keyring, out: &mut Vec<u8>) {
         Message::AvailBw(levels) => write_levels(levels, out),
         Message::AckHello(answer) | Message::AckUsed(answer) => write_answer(answer, out),
     }
-    let tag = network.sign(out);
-    out.extend_from_slice(&tag);
 }
 
 fn write_id(node: NodeId, ask: u64, out: &mut Vec<u8>) {
@@ -167,20 +187,46 @@ fn write_answer(answer: &Answer, out: &mut Vec<u8>) {
 /// The bytes are not a message, or the message must not be trusted. No field is used before the tag is checked.
 pub fn decode(bytes: &[u8], network: &Keyring) -> Result<Message, DecodeError> {
     let (signed, tag) = bytes.split_last_chunk::<TAG>().ok_or(DecodeError::Malformed)?;
-    let (header, body) = signed.split_first_chunk::<HEADER>().ok_or(DecodeError::Malformed)?;
-    let [m0, m1, version, kind, key, zeros @ ..] = *header;
-    if u16::from_be_bytes([m0, m1]) != MAGIC {
-        return Err(DecodeError::Malformed);
-    }
-    if version != VERSION {
-        return Err(DecodeError::Version(version));
-    }
-    if zeros != [0; 3] {
-        return Err(DecodeError::Malformed);
-    }
+    let (kind, key, body) = header(signed, VERSION)?;
     if !network.verify(key, signed, tag) {
         return Err(DecodeError::Forged);
     }
+    read_body(kind, body)
+}
+
+/// Decodes a message of a session, which is of version 2.
+///
+/// # Errors
+/// The bytes are not a message of this version.
+pub fn decode_in_session(bytes: &[u8]) -> Result<Message, DecodeError> {
+    match header(bytes, SESSION)? {
+        (kind, 0, body) => read_body(kind, body),
+        _ => Err(DecodeError::Malformed),
+    }
+}
+
+/// Returns the version that bytes say they have, if they begin as a message of C²LP does.
+pub fn version(bytes: &[u8]) -> Option<u8> {
+    match bytes {
+        [m0, m1, version, ..] if u16::from_be_bytes([*m0, *m1]) == MAGIC => Some(*version),
+        _ => None,
+    }
+}
+
+/// Returns the type, the id of the key and the body of a message of version `spoken`.
+fn header(bytes: &[u8], spoken: u8) -> Result<(u8, u8, &[u8]), DecodeError> {
+    let found = version(bytes).ok_or(DecodeError::Malformed)?;
+    let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(DecodeError::Malformed)?;
+    if found != spoken {
+        return Err(DecodeError::Version { found, spoken });
+    }
+    match *header {
+        [_, _, _, kind, key, 0, 0, 0] => Ok((kind, key, body)),
+        _ => Err(DecodeError::Malformed),
+    }
+}
+
+fn read_body(kind: u8, body: &[u8]) -> Result<Message, DecodeError> {
     let mut reader = Reader(body);
     let message = reader.message(kind).ok_or(DecodeError::Malformed)?;
     if reader.0.is_empty() { Ok(message) } else { Err(DecodeError::Malformed) }

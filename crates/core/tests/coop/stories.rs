@@ -307,7 +307,7 @@ fn the_bytes_are_those_of_the_specification() {
     assert_eq!(ticket[68..72], [1, 1, 0, 0], "the key's id, the version of a state, zeros");
     let mut later = hello;
     later[2] = 2;
-    assert_eq!(decode(&later, &ring), Err(DecodeError::Version(2)));
+    assert_eq!(decode(&later, &ring), Err(DecodeError::Version { found: 2, spoken: 1 }));
 }
 
 /// The tag is right, but the message does not end where its fields do.

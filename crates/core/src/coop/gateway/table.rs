@@ -31,13 +31,20 @@ pub(super) struct Entry {
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     entries: Vec<Option<Entry>>,
+    /// With a key, nobody outside knows which ids are neighbours.
+    key: Option<[u64; 2]>,
 }
 
 impl Table {
     /// Creates a table for `clients` clients at half load.
     pub fn new(clients: u32) -> Self {
         let size = (u64::from(clients) * 2).next_power_of_two().max(REACH as u64);
-        Self { entries: vec![None; size as usize] }
+        Self { entries: vec![None; size as usize], key: None }
+    }
+
+    /// Places nodes by a hash with this key. The table must be empty.
+    pub fn set_key(&mut self, key: [u64; 2]) {
+        self.key = Some(key);
     }
 
     /// Size of the table in bytes, which is constant.
@@ -47,7 +54,7 @@ impl Table {
 
     /// The place of a node's entry, or a free place for it; `None` if neither is within reach.
     pub fn find(&mut self, node: NodeId) -> Option<&mut Option<Entry>> {
-        let (mask, start) = (self.entries.len() - 1, spread(node));
+        let (mask, start) = (self.entries.len() - 1, self.key.map_or_else(|| spread(node), |key| keyed(node, key)));
         let mut free = None;
         for at in (start..start + REACH).map(|at| at & mask) {
             match &self.entries[at] {
@@ -83,6 +90,36 @@ fn spread(node: NodeId) -> usize {
     (x ^ (x >> 16)) as usize
 }
 
+/// SipHash-2-4 of the four bytes of an id (Aumasson and Bernstein, 2012).
+fn keyed(node: NodeId, [k0, k1]: [u64; 2]) -> usize {
+    let mut v = [
+        k0 ^ 0x736f_6d65_7073_6575,
+        k1 ^ 0x646f_7261_6e64_6f6d,
+        k0 ^ 0x6c79_6765_6e65_7261,
+        k1 ^ 0x7465_6462_7974_6573,
+    ];
+    let word = u64::from(node.0) | 4 << 56;
+    v[3] ^= word;
+    (0..2).for_each(|_| sip_round(&mut v));
+    v[0] ^= word;
+    v[2] ^= 0xff;
+    (0..4).for_each(|_| sip_round(&mut v));
+    (v[0] ^ v[1] ^ v[2] ^ v[3]) as usize
+}
+
+fn sip_round(v: &mut [u64; 4]) {
+    v[0] = v[0].wrapping_add(v[1]);
+    v[2] = v[2].wrapping_add(v[3]);
+    v[1] = v[1].rotate_left(13) ^ v[0];
+    v[3] = v[3].rotate_left(16) ^ v[2];
+    v[0] = v[0].rotate_left(32);
+    v[2] = v[2].wrapping_add(v[1]);
+    v[0] = v[0].wrapping_add(v[3]);
+    v[1] = v[1].rotate_left(17) ^ v[2];
+    v[3] = v[3].rotate_left(21) ^ v[0];
+    v[2] = v[2].rotate_left(32);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +142,13 @@ mod tests {
             }
             assert!((0..10_000).all(|i| table.find(NodeId(id(i))).is_some_and(|found| found.is_some())));
         }
+    }
+
+    /// The vector of the reference implementation for the input 00 01 02 03 and the key 00 01 .. 0f.
+    #[test]
+    fn the_hash_with_a_key_is_siphash() {
+        let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+        assert_eq!(keyed(NodeId(0x0302_0100), key) as u64, 0xcf27_94e0_2771_87b7);
     }
 
     proptest! {

@@ -1,0 +1,289 @@
+//! A gateway and four hosts with agents in namespaces: real TCP shares an emulated link by the budgets, and nothing breaks
+//! when gateway or agent are killed. Where that is not possible, the test skips and says why.
+//!
+//! ```text
+//! host i 10.90.i.2 --- gateway === emulated link, 8 Mbit/s, 60 ms === server 10.77.0.2
+//! ```
+
+use clap::Parser;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use penstock_net::cli::Options;
+use penstock_net::emulator::Emulator;
+use penstock_net::netns::Namespace;
+use penstock_net::report::Report;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const HOSTS: usize = 4;
+const WEIGHTS: [u64; HOSTS] = [1, 1, 2, 4];
+/// 95 % of the link, in eight parts.
+const PART: f64 = 8e6 * 0.95 / 8.0;
+/// The payload in packets of 1500 bytes.
+const PAYLOAD: f64 = 1448.0 / 1500.0;
+
+/// How long anything may take on a machine with much other work.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is() {
+        assert!(begin.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+struct Scene {
+    name: String,
+    directory: PathBuf,
+    agent: PathBuf,
+    cgroups: PathBuf,
+    link: Option<JoinHandle<Report>>,
+    children: Vec<Child>,
+}
+
+impl Scene {
+    fn new() -> Option<Self> {
+        let agent = Path::new(env!("CARGO_BIN_EXE_penstock-gateway")).with_file_name("penstock-agent");
+        let cgroups = penstock_hosts::limit::hierarchy();
+        let missing = if !nix::unistd::geteuid().is_root() {
+            Some("not root".to_owned())
+        } else if !agent.exists() {
+            Some("no penstock-agent beside penstock-gateway: build the whole workspace".to_owned())
+        } else if cgroups.is_none() || !Path::new("/dev/net/tun").exists() {
+            Some("no cgroups of version 2, or no TUN".to_owned())
+        } else {
+            ["ip", "iperf3", "nsenter"].into_iter().find_map(|program| {
+                let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+                found.err().map(|_| format!("no {program}"))
+            })
+        };
+        if let Some(why) = missing {
+            eprintln!("skipped: {why}");
+            return None;
+        }
+        let (cgroups, name) = (cgroups?, format!("pght{}", std::process::id()));
+        let directory = std::env::temp_dir().join(&name);
+        fs::create_dir_all(&directory).unwrap();
+        let mut scene = Self { name, directory, agent, cgroups, link: None, children: Vec::new() };
+        for side in scene.sides() {
+            if !Command::new("ip").args(["netns", "add", &scene.namespace(&side)]).status().unwrap().success() {
+                eprintln!("skipped: no namespaces");
+                return None;
+            }
+            scene.sh(&side, "ip link set lo up");
+        }
+        for host in 0..HOSTS {
+            fs::create_dir_all(scene.cgroup(host)).unwrap();
+            let (own, gateway) = (scene.namespace(&format!("c{host}")), scene.namespace("g"));
+            let veth = format!("ip link add eth0 netns {own} type veth peer name h{host} netns {gateway}");
+            scene.sh("g", &veth);
+            scene.sh("g", &format!("ip addr add 10.90.{host}.1/24 dev h{host}; ip link set h{host} up"));
+            let side = format!("c{host}");
+            scene.sh(&side, &format!("ip addr add 10.90.{host}.2/24 dev eth0; ip link set eth0 up"));
+            scene.sh(&side, &format!("ip route add default via 10.90.{host}.1"));
+        }
+        scene.sh("g", "echo 1 > /proc/sys/net/ipv4/ip_forward");
+        scene.emulate();
+        scene.sh("s", "ip route add 10.90.0.0/16 via 10.77.0.1");
+        Some(scene)
+    }
+
+    fn sides(&self) -> Vec<String> {
+        ["g".to_owned(), "s".to_owned()].into_iter().chain((0..HOSTS).map(|host| format!("c{host}"))).collect()
+    }
+
+    fn namespace(&self, side: &str) -> String {
+        format!("{}{side}", self.name)
+    }
+
+    fn cgroup(&self, host: usize) -> PathBuf {
+        self.cgroups.join(format!("{}c{host}", self.name))
+    }
+
+    fn emulate(&mut self) {
+        let words = "x --left eth0 --right eth0 --realtime --duration 300s --rate 8Mbit/s --delay 30ms --limit 500p";
+        let plan = Options::parse_from(words.split_ascii_whitespace()).plan().unwrap();
+        let namespaces = ["g", "s"].map(|side| Namespace::open(Some(&self.namespace(side))).unwrap());
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        self.link = Some(std::thread::spawn(move || {
+            let emulator = Emulator::open(plan, &namespaces, None).unwrap();
+            ready.send(()).unwrap();
+            emulator.run().report
+        }));
+        is_ready.recv_timeout(PATIENCE).unwrap();
+    }
+
+    fn command(&self, side: &str, line: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.namespace(side))).args(["sh", "-ec", line]);
+        command.current_dir(&self.directory).stdin(Stdio::null());
+        command
+    }
+
+    fn sh(&self, side: &str, line: &str) -> String {
+        let output = self.command(side, line).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn start(&mut self, side: &str, line: &str) -> i32 {
+        let log = fs::File::create(self.directory.join(format!("{side}.log"))).unwrap();
+        let child = self.command(side, line).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let pid = child.id() as i32;
+        self.children.push(child);
+        pid
+    }
+
+    fn gateway(&mut self) -> i32 {
+        let program = env!("CARGO_BIN_EXE_penstock-gateway");
+        let pid = self.start("g", &format!("exec {program} run gateway.toml"));
+        wait_until("the gateway serves", || self.ask_gateway().is_some());
+        pid
+    }
+
+    fn ask_gateway(&self) -> Option<Value> {
+        let line = format!("{} status --json --name {}g", env!("CARGO_BIN_EXE_penstock-gateway"), self.name);
+        let output = self.command("g", &line).output().ok().filter(|output| output.status.success())?;
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    fn agent(&mut self, host: usize) -> i32 {
+        let line = format!("exec {} run agent{host}.toml", self.agent.display());
+        self.start(&format!("c{host}"), &line)
+    }
+
+    fn ask_agent(&self, host: usize) -> Value {
+        let line = format!("{} status --json --name {}c{host}", self.agent.display(), self.name);
+        serde_json::from_slice(&self.command(&format!("c{host}"), &line).output().unwrap().stdout).unwrap_or_default()
+    }
+
+    /// Enrols all hosts by tokens, and starts their agents.
+    fn join(&mut self) -> Vec<i32> {
+        let program = env!("CARGO_BIN_EXE_penstock-gateway");
+        let mut pids = Vec::new();
+        for (host, weight) in WEIGHTS.into_iter().enumerate() {
+            let file = format!(
+                "name = \"{0}c{host}\"\ngateways = [\"10.90.{host}.1:7443\"]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\n",
+                self.name,
+                self.cgroup(host).display()
+            );
+            fs::write(self.directory.join(format!("agent{host}.toml")), file).unwrap();
+            self.sh("g", &format!("{program} invite gateway.toml --weight {weight} > token{host}"));
+            let enrol =
+                format!("{} enrol agent{host}.toml --token token{host} --called host{host}", self.agent.display());
+            self.sh(&format!("c{host}"), &enrol);
+            pids.push(self.agent(host));
+        }
+        wait_until("all hosts have budgets", || {
+            (0..HOSTS).all(|host| self.ask_agent(host)["budget_bps"].as_f64() == Some(PART * WEIGHTS[host] as f64))
+        });
+        pids
+    }
+
+    /// Starts transfers of all hosts to the server, which nobody limits but the agent.
+    fn transfers(&self, seconds: u32) -> Vec<Child> {
+        for host in 0..HOSTS {
+            self.sh("s", &format!("iperf3 -s -1 -D -p 520{host}"));
+        }
+        let start = |host: usize| {
+            let cgroup = self.cgroup(host).join("cgroup.procs");
+            let line = format!(
+                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p 520{host} -t {seconds} -i 1 -C cubic --json",
+                cgroup.display()
+            );
+            self.command(&format!("c{host}"), &line).stdout(Stdio::piped()).spawn().unwrap()
+        };
+        (0..HOSTS).map(start).collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for side in self.sides() {
+            let _ = Command::new("ip").args(["netns", "delete", &self.namespace(&side)]).stderr(Stdio::null()).status();
+        }
+        for host in 0..HOSTS {
+            // The guard of an agent that was killed goes when its connections are free.
+            let lock = format!("/run/penstock/{}c{host}.guard", self.name);
+            if let Some(guard) = fs::read_to_string(&lock).ok().and_then(|pid| pid.trim().parse().ok()) {
+                let _ = kill(Pid::from_raw(guard), Signal::SIGTERM);
+            }
+            let _ = fs::remove_file(lock);
+            let _ = fs::remove_dir(self.cgroup(host));
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// What a transfer carried in each second, in bits per second.
+fn seconds(transfer: Child) -> Vec<f64> {
+    let output = transfer.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["error"].is_null(), "no connection breaks: {}", result["error"]);
+    let intervals = result["intervals"].as_array().unwrap().iter();
+    intervals.map(|one| one["sum"]["bits_per_second"].as_f64().unwrap()).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
+    let Some(mut scene) = Scene::new() else { return };
+    let file = format!(
+        "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\ndirectory = \"c2ml\"\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    let gateway = scene.gateway();
+    let agents = scene.join();
+
+    // All four hosts send as much as they may.
+    let rates: Vec<Vec<f64>> = scene.transfers(7).into_iter().map(seconds).collect();
+    let shares: Vec<f64> =
+        rates.iter().zip(WEIGHTS).map(|(rate, weight)| mean(&rate[3..]) / (PART * weight as f64 * PAYLOAD)).collect();
+    eprintln!("rates in budgets: {shares:.3?}");
+    let status = scene.ask_gateway().unwrap();
+    assert_eq!(status["c2ml"]["holders"], 4);
+
+    // The agent of the first host is killed, then the gateway: limits go away, connections stay.
+    let transfers = scene.transfers(12);
+    std::thread::sleep(Duration::from_secs(3));
+    kill(Pid::from_raw(agents[0]), Signal::SIGKILL).unwrap();
+    let killed = Instant::now();
+    std::thread::sleep(Duration::from_secs(4));
+    kill(Pid::from_raw(gateway), Signal::SIGKILL).unwrap();
+    wait_until("agents go on without a gateway", || {
+        (1..HOSTS).all(|host| scene.ask_agent(host)["budget_bps"].is_null())
+    });
+    let without = killed.elapsed() - Duration::from_secs(4);
+    let free: Vec<Vec<f64>> = transfers.into_iter().map(seconds).collect();
+    eprintln!("free after {without:?}: {free:.0?}");
+    assert!(without < Duration::from_secs(5), "{without:?}: a lease");
+    let first = &free[0];
+    assert!(mean(&first[7..]) > 1.5 * PART * PAYLOAD, "the limit of a killed agent goes away: {first:?}");
+
+    // A gateway that starts again finds its nodes, and gives the same budgets.
+    scene.gateway();
+    wait_until("budgets are back", || {
+        (1..HOSTS).all(|host| scene.ask_agent(host)["budget_bps"].as_f64() >= Some(PART * WEIGHTS[host] as f64))
+    });
+    scene.sh("g", "ip link del eth0");
+    let link = scene.link.take().unwrap().join().unwrap();
+    if link.disturbed {
+        return eprintln!("disturbed: {:?}", link.disturbed_by);
+    }
+    for share in shares {
+        assert!((0.9..=1.02).contains(&share), "{share}");
+    }
+}

@@ -1,0 +1,242 @@
+//! What budgets for hosts cost, as one JSON object: `hosts_cost [NODES] [CHANGES] [SECONDS]`, as root for all of it.
+//!
+//! - `join_s`: how long NODES agents take to join a gateway over loopback, all at once; `refused` are attempts that were
+//!   told to come again.
+//! - `machine_ns`: what the state machine takes per USED_BW, with signature and table.
+//! - `thread_us`: CPU time of the gateway's thread per message that arrives, with TLS, over SECONDS of all nodes' reports.
+//! - `change_ms`: from a new rate at the gateway to the new pacing rate at a socket of the host, in the kernel.
+
+use penstock_core::coop::gateway::Start;
+use penstock_core::coop::message::{Message, Request};
+use penstock_core::coop::state::State;
+use penstock_core::coop::{Claim, Key, Keyring, NodeId, Share};
+use penstock_core::units::{Instant, Rate, Span};
+use penstock_hosts::agent::{Agent, Identity};
+use penstock_hosts::gateway::{Settings, Status};
+use penstock_hosts::identity::{Credentials, Secret, Token};
+use penstock_hosts::limit::{Limit, hierarchy, monotonic};
+use penstock_hosts::roster::Roster;
+use penstock_hosts::served::{Keys, Served};
+use penstock_hosts::socket::Socket;
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+fn main() {
+    let number = |at: usize, default: u64| std::env::args().nth(at).and_then(|n| n.parse().ok()).unwrap_or(default);
+    let (nodes, changes, seconds) = (number(1, 1000) as usize, number(2, 300), number(3, 20));
+    let directory = std::env::temp_dir().join(format!("penstock-hosts-cost-{}", std::process::id()));
+    let result = json!({
+        "nodes": nodes,
+        "machine_ns": machine(),
+        "sessions": sessions(&directory, nodes, seconds),
+        "change": change(&directory, changes),
+    });
+    let _ = std::fs::remove_dir_all(&directory);
+    println!("{result}");
+}
+
+/// Nanoseconds per USED_BW in the state machine, among 1,000 nodes.
+fn machine() -> f64 {
+    let ring = Keyring::new(1, &Key::new([1; 32]));
+    let (mut now, mut out) = (Instant::ZERO, Vec::new());
+    let config = Settings::new(Rate::from_bps(100_000_000)).config();
+    let gateway = penstock_core::coop::gateway::Gateway::new(config, ring.clone(), 1, Start::Fresh, now).unwrap();
+    let mut gateway = gateway.with_table_key([1, 2]);
+    let answer = |out: &mut Vec<penstock_core::coop::gateway::Outgoing>| {
+        let answers = out.drain(..).filter_map(|o| match o.message {
+            Message::AckHello(answer) | Message::AckUsed(answer) => Some(answer.state),
+            _ => None,
+        });
+        answers.last().unwrap()
+    };
+    let mut states: Vec<_> = (1..=1000)
+        .map(|n| {
+            let node = NodeId(n);
+            let mut state = State::ticket(node, Share::default()).sign(&ring);
+            for ask in 1..=2 {
+                gateway.handle(&Message::ClientHello { node, ask, state: Some(state) }, node, now, &mut out);
+                state = answer(&mut out);
+            }
+            state
+        })
+        .collect();
+    let (start, rounds) = (std::time::Instant::now(), 100);
+    for ask in 3..3 + rounds {
+        now += Span::from_millis(10);
+        for state in &mut states {
+            let node = state.state().node;
+            gateway.handle(&Message::UsedBw(Request { node, ask, state: *state }, Claim::ALL), node, now, &mut out);
+            *state = answer(&mut out);
+        }
+    }
+    start.elapsed().as_nanos() as f64 / (1000 * rounds) as f64
+}
+
+/// An identity, made without the network.
+fn identity(roster: &Roster, token: &Token) -> Identity {
+    let secret = Secret::draw().unwrap();
+    let enrolled = roster.enrol(&token.secret.public().unwrap(), &secret.public().unwrap(), "node").unwrap();
+    let ticket = State::ticket(enrolled.node, enrolled.share).sign(&roster.keyring());
+    let own = Credentials { secret, certificate: enrolled.certificate };
+    Identity { node: enrolled.node, own, authority: roster.authority().clone(), ticket }
+}
+
+struct Node {
+    agent: Agent,
+    socket: Socket,
+}
+
+fn node(identity: &Identity, gateway: SocketAddr) -> Node {
+    let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    Node { agent: Agent::new(identity, vec![gateway]).unwrap(), socket }
+}
+
+fn turn(nodes: &mut [Node], epoch: std::time::Instant) {
+    for node in nodes {
+        node.socket.turn(&mut node.agent, &mut || Instant::from_nanos(epoch.elapsed().as_nanos() as u64));
+    }
+}
+
+fn keys(directory: &Path) -> Keys {
+    Keys { listen: "127.0.0.1:0".parse().unwrap(), directory: directory.to_owned(), ..Keys::default() }
+}
+
+/// CPU time of the gateway's thread in seconds.
+fn cpu_of_thread() -> f64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let own =
+        tasks.filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "c2ml"));
+    own.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok())
+        .filter_map(|text| text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()))
+        .sum::<f64>()
+        / 1e9
+}
+
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+}
+
+fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
+    let roster = Roster::open(directory).unwrap();
+    let token = roster.invite(Share::default(), count as u32, Span::from_secs(3600)).unwrap();
+    let identities: Vec<_> = (0..count).map(|_| identity(&roster, &token)).collect();
+    let mut served =
+        Served::start(&Keys { most: count as u32, ..keys(directory) }, Rate::from_bps(1_000_000_000)).unwrap();
+    let gateway = served.address();
+    let epoch = std::time::Instant::now();
+    let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
+    let mut nodes: Vec<Node> = identities.iter().map(|one| node(one, gateway)).collect();
+    let start = std::time::Instant::now();
+    let all = |nodes: &[Node]| nodes.iter().all(|node| node.agent.budget(now()).is_some());
+    while !all(&nodes) && start.elapsed().as_secs() < 120 {
+        turn(&mut nodes, epoch);
+    }
+    let (join_s, cpu_join_s) = (start.elapsed().as_secs_f64(), cpu_of_thread());
+    let status = |served: &Served| -> Status {
+        std::thread::sleep(Duration::from_millis(400));
+        served.status().unwrap()
+    };
+    let (before, cpu) = (status(&served), cpu_of_thread());
+    let memory = resident();
+    let begin = std::time::Instant::now();
+    while begin.elapsed().as_secs() < seconds {
+        turn(&mut nodes, epoch);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let cpu = cpu_of_thread() - cpu;
+    let after = status(&served);
+    let arrived = (after.sessions.datagrams - before.sessions.datagrams) as f64;
+    // A change reaches everybody.
+    let told = std::time::Instant::now();
+    served.set_rate(Rate::from_bps(500_000_000));
+    let half = |nodes: &[Node]| {
+        nodes.iter().all(|node| node.agent.budget(now()).is_some_and(|b| b.as_bps() <= 500_000_000 / count as u64))
+    };
+    while !half(&nodes) && told.elapsed().as_secs() < 20 {
+        turn(&mut nodes, epoch);
+    }
+    let told_ms = told.elapsed().as_secs_f64() * 1e3;
+    json!({
+        "join_s": join_s,
+        "cpu_join_s": cpu_join_s,
+        "crowded": before.sessions.crowded,
+        "holders": after.holders,
+        "lapsed": after.messages.lapsed,
+        "thread_us_per_datagram": cpu * 1e6 / arrived,
+        "thread_cores": cpu / begin.elapsed().as_secs_f64(),
+        "table_bytes": after.table_bytes,
+        "resident_kb": [memory, resident()],
+        "change_told_to_all_ms": told_ms,
+    })
+}
+
+/// A cgroup in which this process is.
+struct Cgroup(PathBuf);
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.0.with_file_name("cgroup.procs"), std::process::id().to_string());
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+fn change(directory: &Path, changes: u64) -> Value {
+    let Some(root) = hierarchy() else { return json!({"skipped": "no cgroups of version 2"}) };
+    let cgroup = Cgroup(root.join(format!("penstock-cost{}", std::process::id())));
+    let joined = std::fs::create_dir(&cgroup.0).and_then(|()| std::fs::write(cgroup.0.join("cgroup.procs"), "0"));
+    let limit = joined.and_then(|()| Limit::attach(&cgroup.0));
+    let limit = match limit {
+        Ok(limit) => limit,
+        Err(why) => return json!({"skipped": why.to_string()}),
+    };
+    let directory = directory.join("change");
+    let roster = Roster::open(&directory).unwrap();
+    let token = roster.invite(Share::default(), 1, Span::from_secs(3600)).unwrap();
+    let identity = identity(&roster, &token);
+    let mut served = Served::start(&keys(&directory), Rate::from_bps(20_000_000)).unwrap();
+    let mut nodes = vec![node(&identity, served.address())];
+    let epoch = std::time::Instant::now();
+    let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut writer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut reader, _) = listener.accept().unwrap();
+    std::thread::spawn(move || while writer.write_all(&[7; 16_384]).is_ok() {});
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while reader.read(&mut buffer).is_ok_and(|len| len > 0) {}
+    });
+    let mut waits: Vec<f64> = Vec::new();
+    for n in 0..changes {
+        let rate = 20_000_000 + (n % 2) * 10_000_000;
+        let start = monotonic().unwrap();
+        served.set_rate(Rate::from_bps(rate));
+        let begin = std::time::Instant::now();
+        let mut ordered = None;
+        loop {
+            turn(&mut nodes, epoch);
+            let budget = nodes[0].agent.budget(now());
+            if budget != ordered || begin.elapsed().as_millis().is_multiple_of(500) {
+                limit.order(budget).unwrap();
+                ordered = budget;
+            }
+            let census = limit.census().unwrap();
+            if census.changed_to == rate && census.changed_at >= start {
+                waits.push((census.changed_at - start) as f64 / 1e6);
+                break;
+            }
+            if begin.elapsed().as_secs() > 5 {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    waits.sort_by(f64::total_cmp);
+    let at = |part: f64| waits.get(((waits.len() as f64 * part) as usize).min(waits.len().saturating_sub(1))).copied();
+    json!({"changes": changes, "applied": waits.len(), "p50_ms": at(0.5), "p99_ms": at(0.99), "most_ms": waits.last()})
+}

@@ -1,0 +1,442 @@
+//! The gateway's side: the state machine of C²LP behind sessions, without a socket.
+//!
+//! | who | may |
+//! |---|---|
+//! | a node of the roster | send CLIENT_HELLO, USED_BW and CLIENT_BYE in its own name |
+//! | the holder of a token | send ENROL |
+//! | anybody else | nothing: the handshake fails |
+//!
+//! What nodes say never makes a gateway retire, and a node cannot take part under a second number.
+
+use crate::endpoint::{self, Close, Endpoint, Event, Id};
+use crate::frame::{Enrolled, Frame};
+use crate::identity::Public;
+use crate::roster::{self, Member, Roster};
+use crate::tls::{self, Door, Peer};
+use bytes::Bytes;
+use penstock_core::config::ConfigError;
+use penstock_core::coop::gateway::{Config, Counters, Gateway, Outgoing, Start, To};
+use penstock_core::coop::message::{Message, encode_in_session};
+use penstock_core::coop::policy::Policy;
+use penstock_core::coop::state::State;
+use penstock_core::coop::{Keyring, NodeId};
+use penstock_core::units::{Instant, Rate, Span};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Number of events that are kept for a log.
+const MOST_EVENTS: usize = 256;
+
+/// What a gateway is set to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The rate that is shared.
+    pub rate: Rate,
+    /// The rule by which it is shared.
+    pub policy: Policy,
+    /// For how long a budget is valid.
+    pub lease: Span,
+    /// How often unchanged levels are sent again.
+    pub advertise: Span,
+    /// Largest number of nodes at a time.
+    pub most: u32,
+}
+
+/// The longest time between two changes of levels that are sent: what joins within it is told at once.
+const GAP: Span = Span::from_millis(20);
+
+/// The longest time between two signs of life: half of what ends a session.
+const LONGEST_SILENCE: Span = Span::from_secs(5);
+
+impl Settings {
+    /// The settings with the defaults.
+    pub fn new(rate: Rate) -> Self {
+        let (lease, advertise) = (Span::from_secs(3), Span::from_millis(500));
+        Self { rate, policy: Policy::default(), lease, advertise, most: 1000 }
+    }
+
+    /// The configuration of the state machine.
+    pub fn config(&self) -> Config {
+        Config {
+            max_clients: self.most,
+            lease: self.lease,
+            advertise: self.advertise,
+            gap: GAP.min(self.advertise),
+            tickets_only: true,
+            ..Config::new(self.rate, self.policy)
+        }
+    }
+
+    /// Refuses values that do not work.
+    ///
+    /// # Errors
+    /// Names the first key that is out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.lease > crate::agent::LONGEST_LEASE {
+            return Err(ConfigError::new("lease", "must be 100ms to 1min: nodes believe no longer one"));
+        }
+        if self.advertise > LONGEST_SILENCE {
+            return Err(ConfigError::new(
+                "advertise",
+                "must be 10ms to 5s, or nodes would think that the gateway is gone",
+            ));
+        }
+        self.config().validate()
+    }
+}
+
+/// Why a gateway cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A value does not work.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Roster(#[from] roster::Error),
+    /// The certificates cannot be used.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// What is refused, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Refused {
+    /// Messages in the name of another node.
+    pub other_names: u64,
+    /// Messages that only a gateway sends, such as levels.
+    pub not_theirs: u64,
+    /// Frames that are none.
+    pub malformed: u64,
+    /// Enrolments with a token that was used up in the meantime, or by a node.
+    pub enrolments: u64,
+}
+
+/// A node that has a session.
+#[derive(Debug)]
+struct Present {
+    id: Id,
+    member: Member,
+    since: Instant,
+    claim: Option<u64>,
+}
+
+/// What a node has, as the status tells it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeStatus {
+    /// The number of the node.
+    pub node: u32,
+    /// Its name.
+    pub name: String,
+    /// Its priority class.
+    pub class: u8,
+    /// Its weight.
+    pub weight: u16,
+    /// Its budget in bits per second; `None` if it has not joined.
+    pub budget_bps: Option<u64>,
+    /// What it says that it can use; `None` if that is all it gets.
+    pub claim_bps: Option<u64>,
+    /// Its address.
+    pub address: Option<SocketAddr>,
+    /// Its round trip time in milliseconds.
+    pub rtt_ms: Option<f64>,
+    /// For how long it has its session, in seconds.
+    pub since_s: f64,
+}
+
+/// The status.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// The rate that is shared, in bits per second.
+    pub rate_bps: u64,
+    /// The sum of all budgets in bits per second.
+    pub granted_bps: u64,
+    /// Number of nodes that hold a budget.
+    pub holders: u32,
+    /// Bytes of the tables of the state machine, which do not grow.
+    pub table_bytes: usize,
+    /// The nodes that have a session, in the order of their numbers.
+    pub nodes: Vec<NodeStatus>,
+    /// What sessions count.
+    pub sessions: endpoint::Counters,
+    /// What was refused of those who may be here.
+    pub refused: Refused,
+    /// Nodes that joined, left, lapsed, and what was repeated, stale, forged or refused.
+    pub messages: Messages,
+}
+
+/// The counters of the state machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Messages {
+    /// Nodes that joined.
+    pub joined: u64,
+    /// Nodes that said goodbye.
+    pub left: u64,
+    /// Nodes whose lease ended.
+    pub lapsed: u64,
+    /// Requests whose answer was repeated.
+    pub repeated: u64,
+    /// Requests with a state that is too old.
+    pub stale: u64,
+    /// States that nobody signed here, or that belong to another node.
+    pub forged: u64,
+    /// Nodes for which there was no room.
+    pub refused: u64,
+}
+
+impl From<&Counters> for Messages {
+    fn from(c: &Counters) -> Self {
+        let Counters { joined, left, lapsed, repeated, stale, forged, refused, .. } = *c;
+        Self { joined, left, lapsed, repeated, stale, forged, refused }
+    }
+}
+
+/// A gateway for real hosts.
+#[derive(Debug)]
+pub struct Role {
+    machine: Gateway,
+    endpoint: Endpoint,
+    door: Arc<Door>,
+    roster: Roster,
+    ring: Keyring,
+    present: BTreeMap<u32, Present>,
+    peers: BTreeMap<Id, Peer>,
+    refused: Refused,
+    events: VecDeque<String>,
+    out: Vec<Outgoing>,
+    buffer: Vec<u8>,
+}
+
+impl Role {
+    /// Creates the role from its directory. `now` begins the grace period after a restart.
+    ///
+    /// # Errors
+    /// Fails if a value does not work, or the directory cannot be used.
+    pub fn new(settings: &Settings, roster: Roster, now: Instant) -> Result<Self, Error> {
+        settings.validate()?;
+        let incarnation = roster.next_incarnation()?;
+        let start = if incarnation == 1 { Start::Fresh } else { Start::TakingOver };
+        let ring = roster.keyring();
+        let key = roster.derived("table of nodes");
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| key[at + i]));
+        let machine = Gateway::new(settings.config(), ring.clone(), incarnation, start, now)?;
+        let door = Arc::new(Door::new(roster.clone())?);
+        let tls = tls::server(&roster, door.clone())?;
+        Ok(Self {
+            machine: machine.with_table_key([word(0), word(8)]),
+            endpoint: Endpoint::server(tls, &roster.derived("stateless resets"), settings.most as usize),
+            door,
+            roster,
+            ring,
+            present: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            refused: Refused::default(),
+            events: VecDeque::new(),
+            out: Vec::new(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Takes a datagram that has arrived.
+    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        let old = self.endpoint.counters().version_1;
+        self.endpoint.receive(from, datagram, now);
+        if old == 0 && self.endpoint.counters().version_1 == 1 {
+            self.note(format!(
+                "a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"
+            ));
+        }
+        self.work(now);
+    }
+
+    /// Does what is due.
+    pub fn poll(&mut self, now: Instant) {
+        self.endpoint.poll(now);
+        self.machine.poll(now, &mut self.out);
+        self.work(now);
+    }
+
+    /// When [`Role::poll`] is to be called next.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        [self.endpoint.next_timeout(), self.machine.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// The next datagram to send.
+    pub fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.endpoint.transmit()
+    }
+
+    /// Shares another rate from now on.
+    pub fn set_rate(&mut self, rate: Rate, now: Instant) {
+        if self.machine.bandwidth() != rate {
+            self.machine.set_bandwidth(rate, now, &mut self.out);
+            self.work(now);
+        }
+    }
+
+    /// The next thing that a log should tell.
+    pub fn event(&mut self) -> Option<String> {
+        self.events.pop_front()
+    }
+
+    fn note(&mut self, what: String) {
+        if self.events.len() < MOST_EVENTS {
+            self.events.push_back(what);
+        }
+    }
+
+    fn work(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.event() {
+            match event {
+                Event::Connected(id) => self.connected(id, now),
+                Event::Frame(id, bytes) => self.frame(id, &bytes, now),
+                Event::Datagram(id, _) => self.endpoint.close(id, Close::Malformed, now),
+                Event::Lost(id, why) => self.lost(id, &why),
+            }
+        }
+        self.send(now);
+    }
+
+    /// A session is there: its peer is looked up once more, as the roster may have changed during the handshake.
+    fn connected(&mut self, id: Id, now: Instant) {
+        let Some(peer) = self.endpoint.certificate(id).and_then(|certificate| self.door.who(&certificate)) else {
+            return self.endpoint.close(id, Close::Refused, now);
+        };
+        if let Peer::Node(member) = &peer {
+            let present = Present { id, member: member.clone(), since: now, claim: None };
+            if let Some(before) = self.present.insert(member.node, present) {
+                self.peers.remove(&before.id);
+                self.endpoint.close(before.id, Close::Replaced, now);
+            } else {
+                self.note(format!("node {} ({}) is here", member.node, member.name));
+            }
+        }
+        self.peers.insert(id, peer);
+    }
+
+    fn lost(&mut self, id: Id, why: &str) {
+        if let Some(Peer::Node(member)) = self.peers.remove(&id)
+            && self.present.get(&member.node).is_some_and(|present| present.id == id)
+        {
+            self.present.remove(&member.node);
+            self.note(format!("node {} ({}) has no session any more: {why}", member.node, member.name));
+        }
+    }
+
+    fn frame(&mut self, id: Id, bytes: &[u8], now: Instant) {
+        let (node, token) = match self.peers.get(&id) {
+            Some(Peer::Node(member)) => (Some(NodeId(member.node)), None),
+            Some(Peer::Token(token)) => (None, Some(*token)),
+            None => return,
+        };
+        match (Frame::decode(bytes), node, token) {
+            (Ok(Frame::Message(message)), Some(node), _) => self.message(node, &message, now),
+            (Ok(Frame::Enrol { key, name }), _, Some(token)) => self.enrol(id, &token, &key, &name, now),
+            _ => {
+                self.refused.malformed += 1;
+                self.endpoint.close(id, Close::Malformed, now);
+            }
+        }
+    }
+
+    fn message(&mut self, node: NodeId, message: &Message, now: Instant) {
+        let (named, claim) = match message {
+            Message::ClientHello { node, .. } => (*node, None),
+            Message::ClientBye(request) => (request.node, None),
+            Message::UsedBw(request, claim) => (request.node, Some(claim.as_bps())),
+            _ => {
+                self.refused.not_theirs += 1;
+                return;
+            }
+        };
+        if named != node {
+            self.refused.other_names += 1;
+            return;
+        }
+        if let Some(present) = self.present.get_mut(&node.0) {
+            present.claim = claim.filter(|claim| *claim != u64::MAX);
+        }
+        self.machine.handle(message, node, now, &mut self.out);
+    }
+
+    /// Makes a node of who holds a token.
+    fn enrol(&mut self, id: Id, token: &Public, key: &Public, name: &str, now: Instant) {
+        let enrolled = match self.roster.enrol(token, key, name) {
+            Ok(enrolled) => enrolled,
+            Err(why) => {
+                self.refused.enrolments += 1;
+                self.note(format!("an enrolment is refused: {why}"));
+                return self.endpoint.close(id, Close::Refused, now);
+            }
+        };
+        let ticket = State::ticket(enrolled.node, enrolled.share).sign(&self.ring);
+        let hello = Message::ClientHello { node: enrolled.node, ask: 0, state: Some(ticket) };
+        let (certificate, authority) = (enrolled.certificate, self.roster.authority().clone());
+        let answer = Frame::Enrolled(Enrolled { certificate, authority, hello });
+        self.endpoint.send(id, &answer.encode(), now);
+        // One session enrols one node.
+        self.peers.remove(&id);
+        self.note(format!("node {} ({name}) has enrolled", enrolled.node.0));
+    }
+
+    /// Sends what the state machine wants sent: answers on streams, levels in datagrams.
+    fn send(&mut self, now: Instant) {
+        for Outgoing { to, message } in std::mem::take(&mut self.out) {
+            encode_in_session(&message, &mut self.buffer);
+            match to {
+                To::Node(node) => {
+                    if let Some(present) = self.present.get(&node.0) {
+                        self.endpoint.send(present.id, &self.buffer, now);
+                    }
+                }
+                To::Everyone => {
+                    let levels = Bytes::copy_from_slice(&self.buffer);
+                    for present in self.present.values() {
+                        self.endpoint.send_datagram(present.id, levels.clone(), now);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The budget of a node in bits per second; `None` if it holds none.
+    pub fn budget(&mut self, node: NodeId) -> Option<u64> {
+        self.machine.granted_to(node)
+    }
+
+    /// The sessions, for tests and measurements.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The status.
+    pub fn status(&mut self, now: Instant) -> Status {
+        let mut nodes = Vec::new();
+        for (node, present) in &self.present {
+            let member = &present.member;
+            nodes.push(NodeStatus {
+                node: *node,
+                name: member.name.clone(),
+                class: member.share.class,
+                weight: member.share.weight,
+                budget_bps: self.machine.granted_to(NodeId(*node)),
+                claim_bps: present.claim,
+                address: self.endpoint.remote(present.id),
+                rtt_ms: self.endpoint.rtt(present.id).map(|rtt| rtt.as_secs_f64() * 1e3),
+                since_s: now.since(present.since).as_secs_f64(),
+            });
+        }
+        Status {
+            rate_bps: self.machine.bandwidth().as_bps(),
+            granted_bps: self.machine.granted(),
+            holders: self.machine.clients(),
+            table_bytes: self.machine.memory(),
+            nodes,
+            sessions: self.endpoint.counters(),
+            refused: self.refused,
+            messages: self.machine.counters().into(),
+        }
+    }
+}

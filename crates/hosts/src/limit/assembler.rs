@@ -1,0 +1,182 @@
+//! Instructions of BPF with labels, as far as [`super::program`] needs them (RFC 9669).
+
+/// A register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct R(pub u8);
+
+/// The frame pointer: variables of the stack are at negative offsets from it.
+pub(super) const FP: R = R(10);
+
+/// The size of what is loaded or stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    /// 4 bytes.
+    W,
+    /// 8 bytes.
+    D,
+}
+
+/// An operation on 64 bits; the value is its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Add = 0x00,
+    Mul = 0x20,
+    Div = 0x30,
+    Or = 0x40,
+    Rsh = 0x70,
+    Mov = 0xb0,
+}
+
+/// A condition on unsigned numbers of 64 bits; the value is its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum If {
+    Eq = 0x10,
+    Gt = 0x20,
+    Ge = 0x30,
+    Ne = 0x50,
+}
+
+/// The second operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum V {
+    Reg(R),
+    Imm(i32),
+}
+
+/// A place in the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+/// An instruction as the kernel reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Instruction {
+    code: u8,
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+/// A program that is being written.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    code: Vec<Instruction>,
+    places: Vec<Option<usize>>,
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Assembler {
+    fn push(&mut self, code: u8, dst: R, src: R, offset: i16, immediate: i32) {
+        self.code.push(Instruction { code, registers: dst.0 | src.0 << 4, offset, immediate });
+    }
+
+    /// Returns a label whose place is set later by [`Assembler::here`].
+    pub fn label(&mut self) -> Label {
+        self.places.push(None);
+        Label(self.places.len() - 1)
+    }
+
+    /// Puts a label here.
+    pub fn here(&mut self, label: Label) {
+        self.places[label.0] = Some(self.code.len());
+    }
+
+    /// `dst = dst op value`.
+    pub fn op(&mut self, op: Op, dst: R, value: V) {
+        match value {
+            V::Reg(src) => self.push(op as u8 | 0x0f, dst, src, 0, 0),
+            V::Imm(n) => self.push(op as u8 | 0x07, dst, R(0), 0, n),
+        }
+    }
+
+    pub fn mov(&mut self, dst: R, value: V) {
+        self.op(Op::Mov, dst, value);
+    }
+
+    /// `dst = number`, of 64 bits.
+    pub fn wide(&mut self, dst: R, number: u64) {
+        self.push(0x18, dst, R(0), 0, number as u32 as i32);
+        self.push(0, R(0), R(0), 0, (number >> 32) as u32 as i32);
+    }
+
+    /// `dst =` the map with this descriptor.
+    pub fn map(&mut self, dst: R, descriptor: i32) {
+        self.push(0x18, dst, R(1), 0, descriptor);
+        self.push(0, R(0), R(0), 0, 0);
+    }
+
+    /// `dst = *(src + offset)`.
+    pub fn load(&mut self, size: Size, dst: R, src: R, offset: i16) {
+        self.push(if size == Size::W { 0x61 } else { 0x79 }, dst, src, offset, 0);
+    }
+
+    /// `*(dst + offset) = value`.
+    pub fn store(&mut self, size: Size, dst: R, offset: i16, value: V) {
+        match (size, value) {
+            (Size::W, V::Reg(src)) => self.push(0x63, dst, src, offset, 0),
+            (Size::D, V::Reg(src)) => self.push(0x7b, dst, src, offset, 0),
+            (Size::W, V::Imm(n)) => self.push(0x62, dst, R(0), offset, n),
+            (Size::D, V::Imm(n)) => self.push(0x7a, dst, R(0), offset, n),
+        }
+    }
+
+    /// `*(dst + offset) += src` in one step.
+    pub fn atomic_add(&mut self, dst: R, offset: i16, src: R) {
+        self.push(0xdb, dst, src, offset, 0);
+    }
+
+    /// If `*(dst + offset)` is R0, it becomes `src`; R0 becomes what was there. In one step.
+    pub fn compare_exchange(&mut self, dst: R, offset: i16, src: R) {
+        self.push(0xdb, dst, src, offset, 0xf1);
+    }
+
+    pub fn jump(&mut self, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        self.push(0x05, R(0), R(0), 0, 0);
+    }
+
+    pub fn jump_if(&mut self, a: R, condition: If, b: V, to: Label) {
+        self.jumps.push((self.code.len(), to));
+        match b {
+            V::Reg(src) => self.push(condition as u8 | 0x0d, a, src, 0, 0),
+            V::Imm(n) => self.push(condition as u8 | 0x05, a, R(0), 0, n),
+        }
+    }
+
+    /// R0 = the result of a helper of the kernel with R1 to R5; these are lost.
+    pub fn call(&mut self, helper: i32) {
+        self.push(0x85, R(0), R(0), 0, helper);
+    }
+
+    pub fn exit(&mut self) {
+        self.push(0x95, R(0), R(0), 0, 0);
+    }
+
+    /// Returns the instructions, with the distances of jumps.
+    pub fn finish(mut self) -> Vec<Instruction> {
+        for (at, label) in self.jumps {
+            let place = self.places[label.0].unwrap_or_else(|| unreachable!("a label without a place"));
+            self.code[at].offset = (place as i64 - at as i64 - 1) as i16;
+        }
+        self.code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9669: `r1 = 7` is b7, `if r1 == 7 goto +1` is 15, `exit` is 95.
+    #[test]
+    fn instructions_are_those_of_the_standard() {
+        let mut a = Assembler::default();
+        let end = a.label();
+        a.mov(R(1), V::Imm(7));
+        a.jump_if(R(1), If::Eq, V::Imm(7), end);
+        a.op(Op::Add, R(1), V::Reg(R(2)));
+        a.here(end);
+        a.exit();
+        let code: Vec<_> = a.finish().iter().map(|i| (i.code, i.registers, i.offset, i.immediate)).collect();
+        assert_eq!(code, [(0xb7, 1, 0, 7), (0x15, 1, 1, 7), (0x0f, 0x21, 0, 0), (0x95, 0, 0, 0)]);
+    }
+}

@@ -1,0 +1,108 @@
+//! The system call bpf(2): the only unsafe code of this crate.
+#![allow(unsafe_code)]
+
+use super::assembler::Instruction;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: i32 = 0;
+const LOOKUP: i32 = 1;
+const UPDATE: i32 = 2;
+const PROG_LOAD: i32 = 5;
+const LINK_CREATE: i32 = 28;
+const SOCK_OPS: u32 = 13;
+const CGROUP_SOCK_OPS: u32 = 3;
+const LOG: usize = 1 << 16;
+
+/// The kind of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Array = 2,
+    LruHash = 9,
+}
+
+/// The arguments of a call, which begin with zeros; the kernel takes those that it does not know only if they are zero.
+#[repr(C, align(8))]
+struct Arguments([u8; 120]);
+
+impl Arguments {
+    fn new() -> Self {
+        Self([0; 120])
+    }
+
+    fn put(mut self, at: usize, bytes: &[u8]) -> Self {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
+        self
+    }
+
+    fn word(self, at: usize, value: u32) -> Self {
+        self.put(at, &value.to_ne_bytes())
+    }
+
+    fn address<T: ?Sized>(self, at: usize, of: *const T) -> Self {
+        self.put(at, &(of.cast::<u8>() as u64).to_ne_bytes())
+    }
+
+    /// Calls the kernel. What the addresses point at must live until then, and have the sizes that the command expects.
+    fn call(&self, command: i32) -> io::Result<i32> {
+        // SAFETY: the kernel reads 120 bytes, which are there; each caller keeps what its addresses point at.
+        let result = unsafe { libc::syscall(libc::SYS_bpf, command, self.0.as_ptr(), self.0.len()) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+    }
+
+    fn open(&self, command: i32) -> io::Result<OwnedFd> {
+        // SAFETY: these commands return a new descriptor, which nobody else has.
+        self.call(command).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+}
+
+/// Makes a map.
+pub(super) fn map(kind: Kind, name: &str, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
+    let arguments = Arguments::new().word(0, kind as u32).word(4, key).word(8, value).word(12, entries);
+    arguments.put(28, name.as_bytes()).open(MAP_CREATE)
+}
+
+/// Writes the only entry of an array.
+pub(super) fn write(map: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
+    let key = 0u32;
+    let arguments = Arguments::new().word(0, map.as_raw_fd() as u32).address(8, &raw const key);
+    arguments.address(16, value.as_ptr()).call(UPDATE).map(drop)
+}
+
+/// Reads the only entry of an array with this descriptor, whose entries must have this size.
+pub(super) fn read<const N: usize>(map: i32) -> io::Result<[u8; N]> {
+    let (key, mut value) = (0u32, [0; N]);
+    let arguments = Arguments::new().word(0, map as u32).address(8, &raw const key);
+    arguments.address(16, value.as_mut_ptr()).call(LOOKUP)?;
+    Ok(value)
+}
+
+/// Loads a program; the error has what the verifier of the kernel says.
+pub(super) fn load(name: &str, code: &[Instruction]) -> io::Result<OwnedFd> {
+    let licence = c"Dual MIT/GPL";
+    let mut log = vec![0u8; LOG];
+    let quiet = Arguments::new()
+        .word(0, SOCK_OPS)
+        .word(4, code.len() as u32)
+        .address(8, code.as_ptr())
+        .address(16, licence.as_ptr())
+        .put(48, name.as_bytes())
+        .word(68, CGROUP_SOCK_OPS);
+    let error = match quiet.open(PROG_LOAD) {
+        Ok(program) => return Ok(program),
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(error),
+        Err(error) => error,
+    };
+    let wordy = quiet.word(24, 1).word(28, LOG as u32).address(32, log.as_mut_ptr());
+    wordy.open(PROG_LOAD).map_err(|_| {
+        let said = String::from_utf8_lossy(&log);
+        let said: Vec<&str> = said.trim_end_matches('\0').lines().rev().take(6).collect();
+        io::Error::other(format!("{error}: {}", said.into_iter().rev().collect::<Vec<_>>().join(" | ")))
+    })
+}
+
+/// Attaches a program to a cgroup for as long as somebody has the returned descriptor.
+pub(super) fn attach(program: BorrowedFd<'_>, cgroup: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let arguments = Arguments::new().word(0, program.as_raw_fd() as u32).word(4, cgroup.as_raw_fd() as u32);
+    arguments.word(8, CGROUP_SOCK_OPS).open(LINK_CREATE)
+}

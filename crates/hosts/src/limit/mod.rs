@@ -1,0 +1,109 @@
+//! The budget of a host, applied to all TCP connections of a cgroup without a change of any program.
+//!
+//! [`Limit`] loads a program of type sock_ops into the kernel and attaches it to the cgroup ([`program`] says what it
+//! does). The order that it reads ends by itself two seconds after the last sign of life, so that a process which hangs
+//! limits nobody; if the process dies, [`crate::guard`] keeps the program attached until each connection is free.
+
+mod assembler;
+mod kernel;
+mod program;
+
+use penstock_core::units::{Rate, Span};
+pub use program::Census;
+use program::{CENSUS, Maps, ORDER, Order, SOCKET};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Largest number of connections that are limited; the one that was silent for longest goes first.
+const CONNECTIONS: u32 = 65_536;
+/// How long an order holds after it was given.
+pub const HOLDS: Span = Span::from_secs(2);
+const NAME: &str = "penstock_c2ml";
+
+/// A program in the kernel which limits the connections of a cgroup.
+#[derive(Debug)]
+pub struct Limit {
+    order: OwnedFd,
+    census: OwnedFd,
+    _sockets: OwnedFd,
+    link: OwnedFd,
+}
+
+impl Limit {
+    /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited.
+    ///
+    /// # Errors
+    /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
+    pub fn attach(cgroup: &Path) -> io::Result<Self> {
+        let order = kernel::map(kernel::Kind::Array, "penstock_order", 4, ORDER as u32, 1)?;
+        let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
+        let sockets = kernel::map(kernel::Kind::LruHash, "penstock_socks", 8, SOCKET as u32, CONNECTIONS)?;
+        let maps = Maps { order: order.as_raw_fd(), census: census.as_raw_fd(), sockets: sockets.as_raw_fd() };
+        let program = kernel::load(NAME, &program::program(maps))?;
+        let link = kernel::attach(program.as_fd(), File::open(cgroup)?.as_fd())?;
+        Ok(Self { order, census, _sockets: sockets, link })
+    }
+
+    /// Limits all connections together to a rate from now on for [`HOLDS`]; `None` takes the limit away.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn order(&self, rate: Option<Rate>) -> io::Result<()> {
+        let bps = rate.map_or(0, Rate::as_bps);
+        kernel::write(self.order.as_fd(), &Order { bps, until: monotonic()? + HOLDS.as_nanos() }.bytes())
+    }
+
+    /// Returns what the program has counted.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn census(&self) -> io::Result<Census> {
+        census_of(self.census.as_raw_fd())
+    }
+
+    /// The descriptors that a guard needs: the link, and the map with the census.
+    pub fn for_guard(&self) -> [BorrowedFd<'_>; 2] {
+        [self.link.as_fd(), self.census.as_fd()]
+    }
+}
+
+/// Returns where cgroups of version 2 are mounted: the cgroup of the whole host.
+pub fn hierarchy() -> Option<PathBuf> {
+    mounted(&std::fs::read_to_string("/proc/self/mounts").ok()?)
+}
+
+fn mounted(mounts: &str) -> Option<PathBuf> {
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    lines.find_map(|words| (words.get(2) == Some(&"cgroup2")).then(|| words[1].into()))
+}
+
+/// Reads the census of a program by the number of the descriptor of its map, which a guard inherits.
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn census_of(map: i32) -> io::Result<Census> {
+    kernel::read(map).map(|bytes| Census::read(&bytes))
+}
+
+/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn monotonic() -> io::Result<u64> {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
+    Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found_wherever_it_is_mounted() {
+        let mounts = "cgroup /sys/fs/cgroup/cpu cgroup rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        assert_eq!(mounted(mounts), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(mounted("proc /proc proc rw 0 0\n"), None);
+    }
+}

@@ -1,0 +1,375 @@
+//! The program that the kernel runs for each TCP connection of a cgroup: when it is established, once per round trip, and
+//! when it is closed. It holds the connections that send together to the budget of the host.
+//!
+//! ```text
+//! n        connections that had a round trip in this slot of 2.1 s, or in the one before if that is more
+//! part     budget / n, as bytes per second on the wire
+//! window   part * smallest round trip, in whole segments, and two segments more
+//! pacing   part * payload / (payload + headers)
+//! ```
+//!
+//! After the end of the order, or without a budget, a connection gets back its freedom at its next round trip.
+//!
+//! | map | entry | written by |
+//! |---|---|---|
+//! | order | [`Order`] | the agent |
+//! | census | [`Census`] | the program |
+//! | sockets | cookie: slot, window, pacing rate | the program |
+
+use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
+
+/// The budget, as the program reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Order {
+    /// Bits per second for all connections together; 0 for no limit.
+    pub bps: u64,
+    /// Until when that holds, in nanoseconds of CLOCK_MONOTONIC.
+    pub until: u64,
+}
+
+/// What the program counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Census {
+    /// The slot of time in which `now` are counted.
+    pub slot: u64,
+    /// Connections that had a round trip in this slot.
+    pub now: u64,
+    /// Connections that had a round trip in the slot before.
+    pub before: u64,
+    /// Connections that are limited.
+    pub held: u64,
+    /// Number of times at which the rate of a connection was changed.
+    pub changes: u64,
+    /// When that was last, in nanoseconds of CLOCK_MONOTONIC.
+    pub changed_at: u64,
+    /// The budget of the host at that time, in bits per second.
+    pub changed_to: u64,
+}
+
+/// Sizes of the entries in bytes.
+pub(super) const ORDER: usize = 16;
+pub(super) const CENSUS: usize = 56;
+pub(super) const SOCKET: usize = 16;
+
+impl Order {
+    pub fn bytes(self) -> [u8; ORDER] {
+        let words = [self.bps, self.until].map(u64::to_ne_bytes);
+        std::array::from_fn(|at| words[at / 8][at % 8])
+    }
+}
+
+impl Census {
+    pub(super) fn read(bytes: &[u8; CENSUS]) -> Self {
+        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| bytes[8 * at + i]));
+        let [slot, now, before, held, changes, changed_at, changed_to] = std::array::from_fn(word);
+        Self { slot, now, before, held, changes, changed_at, changed_to }
+    }
+}
+
+/// Offsets in [`Census`].
+const NOW: i16 = 8;
+const BEFORE: i16 = 16;
+const HELD: i16 = 24;
+const CHANGES: i16 = 32;
+/// Offsets in the entry of a socket.
+const WINDOW: i16 = 8;
+const PACING: i16 = 12;
+/// Offsets in `struct bpf_sock_ops`.
+const OPERATION: i16 = 0;
+const NEW_STATE: i16 = 8;
+const FAMILY: i16 = 20;
+const FLAGS: i16 = 84;
+const SMALLEST_RTT: i16 = 92;
+const MSS: i16 = 112;
+/// Values of the operation.
+const ACTIVE_ESTABLISHED: i32 = 4;
+const PASSIVE_ESTABLISHED: i32 = 5;
+const STATE: i32 = 10;
+const ROUND_TRIP: i32 = 12;
+/// The flags by which the kernel calls at changes of the state and after each round trip.
+const WANTED: i32 = 1 << 2 | 1 << 3;
+const CLOSED: i32 = 7;
+const INET6: i32 = 10;
+/// Helpers.
+const LOOKUP: i32 = 1;
+const UPDATE: i32 = 2;
+const DELETE: i32 = 3;
+const CLOCK: i32 = 5;
+const COOKIE: i32 = 46;
+const SET_OPTION: i32 = 49;
+const SET_FLAGS: i32 = 59;
+/// Options of sockets, with their levels.
+const WINDOW_OPTION: (i32, i32) = (6, 1002);
+const PACING_OPTION: (i32, i32) = (1, 47);
+/// Values that mean no limit.
+const ANY_WINDOW: i32 = i32::MAX;
+const ANY_PACING: i32 = -1;
+/// Bits of a time that are below its slot: 2^31 ns are 2.1 s.
+const SLOT: i32 = 31;
+/// A round trip above half a minute has not been measured yet.
+const LONGEST_RTT: i32 = 30_000_000;
+/// Segments in flight beyond the product of rate and round trip, for acknowledgments that come for two segments.
+const BEYOND: i32 = 2;
+/// Bytes of headers of IPv4 and TCP with timestamps; IPv6 has 20 more.
+const HEADERS: i32 = 52;
+
+/// Variables on the stack.
+const MY_COOKIE: i16 = -8;
+const VALUE: i16 = -16;
+const TIME: i16 = -24;
+const MY_SLOT: i16 = -32;
+const MY_PACING: i16 = -40;
+const ZERO: i16 = -48;
+const FRESH: i16 = -64;
+const COUNTS: i16 = -72;
+
+const CONTEXT: R = R(6);
+const THE_ORDER: R = R(7);
+const THE_CENSUS: R = R(8);
+const ENTRY: R = R(9);
+
+/// Descriptors of the maps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Maps {
+    pub order: i32,
+    pub census: i32,
+    pub sockets: i32,
+}
+
+/// Returns the program.
+pub(super) fn program(maps: Maps) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let [apply, closed, release, out] = std::array::from_fn(|_| a.label());
+    choose(&mut a, apply, closed, out);
+    a.here(apply);
+    find(&mut a, maps, out);
+    a.load(Size::D, R(1), THE_ORDER, 0);
+    a.jump_if(R(1), If::Eq, V::Imm(0), release);
+    a.load(Size::D, R(1), THE_ORDER, 8);
+    a.load(Size::D, R(2), FP, TIME);
+    a.jump_if(R(2), If::Ge, V::Reg(R(1)), release);
+    turn(&mut a);
+    enter(&mut a, maps, out);
+    limit(&mut a, out);
+    a.here(release);
+    free(&mut a, maps, out);
+    a.here(closed);
+    forget(&mut a, maps, out);
+    a.here(out);
+    a.mov(R(0), V::Imm(1));
+    a.exit();
+    a.finish()
+}
+
+/// Goes to what the operation asks for.
+fn choose(a: &mut Assembler, apply: Label, closed: Label, out: Label) {
+    let established = a.label();
+    a.mov(CONTEXT, V::Reg(R(1)));
+    a.load(Size::W, R(0), CONTEXT, OPERATION);
+    a.store(Size::D, FP, COUNTS, V::Imm(1));
+    a.jump_if(R(0), If::Eq, V::Imm(ROUND_TRIP), apply);
+    a.jump_if(R(0), If::Eq, V::Imm(ACTIVE_ESTABLISHED), established);
+    a.jump_if(R(0), If::Eq, V::Imm(PASSIVE_ESTABLISHED), established);
+    a.jump_if(R(0), If::Ne, V::Imm(STATE), out);
+    a.load(Size::W, R(1), CONTEXT, NEW_STATE);
+    a.jump_if(R(1), If::Eq, V::Imm(CLOSED), closed);
+    a.jump(out);
+    a.here(established);
+    // Nothing has been acknowledged yet, and perhaps this end will only receive.
+    a.store(Size::D, FP, COUNTS, V::Imm(0));
+    a.load(Size::W, R(2), CONTEXT, FLAGS);
+    a.op(Op::Or, R(2), V::Imm(WANTED));
+    a.mov(R(1), V::Reg(CONTEXT));
+    a.call(SET_FLAGS);
+}
+
+/// Stores the cookie of the socket on the stack.
+fn cookie(a: &mut Assembler) {
+    a.mov(R(1), V::Reg(CONTEXT));
+    a.call(COOKIE);
+    a.store(Size::D, FP, MY_COOKIE, V::Reg(R(0)));
+}
+
+/// R1 and R2 = a map, and the address of a key on the stack.
+fn keyed(a: &mut Assembler, map: i32, key: i16) {
+    a.map(R(1), map);
+    a.mov(R(2), V::Reg(FP));
+    a.op(Op::Add, R(2), V::Imm(key.into()));
+}
+
+/// Finds the order, the census, the time, and the entry of the socket if there is one.
+fn find(a: &mut Assembler, maps: Maps, out: Label) {
+    cookie(a);
+    a.store(Size::D, FP, ZERO, V::Imm(0));
+    for (map, into) in [(maps.order, THE_ORDER), (maps.census, THE_CENSUS)] {
+        keyed(a, map, ZERO);
+        a.call(LOOKUP);
+        a.jump_if(R(0), If::Eq, V::Imm(0), out);
+        a.mov(into, V::Reg(R(0)));
+    }
+    a.call(CLOCK);
+    a.store(Size::D, FP, TIME, V::Reg(R(0)));
+    a.op(Op::Rsh, R(0), V::Imm(SLOT));
+    a.store(Size::D, FP, MY_SLOT, V::Reg(R(0)));
+    keyed(a, maps.sockets, MY_COOKIE);
+    a.call(LOOKUP);
+    a.mov(ENTRY, V::Reg(R(0)));
+}
+
+/// When a slot begins, the first one to see it moves the counters.
+fn turn(a: &mut Assembler) {
+    let [same, next] = std::array::from_fn(|_| a.label());
+    a.load(Size::D, R(1), THE_CENSUS, 0);
+    a.load(Size::D, R(2), FP, MY_SLOT);
+    a.jump_if(R(1), If::Eq, V::Reg(R(2)), same);
+    a.mov(R(0), V::Reg(R(1)));
+    a.compare_exchange(THE_CENSUS, 0, R(2));
+    a.jump_if(R(0), If::Ne, V::Reg(R(1)), same);
+    a.load(Size::D, R(3), THE_CENSUS, NOW);
+    a.op(Op::Add, R(1), V::Imm(1));
+    a.jump_if(R(1), If::Eq, V::Reg(R(2)), next);
+    a.mov(R(3), V::Imm(0));
+    a.here(next);
+    a.store(Size::D, THE_CENSUS, BEFORE, V::Reg(R(3)));
+    a.store(Size::D, THE_CENSUS, NOW, V::Imm(0));
+    a.here(same);
+}
+
+/// Makes an entry for a new socket, and counts the socket once in each slot.
+fn enter(a: &mut Assembler, maps: Maps, out: Label) {
+    let [known, counted] = std::array::from_fn(|_| a.label());
+    a.jump_if(ENTRY, If::Ne, V::Imm(0), known);
+    a.store(Size::D, FP, FRESH, V::Imm(0));
+    a.store(Size::D, FP, FRESH + 8, V::Imm(0));
+    keyed(a, maps.sockets, MY_COOKIE);
+    a.mov(R(3), V::Reg(FP));
+    a.op(Op::Add, R(3), V::Imm(FRESH.into()));
+    a.mov(R(4), V::Imm(0));
+    a.call(UPDATE);
+    a.jump_if(R(0), If::Ne, V::Imm(0), out);
+    a.mov(R(1), V::Imm(1));
+    a.atomic_add(THE_CENSUS, HELD, R(1));
+    keyed(a, maps.sockets, MY_COOKIE);
+    a.call(LOOKUP);
+    a.jump_if(R(0), If::Eq, V::Imm(0), out);
+    a.mov(ENTRY, V::Reg(R(0)));
+    a.here(known);
+    a.load(Size::D, R(1), FP, COUNTS);
+    a.jump_if(R(1), If::Eq, V::Imm(0), counted);
+    a.load(Size::D, R(1), ENTRY, 0);
+    a.load(Size::D, R(2), FP, MY_SLOT);
+    a.jump_if(R(1), If::Eq, V::Reg(R(2)), counted);
+    a.store(Size::D, ENTRY, 0, V::Reg(R(2)));
+    a.mov(R(1), V::Imm(1));
+    a.atomic_add(THE_CENSUS, NOW, R(1));
+    a.here(counted);
+}
+
+/// Computes the window and the pacing rate, and sets those that have changed.
+fn limit(a: &mut Assembler, out: Label) {
+    let [now, some, v4, above_zero, fits, paced, same] = std::array::from_fn(|_| a.label());
+    a.load(Size::D, R(1), THE_CENSUS, NOW);
+    a.load(Size::D, R(2), THE_CENSUS, BEFORE);
+    a.jump_if(R(1), If::Ge, V::Reg(R(2)), now);
+    a.mov(R(1), V::Reg(R(2)));
+    a.here(now);
+    a.jump_if(R(1), If::Ne, V::Imm(0), some);
+    a.mov(R(1), V::Imm(1));
+    a.here(some);
+    a.load(Size::D, R(3), THE_ORDER, 0);
+    a.op(Op::Div, R(3), V::Reg(R(1)));
+    a.op(Op::Rsh, R(3), V::Imm(3)); // bytes per second on the wire
+    a.load(Size::W, R(4), CONTEXT, MSS);
+    a.jump_if(R(4), If::Eq, V::Imm(0), out);
+    a.mov(R(5), V::Reg(R(4)));
+    a.op(Op::Add, R(5), V::Imm(HEADERS));
+    a.load(Size::W, R(1), CONTEXT, FAMILY);
+    a.jump_if(R(1), If::Ne, V::Imm(INET6), v4);
+    a.op(Op::Add, R(5), V::Imm(20));
+    a.here(v4);
+    a.mov(R(1), V::Reg(R(3)));
+    a.op(Op::Mul, R(1), V::Reg(R(4)));
+    a.op(Op::Div, R(1), V::Reg(R(5)));
+    a.jump_if(R(1), If::Ne, V::Imm(0), above_zero);
+    a.mov(R(1), V::Imm(1));
+    a.here(above_zero);
+    a.wide(R(2), u64::from(u32::MAX) - 1);
+    a.jump_if(R(2), If::Ge, V::Reg(R(1)), fits);
+    a.mov(R(1), V::Reg(R(2)));
+    a.here(fits);
+    a.store(Size::D, FP, MY_PACING, V::Reg(R(1)));
+    a.load(Size::W, R(2), CONTEXT, SMALLEST_RTT);
+    a.jump_if(R(2), If::Gt, V::Imm(LONGEST_RTT), paced);
+    a.op(Op::Mul, R(3), V::Reg(R(2)));
+    a.op(Op::Div, R(3), V::Imm(1_000_000));
+    a.op(Op::Div, R(3), V::Reg(R(5)));
+    a.op(Op::Add, R(3), V::Imm(BEYOND));
+    a.jump_if(R(3), If::Gt, V::Imm(ANY_WINDOW), paced);
+    a.load(Size::W, R(1), ENTRY, WINDOW);
+    a.jump_if(R(1), If::Eq, V::Reg(R(3)), paced);
+    a.store(Size::W, ENTRY, WINDOW, V::Reg(R(3)));
+    a.store(Size::W, FP, VALUE, V::Reg(R(3)));
+    set(a, WINDOW_OPTION);
+    a.here(paced);
+    a.load(Size::D, R(1), FP, MY_PACING);
+    a.load(Size::W, R(2), ENTRY, PACING);
+    a.jump_if(R(1), If::Eq, V::Reg(R(2)), same);
+    note(a);
+    a.here(same);
+    a.jump(out);
+}
+
+/// Sets the pacing rate in R1, and notes when and for which budget.
+fn note(a: &mut Assembler) {
+    a.store(Size::W, ENTRY, PACING, V::Reg(R(1)));
+    a.store(Size::W, FP, VALUE, V::Reg(R(1)));
+    set(a, PACING_OPTION);
+    a.mov(R(1), V::Imm(1));
+    a.atomic_add(THE_CENSUS, CHANGES, R(1));
+    a.load(Size::D, R(1), FP, TIME);
+    a.store(Size::D, THE_CENSUS, CHANGES + 8, V::Reg(R(1)));
+    a.load(Size::D, R(1), THE_ORDER, 0);
+    a.store(Size::D, THE_CENSUS, CHANGES + 16, V::Reg(R(1)));
+}
+
+/// Sets an option of the socket to the value on the stack.
+fn set(a: &mut Assembler, (level, option): (i32, i32)) {
+    a.mov(R(1), V::Reg(CONTEXT));
+    a.mov(R(2), V::Imm(level));
+    a.mov(R(3), V::Imm(option));
+    a.mov(R(4), V::Reg(FP));
+    a.op(Op::Add, R(4), V::Imm(VALUE.into()));
+    a.mov(R(5), V::Imm(4));
+    a.call(SET_OPTION);
+}
+
+/// Takes the limit from a socket that has one.
+fn free(a: &mut Assembler, maps: Maps, out: Label) {
+    a.jump_if(ENTRY, If::Eq, V::Imm(0), out);
+    for (option, value) in [(WINDOW_OPTION, ANY_WINDOW), (PACING_OPTION, ANY_PACING)] {
+        a.store(Size::W, FP, VALUE, V::Imm(value));
+        set(a, option);
+    }
+    remove(a, maps, out);
+    a.jump(out);
+}
+
+/// Forgets a socket that is closed.
+fn forget(a: &mut Assembler, maps: Maps, out: Label) {
+    cookie(a);
+    a.store(Size::D, FP, ZERO, V::Imm(0));
+    keyed(a, maps.census, ZERO);
+    a.call(LOOKUP);
+    a.jump_if(R(0), If::Eq, V::Imm(0), out);
+    a.mov(THE_CENSUS, V::Reg(R(0)));
+    remove(a, maps, out);
+}
+
+/// Removes the entry of the socket, if there is one, and counts that.
+fn remove(a: &mut Assembler, maps: Maps, out: Label) {
+    keyed(a, maps.sockets, MY_COOKIE);
+    a.call(DELETE);
+    a.jump_if(R(0), If::Ne, V::Imm(0), out);
+    a.mov(R(1), V::Imm(-1));
+    a.atomic_add(THE_CENSUS, HELD, R(1));
+}

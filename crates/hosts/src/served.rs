@@ -1,0 +1,214 @@
+//! The gateway's role in a thread of its own, beside the program that owns it.
+
+use crate::gateway::{Role, Settings, Status};
+use crate::roster::Roster;
+use crate::socket::Socket;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use penstock_core::config::ConfigError;
+use penstock_core::coop::policy::{Policy, Sharing};
+use penstock_core::units::{Instant, Rate, Span};
+use serde::Deserialize;
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the status is made anew.
+const FRESH: Span = Span::from_millis(200);
+/// Longest sleep.
+const LONGEST: Span = Span::from_millis(200);
+
+/// The table `[c2ml]` of a gateway's file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keys {
+    /// The address at which nodes are served.
+    pub listen: SocketAddr,
+    /// The directory with the keys of the gateway and what it knows of its nodes.
+    pub directory: PathBuf,
+    /// The rule by which the upload is shared.
+    pub sharing: Sharing,
+    /// DyBRA: the smallest change of a claim that counts, in percent.
+    pub threshold_percent: u8,
+    /// Priority: the least part for the classes below, in percent.
+    pub reserve_percent: u8,
+    /// The part of the rate of the upload that is shared, in percent.
+    pub percent: u8,
+    /// For how long a budget is valid.
+    pub lease: Span,
+    /// How often unchanged levels are sent again.
+    pub advertise: Span,
+    /// Largest number of nodes at a time.
+    pub most: u32,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        let Settings { policy, lease, advertise, most, .. } = Settings::new(Rate::from_bps(0));
+        let Policy { sharing, threshold_percent, reserve_percent, .. } = policy;
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], 7443)),
+            directory: "/var/lib/penstock/c2ml".into(),
+            sharing,
+            threshold_percent,
+            reserve_percent,
+            percent: 100,
+            lease,
+            advertise,
+            most,
+        }
+    }
+}
+
+impl Keys {
+    /// The settings of the role for a link whose upload has this rate.
+    pub fn settings(&self, upload: Rate) -> Settings {
+        let (sharing, threshold_percent, reserve_percent) =
+            (self.sharing, self.threshold_percent, self.reserve_percent);
+        let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false };
+        let (lease, advertise, most) = (self.lease, self.advertise, self.most);
+        Settings { rate: self.shared(upload), policy, lease, advertise, most }
+    }
+
+    /// The part of an upload that is shared.
+    pub fn shared(&self, upload: Rate) -> Rate {
+        Rate::from_bps((u128::from(upload.as_bps()) * u128::from(self.percent) / 100) as u64)
+    }
+
+    /// Refuses values that do not work.
+    ///
+    /// # Errors
+    /// Names the first key that is out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if !(1..=100).contains(&self.percent) {
+            return Err(ConfigError::new("percent", "must be 1 to 100"));
+        }
+        self.settings(Rate::from_bps(1_000_000)).validate().map_err(|e| match e.key {
+            // The state machine has its own word for it.
+            "max_clients" => ConfigError::new("most", "must be 1 to 1048576"),
+            _ => e,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    rate: AtomicU64,
+    end: AtomicBool,
+    status: Mutex<Option<Status>>,
+    events: Mutex<Vec<String>>,
+}
+
+/// A role that serves.
+#[derive(Debug)]
+pub struct Served {
+    shared: Arc<Shared>,
+    bell: UnixStream,
+    thread: Option<JoinHandle<()>>,
+    address: SocketAddr,
+}
+
+impl Served {
+    /// Begins to serve.
+    ///
+    /// # Errors
+    /// Returns why that is not possible, as a sentence.
+    pub fn start(keys: &Keys, upload: Rate) -> Result<Self, String> {
+        let directory = keys.directory.display();
+        let roster = Roster::open(&keys.directory).map_err(|e| format!("the directory {directory}: {e}"))?;
+        let socket = Socket::bind(keys.listen).map_err(|e| format!("cannot listen at {}: {e}", keys.listen))?;
+        let address = socket.udp().local_addr().map_err(|e| e.to_string())?;
+        let role = Role::new(&keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
+        let (bell, hears) = UnixStream::pair().map_err(|e| e.to_string())?;
+        let quiet = bell.set_nonblocking(true).and_then(|()| hears.set_nonblocking(true));
+        quiet.map_err(|e| e.to_string())?;
+        let shared = Arc::new(Shared {
+            rate: AtomicU64::new(keys.shared(upload).as_bps()),
+            end: AtomicBool::new(false),
+            status: Mutex::new(None),
+            events: Mutex::new(Vec::new()),
+        });
+        let own = shared.clone();
+        let thread = std::thread::Builder::new().name("c2ml".into()).spawn(move || serve(role, socket, &own, &hears));
+        Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })
+    }
+
+    /// The address at which it serves.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Shares another rate from now on.
+    pub fn set_rate(&mut self, rate: Rate) {
+        if self.shared.rate.swap(rate.as_bps(), Ordering::Relaxed) != rate.as_bps() {
+            self.ring();
+        }
+    }
+
+    fn ring(&mut self) {
+        // If the bell is full, it rings already.
+        let _ = self.bell.write(&[1]);
+    }
+
+    /// The status, at most 0.2 s old; `None` at the very beginning, or if the thread has failed.
+    pub fn status(&self) -> Option<Status> {
+        self.shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| !self.has_failed())
+    }
+
+    /// True if the thread has ended by itself.
+    pub fn has_failed(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Returns what has happened since the last call.
+    pub fn events(&self) -> Vec<String> {
+        std::mem::take(&mut *self.shared.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.shared.end.store(true, Ordering::Relaxed);
+        self.ring();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStream) {
+    let epoch = std::time::Instant::now();
+    let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
+    let mut next_status = Instant::ZERO;
+    while !shared.end.load(Ordering::Relaxed) {
+        role.set_rate(Rate::from_bps(shared.rate.load(Ordering::Relaxed)), now());
+        socket.turn(&mut role, &mut now);
+        if now() >= next_status {
+            next_status = now() + FRESH;
+            let status = role.status(now());
+            *shared.status.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+            let events = std::iter::from_fn(|| role.event());
+            shared.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
+        }
+        let wait = role.next_timeout().map_or(LONGEST, |at| at.since(now())).min(LONGEST);
+        if sleep(&socket, bell, wait).is_err() {
+            return;
+        }
+        let mut bytes = [0; 64];
+        while bell.read(&mut bytes).is_ok_and(|len| len > 0) {}
+    }
+}
+
+fn sleep(socket: &Socket, bell: &UnixStream, wait: Span) -> io::Result<()> {
+    let mut ready =
+        [PollFd::new(socket.udp().as_fd(), PollFlags::POLLIN), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
+    match ppoll(&mut ready, Some(Duration::from_nanos(wait.as_nanos()).into()), None) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
