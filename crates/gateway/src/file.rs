@@ -193,7 +193,8 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Source<'_>) -> Result<(), 
 /// Checks what the programs of the kernel do not have.
 fn in_the_kernel(source: &Source<'_>, interfaces: &Interfaces, bottlenecks: &[Config; 2]) -> Result<(), Diagnosis> {
     if interfaces.lan.is_some() {
-        let message = "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
+        let message =
+            "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
         return Err(source.at(&["interfaces", "lan"], message));
     }
     for (key, config) in ["discipline", "reverse_discipline"].into_iter().zip(bottlenecks) {
