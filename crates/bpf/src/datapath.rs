@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::layout::{CONTROL, Control, GAUGES, Gauges, SUMS, Sums};
 use aya::maps::{Array, MapData};
-use aya::programs::tc::{self, NlOptions, TcAttachOptions, TcError};
 pub use aya::programs::TcAttachType as Hook;
+use aya::programs::tc::{self, NlOptions, TcAttachOptions, TcError};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier};
 use aya::{Ebpf, EbpfLoader, TestRun as _, TestRunOptions};
 use nix::time::{ClockId, clock_gettime};

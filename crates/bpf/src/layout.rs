@@ -210,8 +210,22 @@ pub struct Gauges {
 
 impl Gauges {
     pub(crate) fn read(words: &[u64; GAUGES]) -> Self {
-        let [out, inw, out_bytes, in_bytes, not_tcp, unknown, unproven, contended, stale, lines, numbered, evicted, refused, unwritten] =
-            *words;
+        let [
+            out,
+            inw,
+            out_bytes,
+            in_bytes,
+            not_tcp,
+            unknown,
+            unproven,
+            contended,
+            stale,
+            lines,
+            numbered,
+            evicted,
+            refused,
+            unwritten,
+        ] = *words;
         Self {
             packets: [out, inw],
             bytes: [out_bytes, in_bytes],

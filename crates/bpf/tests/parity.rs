@@ -6,8 +6,8 @@
 mod traffic;
 
 use penstock_bpf::{Control, Datapath, MISSING, Program, Way};
-use penstock_core::ack::pink::{Config, Pink};
 use penstock_core::ack::AckPath;
+use penstock_core::ack::pink::{Config, Pink};
 use penstock_core::aqm::{Aqm, Meta};
 use penstock_core::packet::{FlowId, Packet, TcpFlags, TcpView};
 use penstock_core::qdisc::Backlog;
@@ -150,12 +150,35 @@ fn compare_sums(path: &Datapath, model: &Model, step: u64) {
         let stats = pink.stats();
         stats.check().unwrap();
         let here = [
-            sums.active, sums.waiting, sums.lacking, sums.opening, sums.strangers, sums.started, sums.woken, sums.ended,
-            sums.expired, sums.acks, sums.rewritten, sums.below_one_segment, sums.below_now, sums.implausible,
+            sums.active,
+            sums.waiting,
+            sums.lacking,
+            sums.opening,
+            sums.strangers,
+            sums.started,
+            sums.woken,
+            sums.ended,
+            sums.expired,
+            sums.acks,
+            sums.rewritten,
+            sums.below_one_segment,
+            sums.below_now,
+            sums.implausible,
         ];
         let there = [
-            stats.active, stats.waiting, stats.lacking, stats.opening, stats.strangers, stats.started, stats.woken,
-            stats.ended, stats.expired, stats.acks, stats.rewritten, stats.below_one_segment, stats.below_now,
+            stats.active,
+            stats.waiting,
+            stats.lacking,
+            stats.opening,
+            stats.strangers,
+            stats.started,
+            stats.woken,
+            stats.ended,
+            stats.expired,
+            stats.acks,
+            stats.rewritten,
+            stats.below_one_segment,
+            stats.below_now,
             stats.implausible,
         ];
         assert_eq!(here, there, "after {step} segments: {sums:?} {stats:?}");

@@ -68,7 +68,8 @@ pub fn kernel_text(explained: &Value) -> String {
         text += &format!("{name}: pink at {rate} Mbit/s before a queue of {limit}\n");
     }
     let wan = explained["wan"].as_str().unwrap_or_default();
-    text += &format!("programs `outward` and `inward` at {wan}, by TCX, or by filters of clsact where there is no TCX\n");
+    text +=
+        &format!("programs `outward` and `inward` at {wan}, by TCX, or by filters of clsact where there is no TCX\n");
     text += "they write windows into ACKs and drop nothing; without a sign of life for 1 s they pass everything untouched\n";
     text + "memory: 20 MB in the kernel for 65536 connections\n"
 }

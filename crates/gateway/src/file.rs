@@ -286,7 +286,8 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Di
 /// Checks what the programs of the kernel do not have.
 fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Config; 2]) -> Result<(), Diagnosis> {
     if interfaces.lan.is_some() {
-        let message = "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
+        let message =
+            "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
         return Err(source.at(&["interfaces", "lan"], message));
     }
     let sources = fields::of::<keys::Keys>().iter().map(|key| vec!["link", *key]);

@@ -9,6 +9,7 @@ mod lab;
 use lab::{Gateway, Lab, transfer, wait_until};
 use nix::sys::signal::Signal;
 use penstock_bpf::datapath::{Hook, programs_at};
+use penstock_net::netns::Namespace;
 
 /// A FIFO of the product of rate and delay: 10 Mbit/s, 100 ms.
 const PRODUCT: &str = "--rate 10Mbit/s --delay 50ms --limit 125kB --reverse-limit 125kB";
@@ -32,7 +33,11 @@ fn lab(link: &str) -> Option<Lab> {
 
 /// Names of the programs at the interface to the link.
 fn programs(lab: &Lab) -> Vec<String> {
-    lab.inside("r", || [Hook::Egress, Hook::Ingress].into_iter().flat_map(|hook| programs_at("eth0", hook).unwrap_or_default()).collect())
+    let found = || {
+        let hooks = [Hook::Egress, Hook::Ingress];
+        Ok(hooks.into_iter().flat_map(|hook| programs_at("eth0", hook).unwrap_or_default()).collect())
+    };
+    Namespace::open(Some(&lab.namespace("r"))).unwrap().run(found).unwrap()
 }
 
 fn kill(gateway: Gateway) {

@@ -325,7 +325,8 @@ pub fn tcp_sum(ip: &[u8], at: usize) -> u16 {
     let v6 = ip[0] >> 4 == 6;
     let end = if v6 { 40 + usize::from(word(ip, 4)) } else { usize::from(word(ip, 2)) };
     let addresses = if v6 { &ip[8..40] } else { &ip[12..20] };
-    let add = |bytes: &[u8]| bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>();
+    let add =
+        |bytes: &[u8]| bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>();
     let mut sum = add(addresses) + 6 + (end - at) as u32 + add(&ip[at..end]);
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);

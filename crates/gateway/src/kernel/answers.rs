@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 pub fn answer(kernel: &mut Kernel, peer: Peer, request: Request) -> Answer {
     match request {
         Request::Status => serde_json::to_string(&kernel.report()).map_err(|e| Refusal::new(e.to_string())),
-        Request::Top { .. } => Err(Refusal::new("the kernel data path counts no flows by rate; `status` has its counters")),
+        Request::Top { .. } => {
+            Err(Refusal::new("the kernel data path counts no flows by rate; `status` has its counters"))
+        }
         Request::Set(set) => change(kernel, peer, &set),
         Request::Keep => {
             kernel.history.keep()?;

@@ -86,7 +86,7 @@ fn ways(settings: &Settings) -> Result<[Way; 2], String> {
             Limit::Packets(packets) => (packets, true),
         };
         let rate = pink.rate.unwrap_or(config.rate);
-        Ok(Way {
+        Ok::<Way, String>(Way {
             rate_bps: rate.as_bps(),
             capacity: pink.capacity(rate),
             room: room.min(1 << 40),
@@ -200,7 +200,10 @@ impl Kernel {
     fn sleep(&self) -> Result<(), Errno> {
         let next = self.next.into_iter().min().unwrap_or_default().since(self.now());
         let timeout = PollTimeout::try_from(next.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::from(100u8));
-        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN), PollFd::new(self.wan.as_fd(), PollFlags::POLLIN)];
+        let mut fds = vec![
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.wan.as_fd(), PollFlags::POLLIN),
+        ];
         if let Some(server) = &self.server {
             fds.push(PollFd::new(server.as_fd(), PollFlags::POLLIN));
         }
@@ -292,7 +295,10 @@ mod tests {
     fn the_programs_are_told_rates_and_queues() {
         let file = File::parse(FILE, "f").unwrap();
         let [up, down] = ways(&file.bottlenecks).unwrap();
-        assert_eq!((down.rate_bps, down.capacity, down.room, down.in_packets), (10_000_000, 1_187_500_000, 125_000, false));
+        assert_eq!(
+            (down.rate_bps, down.capacity, down.room, down.in_packets),
+            (10_000_000, 1_187_500_000, 125_000, false)
+        );
         assert_eq!((up.rate_bps, up.capacity), (2_000_000, 237_500_000));
     }
 

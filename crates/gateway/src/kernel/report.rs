@@ -48,7 +48,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WayReport {
     /// The name of the discipline.
-    pub aqm: &'static str,
+    pub aqm: String,
     /// Its parameters.
     pub parameters: AnyConfig,
     /// The rate of the link.
@@ -64,7 +64,7 @@ pub struct WayReport {
 /// Returns the status of a direction.
 pub fn way(config: &Config, sums: &Sums, packets: u64, bytes: u64) -> WayReport {
     WayReport {
-        aqm: config.aqm.name(),
+        aqm: config.aqm.name().to_owned(),
         parameters: config.aqm.clone(),
         rate_bps: config.rate.as_bps(),
         limit: config.limit,

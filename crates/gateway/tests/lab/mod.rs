@@ -95,11 +95,6 @@ impl Lab {
         Namespace::open(Some(&self.namespace(side))).unwrap()
     }
 
-    /// Calls something in a namespace.
-    pub fn inside<T: Send>(&self, side: &str, work: impl FnOnce() -> T + Send) -> T {
-        self.open(side).run(|| Ok::<_, penstock_net::error::Error>(work())).unwrap()
-    }
-
     /// Starts the emulated link.
     fn emulate(&mut self, link: &str) {
         let words = format!("x --left eth0 --right eth0 --realtime --duration 300s {link}");
