@@ -15,6 +15,7 @@ import pytest
 from penstock import engine
 from penstock.reference.cc import Control, Event, Replayed, replay
 from penstock.reference.cc.bbr import Bbr
+from penstock.reference.cc.bbr3 import Bbr3
 from penstock.reference.cc.bic import Bic
 from penstock.reference.cc.c2ml import C2ml
 from penstock.reference.cc.compound import Compound
@@ -46,6 +47,7 @@ TWINS: dict[str, Callable[[], Control]] = {
     "cubic-linux": CubicLinux,
     "noordwijk": Noordwijk,
     "bbr": Bbr,
+    "bbr3": Bbr3,
 }
 # The controls to which the dissertation adapts C²ML (§2.2.4), and one that paces.
 ADAPTED = ("noordwijk", "newreno", "cubic", "hybla", "highspeed", "bic", "bbr")

@@ -24,7 +24,9 @@ use crate::error::ReadError;
 use crate::table::{failure, number, places};
 use csv::{ByteRecord, Position, ReaderBuilder, Trim};
 use penstock_core::cc::c2ml::{C2ml, Form};
-use penstock_core::cc::{Ack, AnyCc, AnyControlConfig, CongestionControl, Loss, RateSample, Setup};
+use penstock_core::cc::{
+    Ack, AnyCc, AnyControlConfig, Begin, CongestionControl, Delivered, Loss, LostSegment, Notice, RateSample, Setup,
+};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
 use std::fmt;
@@ -262,8 +264,10 @@ struct Player {
     min_rtt: Span,
     delivered: Bytes,
     lost: Bytes,
-    /// Deliveries of the last round trip: the time of each, and what was delivered by then.
-    history: VecDeque<(Instant, Bytes)>,
+    /// Deliveries of the last round trip: the time of each, and what was delivered and lost by then.
+    history: VecDeque<(Instant, Bytes, Bytes)>,
+    /// The first ACK has come.
+    begun: bool,
     recovering: bool,
     /// What is in flight of bursts, for a control that sends in bursts.
     bursts: Bytes,
@@ -281,6 +285,7 @@ impl Player {
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
             history: VecDeque::new(),
+            begun: false,
             recovering: false,
             bursts: Bytes::ZERO,
         }
@@ -297,7 +302,7 @@ impl Player {
             Event::Ack => self.acknowledge(now, bytes, rtt),
             Event::Loss => {
                 self.cc.on_loss(&loss);
-                self.lost += self.endpoint.setup.mss;
+                self.lose(now, in_flight);
                 self.recovering = true;
             }
             Event::Ecn => {
@@ -305,8 +310,9 @@ impl Player {
                 self.cc.on_recovered(now);
             }
             Event::Rto => {
-                self.cc.on_rto(&loss);
-                self.lost += self.endpoint.setup.mss;
+                let left = if self.cc.requirements().segments { Bytes::ZERO } else { in_flight };
+                self.cc.on_rto(&Loss { in_flight: left, ..loss });
+                self.lose(now, in_flight);
                 self.recovering = false;
                 self.backoff = (self.backoff + 1).min(15);
             }
@@ -318,6 +324,23 @@ impl Player {
             Event::Budget if self.endpoint.c2ml != Form::Off => self.cc.set_budget(budget),
             Event::Budget => {}
         }
+    }
+
+    /// Counts a lost segment, which was sent as the last round trip began.
+    fn lose(&mut self, now: Instant, in_flight: Bytes) {
+        let size = self.endpoint.setup.mss;
+        self.lost += size;
+        let (_, prior_delivered, before) = self.history.front().copied().unwrap_or_default();
+        self.cc.on_notice(&Notice::Lost(LostSegment {
+            now,
+            size,
+            delivered: self.delivered,
+            prior_delivered,
+            tx_in_flight: in_flight,
+            lost: self.lost - before,
+            app_limited: false,
+            apart: true,
+        }));
     }
 
     fn acknowledge(&mut self, now: Instant, acked: Bytes, rtt: Span) {
@@ -341,10 +364,24 @@ impl Player {
             marked: Bytes::ZERO,
             rate: self.rate(now, in_flight.saturating_sub(acked)),
         };
-        if !self.recovering {
+        if self.cc.requirements().segments {
+            self.deliver(&ack);
+        } else if !self.recovering {
             self.cc.on_ack(&ack);
         } else if self.cc.requirements().rate {
             self.cc.on_recovery_ack(&ack);
+        }
+    }
+
+    /// Gives an ACK to a control that requires segments.
+    fn deliver(&mut self, ack: &Ack) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.cc.on_notice(&Notice::Begin(Begin { now: ack.now, srtt: self.srtt, sack: true }));
+        }
+        let before = self.history.front().map_or(Bytes::ZERO, |first| first.2);
+        match Delivered::of(ack, self.lost - before) {
+            Some(sample) => self.cc.on_notice(&Notice::Delivered(sample)),
+            None => self.cc.on_ack(ack),
         }
     }
 
@@ -369,15 +406,16 @@ impl Player {
 
     /// Computes the rate sample over the time since the last delivery that is at least a round trip old.
     fn rate(&mut self, now: Instant, in_flight: Bytes) -> Option<RateSample> {
-        if !self.cc.requirements().rate {
+        let requirements = self.cc.requirements();
+        if !requirements.rate && !requirements.segments {
             return None;
         }
-        while self.history.get(1).is_some_and(|(at, _)| now.since(*at) >= self.srtt) {
+        while self.history.get(1).is_some_and(|(at, ..)| now.since(*at) >= self.srtt) {
             self.history.pop_front();
         }
         let first = self.history.front().copied();
-        self.history.push_back((now, self.delivered));
-        let (at, prior_delivered) = first?;
+        self.history.push_back((now, self.delivered, self.lost));
+        let (at, prior_delivered, _) = first?;
         let interval = now.since(at);
         (interval > Span::ZERO).then_some(RateSample {
             prior_delivered,

@@ -94,7 +94,7 @@ def bar_ns(kind: str) -> float:
 def _controls() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = _run("cc_cost")
     for row in rows:
-        row["bar_ns"] = BAR_MODEL_ACK_NS if row["name"] == "bbr" else BAR_ACK_NS
+        row["bar_ns"] = BAR_MODEL_ACK_NS if row["name"] in ("bbr", "bbr3") else BAR_ACK_NS
         row["met"] = row["ns_per_ack"] <= row["bar_ns"]
     return rows
 

@@ -35,7 +35,7 @@
 //!
 //! Not implemented: the allowance for aggregated ACKs, which Linux added in 2019, and ECN, which version 1 ignores.
 
-mod filter;
+pub(super) mod filter;
 mod policer;
 
 use super::check::{above_zero, within};
@@ -475,7 +475,7 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    without!(bursts, advice);
+    without!(bursts, advice, notices);
 
     #[inline]
     fn cwnd(&self) -> Bytes {

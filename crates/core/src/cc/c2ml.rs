@@ -30,7 +30,7 @@
 //! range is not halved.
 //! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
 
-use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Requirements, Setup};
+use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Notice, Requirements, Setup};
 use crate::units::{Bytes, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +140,10 @@ impl<C: CongestionControl> C2ml<C> {
 
     /// Takes the round trip time of an ACK.
     fn follow_rtt(&mut self, ack: &Ack) {
-        let rtt = if self.literal { ack.rtt.unwrap_or(ack.srtt) } else { ack.min_rtt };
+        self.follow(if self.literal { ack.rtt.unwrap_or(ack.srtt) } else { ack.min_rtt });
+    }
+
+    fn follow(&mut self, rtt: Span) {
         if self.rtt != Some(rtt) {
             self.rtt = Some(rtt);
             self.update();
@@ -199,6 +202,15 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
 
     fn on_recovery_ack(&mut self, ack: &Ack) {
         self.control.on_recovery_ack(ack);
+    }
+
+    fn on_notice(&mut self, notice: &Notice) {
+        if let Notice::Delivered(sample) = notice
+            && let Some(rtt) = sample.rtt
+        {
+            self.follow(if self.literal { rtt } else { self.rtt.map_or(rtt, |least| least.min(rtt)) });
+        }
+        self.control.on_notice(notice);
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! Only calls to foreign controls go through a pointer to a trait object. A control that fails cannot report it to its
 //! sender: it keeps its last window, and the owner of the factory checks for failures after the run.
 
-use super::{Ack, Advice, CongestionControl, Loss, Requirements, Setup};
+use super::{Ack, Advice, CongestionControl, Loss, Notice, Requirements, Setup};
 use crate::units::{Bytes, Instant, Rate};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -134,6 +134,9 @@ impl CongestionControl for Running {
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         self.control.on_recovery_ack(ack);
+    }
+    fn on_notice(&mut self, notice: &Notice) {
+        self.control.on_notice(notice);
     }
     fn next_burst(&self) -> Instant {
         self.control.next_burst()

@@ -22,7 +22,7 @@
 //! DIFFERENCE: the clock has 1000 ticks per second (`CONFIG_HZ`), and its zero is that of the simulation. Pinned by
 //! `ticks_are_milliseconds`.
 
-use super::{Ack, Advice, CongestionControl, Loss, Requirements, Setup};
+use super::{Ack, Advice, CongestionControl, Loss, Notice, Requirements, Setup};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant, Rate, Span};
 use std::fmt::Debug;
@@ -167,7 +167,7 @@ impl<O: Ops> Linux<O> {
 }
 
 impl<O: Ops> CongestionControl for Linux<O> {
-    super::without!(pacing, bursts);
+    super::without!(pacing, bursts, notices);
 
     #[inline]
     fn cwnd(&self) -> Bytes {
@@ -296,6 +296,9 @@ impl<S: CongestionControl, O: Ops> CongestionControl for Form<S, Box<Linux<O>>> 
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         either!(self, cc => cc.on_recovery_ack(ack));
+    }
+    fn on_notice(&mut self, notice: &Notice) {
+        either!(self, cc => cc.on_notice(notice));
     }
     #[inline]
     fn next_burst(&self) -> Instant {

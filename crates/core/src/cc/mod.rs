@@ -11,7 +11,10 @@
 //! | the first timeout of a segment | [`on_rto`](CongestionControl::on_rto) | sets `ssthresh`, falls to one segment |
 //! | new data after an idle period | [`on_idle`](CongestionControl::on_idle) | restarts |
 //! | an ACK during loss recovery, if the control requires rates | [`on_recovery_ack`](CongestionControl::on_recovery_ack) | updates its model |
+//! | a segment is delivered or lost, if the control requires segments | [`on_notice`](CongestionControl::on_notice) | updates its model |
 //! | the time of the next burst, and data to send | [`on_burst`](CongestionControl::on_burst) | opens the window by a burst |
+//!
+//! A control that requires segments ([`Requirements::segments`]) gets notices instead of ACKs, in recovery and outside.
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`) and does not ask for `cwnd`.
 
@@ -35,6 +38,10 @@ macro_rules! without {
     };
     (@ recovery) => {
         fn on_recovery_ack(&mut self, _: &$crate::cc::Ack) {}
+        $crate::cc::without!(@ notices);
+    };
+    (@ notices) => {
+        fn on_notice(&mut self, _: &$crate::cc::Notice) {}
     };
     (@ bursts) => {
         #[inline]
@@ -55,10 +62,12 @@ mod driver;
 mod check;
 mod hystart;
 mod linux;
+mod notice;
 mod table;
 mod window;
 
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
 pub mod c2ml;
 pub mod compound;
@@ -75,6 +84,7 @@ pub mod scalable;
 pub mod vegas;
 pub mod westwood;
 
+pub use notice::{Begin, Delivered, LostSegment, Notice};
 pub use table::{AnyCc, AnyControlConfig, NAMES, entries, needs_ecn, unknown};
 
 use crate::config::ConfigError;
@@ -125,7 +135,7 @@ pub struct Requirements {
     /// The endpoint fills [`Ack::rate`] and calls [`CongestionControl::on_recovery_ack`].
     pub rate: bool,
     /// The window of the control holds in recovery too, instead of proportional rate reduction. Only with
-    /// [`Requirements::rate`].
+    /// [`Requirements::rate`] or [`Requirements::segments`].
     pub own_recovery: bool,
     /// The receiver acknowledges every segment.
     pub ack_per_segment: bool,
@@ -134,6 +144,9 @@ pub struct Requirements {
     pub accurate_ecn: bool,
     /// Segments carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,
+    /// The endpoint tells the fate of each segment with [`CongestionControl::on_notice`], instead of ACKs. In
+    /// [`CongestionControl::on_rto`], [`Loss::in_flight`] is then what is not lost.
+    pub segments: bool,
 }
 
 /// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation): the data delivered between two points in
@@ -234,6 +247,8 @@ pub trait CongestionControl {
     fn requirements(&self) -> Requirements;
     /// Takes an ACK during loss recovery. The endpoint calls it only with [`Requirements::rate`].
     fn on_recovery_ack(&mut self, ack: &Ack);
+    /// Takes what happened to a segment. The endpoint calls it only with [`Requirements::segments`].
+    fn on_notice(&mut self, notice: &Notice);
     /// When the next burst is due; a time in the past means at once. [`Instant::MAX`] if the control sends no bursts.
     fn next_burst(&self) -> Instant;
     /// Begins the burst which is due: opens the window by its size above `in_flight` and sets the time of the next.

@@ -2,7 +2,7 @@
 
 use super::c2ml::{self, C2ml};
 use super::foreign::{self, Running};
-use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, Setup};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Notice, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::listing::{Entry, choice, parameters};
 use crate::suggest::nearest;
@@ -213,6 +213,7 @@ controls! {
     Compound compound, "compound", "Reno's window, and beside it one that delay controls", "Tan, Song, Zhang, Sridharan, INFOCOM 2006";
     Noordwijk noordwijk, "noordwijk", "bursts by a timer, for satellite links with bandwidth on demand", "Roseti, Kristiansen, 2008; the Modena dissertation 2.2";
     Bbr bbr, "bbr", "the window and the pace are made of a model of the path (version 1)", "Cardwell et al., ACM Queue 14(5), 2016";
+    Bbr3 bbr3, "bbr3", "the model of the path is bounded by losses (version 3)", "draft-ietf-ccwg-bbr-06";
     Dctcp dctcp, "dctcp", "the window falls with the part of the packets that were marked", "RFC 8257";
     Prague prague, "prague", "a scalable control for L4S queues", "draft-briscoe-iccrg-prague-congestion-control";
 }
@@ -352,6 +353,9 @@ impl CongestionControl for AnyCc {
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         each!(self, cc => cc.on_recovery_ack(ack));
+    }
+    fn on_notice(&mut self, notice: &Notice) {
+        each!(self, cc => cc.on_notice(notice));
     }
     #[inline]
     fn next_burst(&self) -> Instant {

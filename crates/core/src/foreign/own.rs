@@ -5,7 +5,7 @@ use super::{
     Config, Control, ForeignAqm, ForeignCc, Kind, Library, LibraryError, MakeAqm, MakeCc, ack_path, scheduler,
 };
 use crate::ack_path::AckPath;
-use crate::cc::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, Setup as Connection};
+use crate::cc::{Ack, Advice, CongestionControl, ControlConfig, Loss, Notice, Requirements, Setup as Connection};
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
@@ -264,6 +264,9 @@ impl<C: CongestionControl> CongestionControl for Adapter<C> {
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         self.0.on_recovery_ack(ack);
+    }
+    fn on_notice(&mut self, notice: &Notice) {
+        self.0.on_notice(notice);
     }
     fn next_burst(&self) -> Instant {
         self.0.next_burst()

@@ -80,7 +80,7 @@ pub(super) fn factory(
 ) -> PyResult<Control> {
     let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("requirements")?.extract()?;
     // Rate samples cost little compared with the interpreter, so every control gets them.
-    let requirements = Requirements { rate: true, own_recovery: false, ack_per_segment, accurate_ecn, ect1 };
+    let requirements = Requirements { rate: true, ack_per_segment, accurate_ecn, ect1, ..Requirements::default() };
     let maker = Maker { maker: maker.clone().unbind(), name: name.into(), requirements, trouble: trouble.clone() };
     Ok(Control::new(name, parameters, Arc::new(maker)))
 }
@@ -205,6 +205,8 @@ fn loss<'py>(py: Python<'py>, loss: &cc::Loss) -> PyResult<Bound<'py, PyAny>> {
 }
 
 impl CongestionControl for PyControl {
+    cc::without!(notices);
+
     fn cwnd(&self) -> Bytes {
         self.cwnd
     }

@@ -8,6 +8,7 @@ mod config;
 mod ecn;
 mod endpoint;
 mod ern;
+mod ledger;
 mod needs;
 mod prr;
 mod rack;

@@ -7,6 +7,7 @@
 //! newest record that it covers. The rate sample is the amount delivered since then, over the longer of the time to
 //! send it and the time to acknowledge it.
 
+use super::ledger::Ledger;
 use penstock_core::cc::{RateSample, Requirements};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
@@ -52,6 +53,8 @@ pub struct Needs {
     pub lost: u64,
     /// End of the newest data that the current ACK reports as SACKed.
     pub sacked_end: u64,
+    /// Each segment in flight, for controls that require them.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 impl Needs {
@@ -68,12 +71,14 @@ impl Needs {
             app_limited: 0,
             lost: 0,
             sacked_end: 0,
+            ledger: requirements.segments.then(Box::default),
         }
     }
 
     /// Returns the number of bytes on the heap, with those of the state itself.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.records.capacity() * size_of::<Sent>()
+        let ledger = self.ledger.as_ref().map_or(0, |ledger| ledger.bytes());
+        size_of::<Self>() + self.records.capacity() * size_of::<Sent>() + ledger
     }
 
     /// True if pacing forbids to send at `now`; the wake-up is then set to the time at which sending is allowed.

@@ -119,6 +119,8 @@ pub struct Rack {
     /// When further segments may have to be declared lost; `Instant::MAX` means never.
     check_at: Instant,
     tail: Tail,
+    /// The segments declared lost since [`Rack::next_declared`] returned them; `None` if nobody asks.
+    declared: Option<VecDeque<(u64, u64)>>,
 }
 
 impl Rack {
@@ -142,7 +144,24 @@ impl Rack {
             lost_again: None,
             check_at: Instant::MAX,
             tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
+            declared: None,
         }
+    }
+
+    /// From now on remembers which segments are declared lost.
+    pub fn remember_declared(&mut self) {
+        self.declared = Some(VecDeque::new());
+    }
+
+    /// Returns a segment that was declared lost and not returned yet.
+    pub fn next_declared(&mut self) -> Option<(u64, u64)> {
+        self.declared.as_mut()?.pop_front()
+    }
+
+    /// Takes back that segments are lost.
+    pub fn nothing_is_lost(&mut self) {
+        self.flight.iter_mut().for_each(|sent| sent.lost = false);
+        (self.lost, self.found_losses, self.lost_again) = (0, false, None);
     }
 
     /// Returns the number of bytes on the heap, with those of the state itself.
@@ -331,6 +350,9 @@ impl Rack {
         self.lost_from = self.lost_from.min(record.start);
         self.found_losses = true;
         self.lost_again = self.lost_again.max(record.again.then_some(record.at));
+        if let Some(declared) = &mut self.declared {
+            declared.push_back((record.start, record.end));
+        }
     }
 
     /// Handles a retransmission timeout: the first segment is lost, and all that were sent long enough ago (§6.3).
@@ -342,6 +364,9 @@ impl Rack {
                 sent.lost = true;
                 self.lost += sent.len();
                 self.lost_from = self.lost_from.min(sent.start);
+                if let Some(declared) = &mut self.declared {
+                    declared.push_back((sent.start, sent.end));
+                }
             }
         }
         self.forget_probe();

@@ -76,6 +76,20 @@ impl Scoreboard {
         self.sacked.gap_from(una).0 < self.lost_edge
     }
 
+    /// Returns the number below which every byte is lost that was not SACKed. RACK has no such edge.
+    pub fn lost_edge(&self) -> u64 {
+        self.lost_edge
+    }
+
+    /// Takes back that segments are lost.
+    pub fn nothing_is_lost(&mut self, una: u64) {
+        self.lost_edge = una;
+        self.high_rxt = una;
+        if let Some(rack) = &mut self.rack {
+            rack.nothing_is_lost();
+        }
+    }
+
     /// Begins loss recovery, in which nothing was retransmitted yet.
     pub fn begin(&mut self, una: u64) {
         self.high_rxt = una;

@@ -197,6 +197,11 @@ impl Sender {
             self.board = Scoreboard::default();
             self.emulated = EmulatedSack::of(config);
         }
+        if self.tells_segments()
+            && let Some(rack) = &mut self.board.rack
+        {
+            rack.remember_declared();
+        }
     }
 
     /// Returns the number of bytes on the heap.
@@ -299,6 +304,7 @@ impl Sender {
     fn window(&self, config: &TcpConfig) -> u64 {
         let cwnd = || self.cc.cwnd().get();
         match self.phase {
+            Phase::Recovery if self.tells_segments() => cwnd(),
             Phase::Recovery => self.recovery_window,
             Phase::Loss => cwnd(),
             Phase::Open if !config.limited_transmit => cwnd().saturating_sub(self.sacked()),
@@ -324,6 +330,9 @@ impl Sender {
             for (start, end) in segment.sacks() {
                 let start = sequence::unwrap(*start, self.una).max(ack);
                 let end = sequence::unwrap(*end, self.una).min(self.nxt);
+                if self.needs.is_some() {
+                    self.note_sacked(start..end, now);
+                }
                 let newly = self.board.sack(start..end);
                 if let Some(needs) = self.needs.as_mut().filter(|_| newly > 0) {
                     needs.sacked_end = needs.sacked_end.max(end);
@@ -336,7 +345,8 @@ impl Sender {
         }
         self.count_pipe();
         let mut sample = None;
-        if ack > self.una {
+        let advanced = ack > self.una;
+        if advanced {
             sample = self.advance(segment, ack, sacked, config, now);
         } else if self.flight() > 0
             && segment.sequence_len() == 0
@@ -346,6 +356,9 @@ impl Sender {
         }
         if segment.flags.has(TcpFlags::ECE) {
             self.on_ecn_echo(now);
+        }
+        if self.tells_segments() {
+            self.tell_segments(segment, advanced, now);
         }
         sample
     }
@@ -358,6 +371,9 @@ impl Sender {
         self.una = ack;
         self.nxt = self.nxt.max(ack);
         self.probed = false;
+        if let Some(ledger) = self.ledger() {
+            ledger.acked(ack, now);
+        }
         self.count_pipe();
         let sample = self.rtt_sample(segment, ack, now);
         if let Some(rtt) = sample {
@@ -396,6 +412,9 @@ impl Sender {
                     self.phase = Phase::Open;
                     self.dupacks = 0;
                     self.board.recovered();
+                    if self.tells_segments() {
+                        self.cc.on_recovered(now);
+                    }
                     self.look_again(delivered, config, now);
                 }
             }
@@ -424,6 +443,9 @@ impl Sender {
 
     #[inline]
     fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, echo: bool, now: Instant) {
+        if self.tells_segments() {
+            return; // the control learns it segment by segment
+        }
         let cwnd = self.cc.cwnd().get();
         let slow_start = cwnd < self.cc.ssthresh().get();
         // In slow start a flight of half the window will use the whole window in the next round trip.

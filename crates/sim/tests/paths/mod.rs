@@ -36,6 +36,7 @@ pub const EXEMPT: &[(&str, &str)] = &[
         "bbr",
         "goes by its model of the path and not by losses: below 1.5 products of buffer it loses what the buffer cannot hold",
     ),
+    ("bbr3", "goes by its model of the path, which losses only bound"),
     ("dctcp", "is made for marks, and there are none"),
     ("prague", "is made for marks, and there are none"),
     ("noordwijk", "sends bursts by a timer, on satellite links of its own"),

@@ -34,6 +34,18 @@ class Sample:
     interval_ns: int
     flight: float  # segments in flight after this acknowledgment
     lost: int  # segments lost since the start
+    lost_since: int = 0  # segments lost since `prior_delivered`
+
+
+@dataclass(frozen=True)
+class LostSegment:
+    """A lost segment, for a control that follows segments; it was sent as the last round trip began."""
+
+    now_ns: int
+    delivered: float  # segments delivered since the start
+    prior_delivered: float  # the same when it was sent
+    tx_in_flight: float  # segments in flight when it was sent
+    lost: int  # segments lost since it was sent, with it
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,7 @@ class Replayed(Protocol):
     """What `replay` calls: a control, or one with a budget."""
 
     measures: bool
+    follows: bool
 
     def shown(self) -> float: ...
     @property
@@ -85,6 +98,9 @@ class Replayed(Protocol):
     def on_burst(self, now_ns: int, flight: float) -> None: ...
     def on_ack(self, ack: Ack) -> None: ...
     def on_recovery_ack(self, ack: Ack) -> None: ...
+    def on_begin(self, now_ns: int, srtt_ns: int) -> None: ...
+    def on_delivered(self, ack: Ack) -> None: ...
+    def on_lost(self, packet: LostSegment) -> None: ...
     def on_loss(self, now: float, flight: float) -> None: ...
     def on_ecn(self, now: float, flight: float) -> None: ...
     def on_recovered(self, now: float) -> None: ...
@@ -101,6 +117,7 @@ class Control:
     # reduce its window, so it uses the window instead.
     timeout_by_window = False
     measures = False  # it wants rate samples, and acknowledgments in recovery
+    follows = False  # it wants to know of each segment, delivered or lost
     next_burst_ns: int | None = None  # for a control that sends bursts: when the next one is due
 
     def __init__(self) -> None:
@@ -160,6 +177,15 @@ class Control:
     def on_recovery_ack(self, ack: Ack) -> None:
         """Called for acknowledgments during recovery, for controls which measure."""
 
+    def on_begin(self, now_ns: int, srtt_ns: int) -> None:
+        """The first data is sent; for controls which follow segments."""
+
+    def on_delivered(self, ack: Ack) -> None:
+        """Called for each acknowledgment, for controls which follow segments."""
+
+    def on_lost(self, packet: LostSegment) -> None:
+        """Called for each lost segment, for controls which follow segments."""
+
     @property
     def pacing_bps(self) -> float | None:
         """Returns the pacing rate in bit/s; `None` for a control that does not pace."""
@@ -206,7 +232,8 @@ class Endpoint:
         self.delivered = self.lost = 0
         self.recovering = False
         self.bursts = 0.0
-        self.history: deque[tuple[int, int]] = deque()  # deliveries of the last round trip
+        self.history: deque[tuple[int, int, int]] = deque()  # deliveries of the last round trip, and losses until then
+        self.begun = False
 
     def ack(self, now_ns: int, segments: int, rtt_ns: int, flight: float) -> Ack:
         """Takes an acknowledgment."""
@@ -223,10 +250,16 @@ class Endpoint:
         while len(self.history) > 1 and now_ns - self.history[1][0] >= self.srtt_ns:
             self.history.popleft()
         first = self.history[0] if self.history else None
-        self.history.append((now_ns, self.delivered))
+        self.history.append((now_ns, self.delivered, self.lost))
         if first is None or first[0] == now_ns:
             return None
-        return Sample(first[1], now_ns - first[0], flight, self.lost)
+        return Sample(first[1], now_ns - first[0], flight, self.lost, self.lost - first[2])
+
+    def lose(self, now_ns: int, flight: float) -> LostSegment:
+        """Loses a segment."""
+        self.lost += 1
+        _, prior_delivered, before = self.history[0] if self.history else (0, 0, 0)
+        return LostSegment(now_ns, self.delivered, prior_delivered, flight, self.lost - before)
 
 
 def replay(control: Replayed, events: Iterable[Event]) -> list[tuple[float, float, float | None]]:
@@ -243,6 +276,19 @@ def replay(control: Replayed, events: Iterable[Event]) -> list[tuple[float, floa
     return rows
 
 
+def acknowledge(control: Replayed, endpoint: Endpoint, ack: Ack) -> None:
+    """Gives an acknowledgment to the control in the form that it wants."""
+    if control.follows:
+        if not endpoint.begun:
+            control.on_begin(ack.now_ns, ack.srtt_ns)
+            endpoint.begun = True
+        control.on_delivered(ack)
+    elif not endpoint.recovering:
+        control.on_ack(ack)
+    elif control.measures:
+        control.on_recovery_ack(ack)
+
+
 def tell(control: Replayed, endpoint: Endpoint, event: Event) -> None:
     """Gives one event to the control."""
     t_us, name, segments, rtt_us = event
@@ -250,22 +296,19 @@ def tell(control: Replayed, endpoint: Endpoint, event: Event) -> None:
     flight = segments if name != "ack" and segments else control.shown()
     match name:
         case "ack":
-            ack = endpoint.ack(t_us * 1000, segments, rtt_us * 1000, flight)
-            if not endpoint.recovering:
-                control.on_ack(ack)
-            elif control.measures:
-                control.on_recovery_ack(ack)
+            acknowledge(control, endpoint, endpoint.ack(t_us * 1000, segments, rtt_us * 1000, flight))
         case "loss":
             control.on_loss(now, flight)
         case "ecn":
             control.on_ecn(now, flight)
         case "rto":
-            control.on_rto(now, flight)
+            control.on_rto(now, 0 if control.follows else flight)
         case "recovered":
             control.on_recovered(now)
         case "handshake":
             control.handshake(rtt_us * 1000)
         case "budget":
             control.budget(segments or None)
-    endpoint.lost += name in ("loss", "rto")
+    if name in ("loss", "rto"):
+        control.on_lost(endpoint.lose(t_us * 1000, flight))
     endpoint.recovering = name == "loss" or (endpoint.recovering and name not in ("rto", "recovered"))

@@ -8,13 +8,15 @@ is silent about a budget that goes: the control goes on as it is.
 
 from __future__ import annotations
 
-from penstock.reference.cc import MSS, Ack, Control
+from penstock.reference.cc import MSS, Ack, Control, LostSegment
 
 HEADERS = 52
 
 
 class C2ml:
     """A control with a ceiling."""
+
+    follows = False
 
     def __init__(self, control: Control, *, literal: bool) -> None:
         self.control, self.literal = control, literal
@@ -73,6 +75,18 @@ class C2ml:
     def on_burst(self, now_ns: int, flight: float) -> None:
         """Passed on."""
         self.control.on_burst(now_ns, flight)
+
+    def on_begin(self, now_ns: int, srtt_ns: int) -> None:
+        """Passed on."""
+        self.control.on_begin(now_ns, srtt_ns)
+
+    def on_delivered(self, ack: Ack) -> None:
+        """Passed on."""
+        self.control.on_delivered(ack)
+
+    def on_lost(self, packet: LostSegment) -> None:
+        """Passed on."""
+        self.control.on_lost(packet)
 
     def on_ack(self, ack: Ack) -> None:
         """ACKRCV."""

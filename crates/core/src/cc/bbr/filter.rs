@@ -7,7 +7,7 @@ type Sample = (u64, f64);
 
 /// The largest sample of a window of rounds.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WindowedMax {
+pub(in crate::cc) struct WindowedMax {
     /// Length of the window in rounds.
     window: u64,
     /// Best, second best and third best sample.
@@ -18,6 +18,11 @@ impl WindowedMax {
     /// Creates an empty filter over `window` rounds.
     pub fn new(window: u64) -> Self {
         Self { window, best: [(0, 0.0); 3] }
+    }
+
+    /// Sets the length of the window in rounds, from the next sample on.
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window;
     }
 
     /// The largest sample of the window; 0 before the first one.

@@ -129,6 +129,9 @@ impl CongestionControl for Records {
     fn on_recovery_ack(&mut self, _: &Ack) {
         self.hears("on_recovery_ack");
     }
+    fn on_notice(&mut self, _: &Notice) {
+        self.hears("on_notice");
+    }
     fn next_burst(&self) -> Instant {
         self.hears("next_burst");
         Instant::MAX
@@ -177,6 +180,7 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
         cc.on_rto(&loss);
         cc.on_idle(now, 4 * MSS);
         cc.on_recovery_ack(&ack);
+        cc.on_notice(&Notice::Restart(now));
         cc.on_burst(now, 2 * MSS);
         cc.advise(adopt);
         cc.advise(Advice::LimitBursts(None));
@@ -191,7 +195,8 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
             "on_recovered",
             "on_rto",
         ];
-        let expected = expected.into_iter().chain(["on_idle", "on_recovery_ack", "on_burst"]).map(String::from);
+        let expected =
+            expected.into_iter().chain(["on_idle", "on_recovery_ack", "on_notice", "on_burst"]).map(String::from);
         let advice = [adopt, Advice::LimitBursts(None)].map(|advice| format!("{advice:?}"));
         assert_eq!(*heard.lock().unwrap(), expected.chain(advice).collect::<Vec<_>>());
     }

@@ -38,7 +38,7 @@ impl Sender {
 
     /// Returns the end of a D-SACK, which is the first block if it is acknowledged or lies within the second one (RFC
     /// 2883 §4).
-    fn reported_twice(&self, segment: &Segment, ack: u64) -> Option<u64> {
+    pub(super) fn reported_twice(&self, segment: &Segment, ack: u64) -> Option<u64> {
         let mut blocks =
             segment.sacks().iter().map(|(s, e)| (sequence::unwrap(*s, self.una), sequence::unwrap(*e, self.una)));
         let (start, end) = blocks.next()?;
@@ -65,6 +65,10 @@ impl Sender {
             Phase::Open => self.detect_loss(0, config, now),
             Phase::Recovery => self.on_partial(0, 0, config, now),
             Phase::Loss => {}
+        }
+        if self.tells_segments() {
+            self.note_losses(now);
+            self.tell_losses();
         }
     }
 
@@ -117,8 +121,11 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
-        if self.una >= self.reduced_at {
+        if self.una >= self.reduced_at || self.tells_segments() {
             self.reduce(false, now);
+        }
+        if let Some(ledger) = self.ledger() {
+            ledger.recovery_begins();
         }
         self.phase = Phase::Recovery;
         self.board.begin(self.una);
@@ -239,7 +246,7 @@ impl Sender {
     pub fn on_rto(&mut self, now: Instant) -> bool {
         self.counters.timeouts += 1;
         let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
-        if progressed {
+        if progressed && !self.tells_segments() {
             // RFC 5681 §3.1: ssthresh is set once per loss event. A timeout in recovery means that a retransmission was
             // lost, and counts as a second one (§4.3); Linux forms of controls keep their threshold, as Linux.
             let in_flight = Bytes::new(self.flight_within_window());
@@ -256,6 +263,9 @@ impl Sender {
         self.forget_emulated();
         self.forced = false;
         self.count_pipe();
+        if self.tells_segments() {
+            self.tell_timeout(now);
+        }
         self.dupacks = 0;
         // RACK leaves segments in flight that may still arrive; the first segment must be retransmitted in any case.
         self.forced = self.board.rack.is_some();

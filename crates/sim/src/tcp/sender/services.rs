@@ -1,9 +1,12 @@
 //! What the sender does for controls that measure rates, pace, or send in bursts ([`Needs`](crate::tcp::needs::Needs)).
 
 use super::{Kind, Phase, Sender};
+use crate::segment::Segment;
+use crate::tcp::ledger::{Arrival, Ledger, Sending};
 use crate::tcp::needs::Acked;
-use penstock_core::cc::{Ack, CongestionControl, RateSample};
+use penstock_core::cc::{Ack, Begin, CongestionControl, Loss, Notice, RateSample};
 use penstock_core::units::{Bytes, Instant, Span};
+use std::ops::Range;
 
 impl Sender {
     #[cold]
@@ -30,8 +33,16 @@ impl Sender {
     pub(super) fn hold_back(&mut self, now: Instant) -> bool {
         let Some(needs) = &mut self.needs else { return false };
         let more = self.nxt < self.app_end + u64::from(self.closing);
-        if !more && self.phase == Phase::Open && self.pipe < self.cc.cwnd().get() {
+        let cwnd = self.cc.cwnd().get();
+        if !more && self.phase == Phase::Open && self.pipe < cwnd {
             needs.nothing_to_send(Bytes::new(self.pipe));
+        }
+        if let Some(ledger) = &mut needs.ledger {
+            if self.pipe + self.mss > cwnd {
+                ledger.window_is_full(self.pipe);
+            } else if !more && (self.phase == Phase::Open || !self.board.any_lost(self.una)) {
+                ledger.nothing_to_send(self.pipe);
+            }
         }
         if more || self.phase == Phase::Loss {
             if self.cc.next_burst() <= now {
@@ -44,9 +55,131 @@ impl Sender {
 
     #[cold]
     pub(super) fn note_sent(&mut self, start: u64, end: u64, kind: Kind, now: Instant) {
+        if self.tells_segments() {
+            self.note_segment(start..end, kind, now);
+        }
         let Some(needs) = &mut self.needs else { return };
         needs.lost += if kind == Kind::Again { end - start } else { 0 };
         needs.sent(end, Bytes::new(self.pipe), now);
         needs.paced(now, end - start, self.cc.pacing_rate());
+    }
+
+    /// True if the control requires the fate of each segment.
+    #[inline]
+    pub(super) fn tells_segments(&self) -> bool {
+        self.needs.as_ref().is_some_and(|needs| needs.ledger.is_some())
+    }
+
+    #[inline]
+    pub(super) fn ledger(&mut self) -> Option<&mut Ledger> {
+        self.needs.as_mut()?.ledger.as_deref_mut()
+    }
+
+    /// Records a segment that leaves, for a control that requires segments (OnTransmit of draft-ietf-ccwg-bbr §5.2.2).
+    fn note_segment(&mut self, bytes: Range<u64>, kind: Kind, now: Instant) {
+        let (srtt, sack, pipe) = (self.rtt.srtt(), self.sack, self.pipe);
+        let Some(ledger) = self.ledger() else { return };
+        let (begins, restarts) = (ledger.begins(), ledger.restarts(pipe));
+        let why = match kind {
+            Kind::New | Kind::Probe => Sending::New,
+            Kind::Again => Sending::Again,
+            Kind::Spare => Sending::Spare,
+        };
+        ledger.sent(bytes, why, pipe, now);
+        if begins {
+            self.cc.on_notice(&Notice::Begin(Begin { now, srtt, sack }));
+        } else if restarts {
+            self.cc.on_notice(&Notice::Restart(now));
+        }
+        self.tell_losses();
+    }
+
+    /// Takes the bytes of a SACK block that were not SACKed before, segment by segment.
+    #[cold]
+    pub(super) fn note_sacked(&mut self, block: Range<u64>, now: Instant) {
+        let Range { start, end } = block;
+        let mut from = start;
+        while from < end {
+            let (gap, resume) = self.board.sacked_gap(from);
+            let until = resume.unwrap_or(u64::MAX).min(end);
+            if gap < until
+                && let Some(ledger) = self.ledger()
+            {
+                ledger.sacked(gap..until, now);
+            }
+            from = until.max(gap).max(from + 1);
+        }
+    }
+
+    /// Tells the control what became of segments, after an ACK was handled: the losses it revealed, a recovery that was
+    /// needless, and the sample of what it delivered.
+    #[cold]
+    pub(super) fn tell_segments(&mut self, segment: &Segment, advanced: bool, now: Instant) {
+        self.note_losses(now);
+        self.tell_losses();
+        let echo = segment.has_timestamps().then_some(segment.tsecr);
+        let arrival = Arrival { now, echo, min_rtt: self.rtt.min_rtt(), in_flight: self.pipe };
+        let twice = self.reported_twice(segment, self.una).is_some();
+        let (una, recovering) = (self.una, self.phase != Phase::Open);
+        let Some(ledger) = self.ledger() else { return };
+        if ledger.was_needless(&arrival, advanced, twice) {
+            if recovering {
+                ledger.nothing_is_lost(una);
+            }
+            self.undo(now);
+        }
+        let in_flight = self.pipe;
+        if let Some(sample) = self.ledger().and_then(|ledger| ledger.sample(&Arrival { in_flight, ..arrival })) {
+            self.cc.on_notice(&Notice::Delivered(sample));
+        }
+    }
+
+    /// Ends a recovery that was needless: nothing is lost, and the control takes back what it did.
+    fn undo(&mut self, now: Instant) {
+        if self.phase != Phase::Open {
+            self.phase = Phase::Open;
+            self.dupacks = 0;
+            self.forced = false;
+            self.board.nothing_is_lost(self.una);
+            self.count_pipe();
+            self.cc.on_recovered(now);
+        }
+        self.cc.on_notice(&Notice::Spurious(now));
+    }
+
+    /// Records which segments the scoreboard holds for lost.
+    pub(super) fn note_losses(&mut self, now: Instant) {
+        let edge = self.board.lost_edge();
+        let Some(ledger) = self.needs.as_mut().and_then(|needs| needs.ledger.as_deref_mut()) else { return };
+        match &mut self.board.rack {
+            Some(rack) => {
+                while let Some((start, end)) = rack.next_declared() {
+                    ledger.mark_lost(start..end, now);
+                }
+            }
+            None => ledger.lost_below(edge, now),
+        }
+    }
+
+    /// Tells the control of the losses that it does not know.
+    pub(super) fn tell_losses(&mut self) {
+        while let Some(lost) = self.ledger().and_then(Ledger::next_found) {
+            self.cc.on_notice(&Notice::Lost(lost));
+        }
+    }
+
+    /// Tells the control of a timeout, after the segments of the flight were marked as lost.
+    #[cold]
+    pub(super) fn tell_timeout(&mut self, now: Instant) {
+        let (una, nxt, rack) = (self.una, self.nxt, self.board.rack.is_some());
+        self.cc.on_rto(&Loss { now, in_flight: Bytes::new(self.pipe), ecn: false });
+        if let Some(ledger) = self.ledger() {
+            ledger.recovery_begins();
+            if !rack {
+                ledger.mark_lost(una..nxt, now);
+            }
+        }
+        self.note_losses(now);
+        self.tell_losses();
     }
 }
