@@ -21,7 +21,7 @@ use nix::sys::epoll::Epoll;
 use penstock_control::server::Server;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
-use penstock_core::units::{Bytes, Instant, Limit, Span};
+use penstock_core::units::{Bytes, Instant, Span};
 use penstock_hosts::served::{Keys as C2ml, Served};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;

@@ -8,14 +8,12 @@ use crate::command::interface;
 use crate::error::Error;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, socket};
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use pcap_file::{DataLink, PcapError};
 use penstock_control::message::Request;
 use penstock_core::wire::{Headers, Transport};
 use penstock_net::ask;
 use serde_json::json;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{BufWriter, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -39,7 +37,9 @@ pub fn run(record: &Record) -> Result<String, Error> {
     let socket = open()?;
     let file = File::options().write(true).create_new(true).open(&record.out);
     let file = file.map_err(|source| Error::NoFile { path: record.out.clone(), source })?;
-    let mut out = writer(BufWriter::new(file)).map_err(Error::io("cannot write the capture"))?;
+    let failed = Error::io("cannot write the capture");
+    let mut out = BufWriter::new(file);
+    out.write_all(&file_head()).map_err(&failed)?;
     let (end, mut packets) = (Instant::now() + Duration::from_nanos(record.duration.as_nanos()), 0_u64);
     let mut buffer = vec![0; LARGEST];
     while let Some(left) = end.checked_duration_since(Instant::now()) {
@@ -53,11 +53,12 @@ pub fn run(record: &Record) -> Result<String, Error> {
         if let Some(cut) =
             from.filter(|from| from.ifindex() == index as usize).and_then(|from| cut(&buffer[..len], from))
         {
-            let packet = PcapPacket::new_owned(now, (HEAD + len) as u32, cut);
-            out.write_packet(&packet).map_err(wrong).map_err(Error::io("cannot write the capture"))?;
+            let head = packet_head(now, cut.len(), len);
+            out.write_all(&[head, cut].concat()).map_err(&failed)?;
             packets += 1;
         }
     }
+    out.flush().map_err(&failed)?;
     let path = record.out.display();
     if record.ask.json {
         return Ok(format!("{}\n", json!({"file": record.out, "interface": name, "packets": packets})));
@@ -81,13 +82,16 @@ fn open() -> Result<OwnedFd, Error> {
     socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll).map_err(failed)
 }
 
-fn writer<W: io::Write>(out: W) -> io::Result<PcapWriter<W>> {
-    let header = PcapHeader { datalink: DataLink::LINUX_SLL, snaplen: LARGEST as u32, ..PcapHeader::default() };
-    PcapWriter::with_header(out, header).map_err(wrong)
+/// The head of a capture of LINUX_SLL (113), version 2.4, with microseconds and the byte order of networks.
+fn file_head() -> Vec<u8> {
+    let numbers = [0xa1b2_c3d4, 2 << 16 | 4, 0, 0, LARGEST as u32, 113];
+    numbers.into_iter().flat_map(u32::to_be_bytes).collect()
 }
 
-fn wrong(error: PcapError) -> io::Error {
-    io::Error::other(error.to_string())
+/// The head of a packet: when, how much of it is kept, and how long it was.
+fn packet_head(at: Duration, kept: usize, len: usize) -> Vec<u8> {
+    let numbers = [at.as_secs() as u32, at.subsec_micros(), kept as u32, (HEAD + len) as u32];
+    numbers.into_iter().flat_map(u32::to_be_bytes).collect()
 }
 
 /// Returns a packet with its head and without its payload; `None` for what is no IP packet.
