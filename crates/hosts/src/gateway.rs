@@ -44,6 +44,9 @@ pub struct Settings {
     pub most: u32,
 }
 
+/// The least time between two broadcasts, for each node that hears them: many nodes that join at once must not keep the
+/// gateway busy with levels that are old a moment later.
+const EACH: Span = Span::from_micros(100);
 /// The longest time between two changes of levels that are sent: what joins within it is told at once.
 const GAP: Span = Span::from_millis(20);
 
@@ -205,6 +208,9 @@ pub struct Role {
     peers: BTreeMap<Id, Peer>,
     refused: Refused,
     events: VecDeque<String>,
+    /// The newest levels, if nodes have not been told yet, and when they may be told.
+    levels: Option<Bytes>,
+    next_levels: Instant,
     out: Vec<Outgoing>,
     buffer: Vec<u8>,
 }
@@ -234,6 +240,8 @@ impl Role {
             peers: BTreeMap::new(),
             refused: Refused::default(),
             events: VecDeque::new(),
+            levels: None,
+            next_levels: now,
             out: Vec::new(),
             buffer: Vec::new(),
         })
@@ -260,7 +268,8 @@ impl Role {
 
     /// When [`Role::poll`] is to be called next.
     pub fn next_timeout(&self) -> Option<Instant> {
-        [self.endpoint.next_timeout(), self.machine.next_timeout()].into_iter().flatten().min()
+        let levels = self.levels.as_ref().map(|_| self.next_levels);
+        [self.endpoint.next_timeout(), self.machine.next_timeout(), levels].into_iter().flatten().min()
     }
 
     /// The next datagram to send.
@@ -391,12 +400,15 @@ impl Role {
                         self.endpoint.send(present.id, &self.buffer, now);
                     }
                 }
-                To::Everyone => {
-                    let levels = Bytes::copy_from_slice(&self.buffer);
-                    for present in self.present.values() {
-                        self.endpoint.send_datagram(present.id, levels.clone(), now);
-                    }
-                }
+                To::Everyone => self.levels = Some(Bytes::copy_from_slice(&self.buffer)),
+            }
+        }
+        if now >= self.next_levels
+            && let Some(levels) = self.levels.take()
+        {
+            self.next_levels = now + EACH * self.present.len() as u64;
+            for present in self.present.values() {
+                self.endpoint.send_datagram(present.id, levels.clone(), now);
             }
         }
     }
