@@ -2,9 +2,9 @@
 //! such as in a modem, and for networks of which only some hosts have an agent.
 
 use crate::cli::{Described, Invite};
-use crate::command::{printed, say, server};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
+use crate::surroundings::{printed, say, server};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_control::message::{Answer, Refusal, Request, Set};
 use penstock_core::coop::Share;

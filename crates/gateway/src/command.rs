@@ -13,14 +13,8 @@ use crate::page::process::{self, Process};
 use crate::record;
 use crate::rules::{Chains, Rules};
 use crate::support;
-use nix::net::if_::{if_nameindex, if_nametoindex};
-use penstock_control::place;
-use penstock_control::server::Server;
-use penstock_core::suggest::suggestion;
-use penstock_net::error::Error as NetError;
-use penstock_net::output::print;
+use crate::surroundings::{interface, printed, say, server};
 use serde_json::{Value, json};
-use std::io::Write as _;
 use std::path::Path;
 
 /// Runs the program; returns its exit code.
@@ -128,29 +122,4 @@ fn ended(status: &Value, failed: Option<String>, json: bool) -> Result<u8, Error
     printed(&if json { format!("{status}\n") } else { ask::status(status) })?;
     failed.iter().for_each(|why| say(&format!("error: {why}")));
     Ok(u8::from(failed.is_some()))
-}
-
-/// Returns the index of an interface.
-pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
-    if_nametoindex(name).map_err(|_| {
-        let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
-        let known: Vec<String> = known.unwrap_or_default();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        Error::NoInterface { key, name: name.to_owned(), hint: suggestion(name, &known) }
-    })
-}
-
-pub(crate) fn server(name: &str) -> Result<Server, Error> {
-    let control = |what: String| Error::Net(NetError::Control(what));
-    let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
-    Server::open(&place::socket(&directory, name)).map_err(|e| control(format!("{e} (`name` in the file)")))
-}
-
-pub(crate) fn printed(text: &str) -> Result<u8, Error> {
-    print(text).map(|()| 0).map_err(Error::io("cannot write to the standard output"))
-}
-
-/// Prints a line on the standard error. If nobody can be told, nobody is.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -99,6 +99,22 @@ pub struct Daemon {
     woken: Instant,
 }
 
+/// Removes the rules of an earlier run; returns the event of it.
+fn cleared(rules: &Rules) -> Result<Vec<Event>, Error> {
+    let mut events = Vec::new();
+    if rules.chains.remove()? {
+        add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
+    }
+    Ok(events)
+}
+
+/// Starts to give budgets to hosts, if the file says so.
+fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
+    let upload = file.bottlenecks[Direction::Reverse.index()].rate;
+    let served = |keys: &C2ml| Served::start(keys, upload).map(|served| (keys.clone(), served));
+    file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)
+}
+
 /// When things are done the next time.
 #[derive(Debug, Default)]
 struct Due {
@@ -134,13 +150,8 @@ impl Daemon {
         let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
         let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
-        let upload = file.bottlenecks[Direction::Reverse.index()].rate;
-        let served = |keys: &C2ml| Served::start(keys, upload).map(|served| (keys.clone(), served));
-        let c2ml = file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)?;
-        let mut events = Vec::new();
-        if rules.chains.remove()? {
-            add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
-        }
+        let c2ml = serving(file)?;
+        let events = cleared(&rules)?;
         let watch = Watch::start(rules.clone())?;
         let guard = guarded(&rules, &keys)?;
         let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };

@@ -21,6 +21,7 @@ use crate::link::source::Settings as Source;
 use crate::page_keys::{PageKeys, Settings as PageSettings};
 use crate::rules::Firewall;
 use penstock_control::place::is_name;
+use penstock_core::ack::pink;
 use penstock_core::config::ConfigError;
 use penstock_core::registry::AnyConfig;
 use penstock_core::settings::config_from_settings;
@@ -283,6 +284,24 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Di
     checked.map_err(|e| table.invalid(&e))
 }
 
+/// Returns PINK's parameters of a discipline if the programs have it in this form.
+///
+/// # Errors
+/// Returns what they have not, and what is allowed.
+pub fn parameters(aqm: &AnyConfig) -> Result<&pink::Config, String> {
+    let AnyConfig::Pink(config) = aqm else {
+        return Err(format!("the kernel data path has no {}; allowed is \"pink\"", aqm.name()));
+    };
+    let plain = pink::Config::default();
+    let same = pink::Config { c: config.c, rate: config.rate, reserve: config.reserve, ..plain.clone() };
+    if *config == same {
+        return Ok(config);
+    }
+    Err("the kernel data path has PINK with its default parameters; only c, rate and reserve can differ. The queue is that \
+         of the kernel or of the link"
+        .into())
+}
+
 /// Checks what the programs of the kernel do not have.
 fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Config; 2]) -> Result<(), Diagnosis> {
     if interfaces.lan.is_some() {
@@ -298,7 +317,7 @@ fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Conf
     }
     for (key, config) in ["discipline", "reverse_discipline"].into_iter().zip(bottlenecks) {
         let at = if source.get(&[key]).is_some() { key } else { "discipline" };
-        crate::kernel::parameters(&config.aqm).map_err(|message| source.at(&[at], &message))?;
+        parameters(&config.aqm).map_err(|message| source.at(&[at], &message))?;
     }
     Ok(())
 }

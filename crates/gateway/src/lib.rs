@@ -39,4 +39,5 @@ pub mod record;
 pub mod report;
 pub mod rules;
 pub mod support;
+mod surroundings;
 pub mod watch;

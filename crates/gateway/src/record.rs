@@ -4,8 +4,8 @@
 
 use crate::ask::DEFAULT_NAME;
 use crate::cli::Record;
-use crate::command::interface;
 use crate::error::Error;
+use crate::surroundings::interface;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, socket};
 use penstock_control::message::Request;

@@ -5,7 +5,7 @@ pub mod answers;
 pub mod report;
 
 use crate::error::Error;
-use crate::file::File;
+use crate::file::{File, parameters};
 use crate::history::{History, Settings};
 use crate::log::Log;
 use crate::report::{Event, State, add_event};
@@ -14,8 +14,6 @@ use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use penstock_bpf::{Attached, Control, Datapath, Way};
 use penstock_control::server::Server;
-use penstock_core::ack::pink;
-use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_net::bottleneck::Config;
 use penstock_net::keys::Keys;
@@ -56,24 +54,6 @@ pub struct Kernel {
     next: [Instant; 3],
     /// Packets that had passed because this process hung, when that was last looked at.
     stale: u64,
-}
-
-/// Returns PINK's parameters of a discipline if the programs have it in this form.
-///
-/// # Errors
-/// Returns what they have not, and what is allowed.
-pub fn parameters(aqm: &AnyConfig) -> Result<&pink::Config, String> {
-    let AnyConfig::Pink(config) = aqm else {
-        return Err(format!("the kernel data path has no {}; allowed is \"pink\"", aqm.name()));
-    };
-    let plain = pink::Config::default();
-    let same = pink::Config { c: config.c, rate: config.rate, reserve: config.reserve, ..plain.clone() };
-    if *config == same {
-        return Ok(config);
-    }
-    Err("the kernel data path has PINK with its default parameters; only c, rate and reserve can differ. The queue is that \
-         of the kernel or of the link"
-        .into())
 }
 
 /// What the programs are told of the two directions, toward the link first.

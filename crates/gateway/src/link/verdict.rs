@@ -66,9 +66,9 @@ impl Verdict {
     /// Takes a step: both directions, what round trips beyond the WAN stand above their least, that least, and what the
     /// link takes.
     pub fn step(&mut self, ways: &[Way; 2], risen: Option<Span>, least: Option<Span>, link: Option<Span>) {
-        for at in 0..2 {
-            self.bps[at] += (ways[at].bps - self.bps[at]) / AVERAGE;
-            self.busy[at] += (ways[at].busy - self.busy[at]) / AVERAGE;
+        for (at, way) in ways.iter().enumerate() {
+            self.bps[at] += (way.bps - self.bps[at]) / AVERAGE;
+            self.busy[at] += (way.busy - self.busy[at]) / AVERAGE;
         }
         self.found.risen_ms = risen.map(|risen| risen.as_millis_f64());
         let at = usize::from(self.busy[1] > self.busy[0]);
