@@ -991,6 +991,33 @@ class BbrControl(TypedDict):
     probe_rtt_time: NotRequired[str]  # Least duration of ProbeRTT (200 ms).
 
 
+class Bbr3Control(TypedDict):
+    beta: NotRequired[float]
+    cwnd_gain: NotRequired[float]  # Window gain of all states but two: DefaultCwndGain (2).
+    down_pacing_gain: NotRequired[float]  # Pacing gain of ProbeBW_DOWN (0.9).
+    drain_pacing_gain: NotRequired[float]  # Pacing gain of Drain: DrainPacingGain (0.5).
+    extra_acked_rounds: NotRequired[int]  # Rounds that extra_acked remembers after Startup: ExtraAckedFilterLen (10).
+    full_bw_growth: NotRequired[
+        float
+    ]  # Factor by which the delivery rate must grow for the pipe not to be full (1.25).
+    full_bw_rounds: NotRequired[int]  # Rounds without such growth that end Startup and ProbeBW_UP (3).
+    full_loss_ranges: NotRequired[int]  # Lost ranges in a round that may end Startup: StartupFullLossCnt (6).
+    headroom: NotRequired[float]  # Part of inflight_longterm that is left to others: Headroom (0.15).
+    loss_threshold: NotRequired[float]  # Part of a round that may be lost while probing: LossThresh (0.02).
+    min_rtt_window: NotRequired[str]  # Length of the minimum filter of min_rtt: MinRTTFilterLen (10 s).
+    min_segments: NotRequired[int]  # Least window in segments: MinPipeCwnd (4).
+    name: Literal["bbr3"]
+    pacing_margin: NotRequired[float]  # Pacing rate as a part of pacing_gain bw: 1 less PacingMarginPercent (0.99).
+    probe_rtt_cwnd_gain: NotRequired[float]  # Window gain of ProbeRTT: ProbeRTTCwndGain (0.5).
+    probe_rtt_interval: NotRequired[
+        str
+    ]  # Time without a new smallest round trip time that begins ProbeRTT: ProbeRTTInterval (5 s).
+    probe_rtt_time: NotRequired[str]  # Least duration of ProbeRTT: ProbeRTTDuration (200 ms).
+    startup_pacing_gain: NotRequired[float]  # Pacing gain of Startup: StartupPacingGain (4 ln 2 = 2.77).
+    up_cwnd_gain: NotRequired[float]  # Window gain of ProbeBW_UP (2.25).
+    up_pacing_gain: NotRequired[float]  # Pacing gain of ProbeBW_UP (1.25).
+
+
 class DctcpControl(TypedDict):
     alpha: NotRequired[float]  # alpha before the first measurement (§3.3: 1).
     g: NotRequired[float]
@@ -1004,7 +1031,7 @@ class PragueControl(TypedDict):
     reference_rtt: NotRequired[str]
 
 
-class Other16Control(TypedDict):
+class Other17Control(TypedDict):
     name: str
 
 
@@ -1022,6 +1049,7 @@ Control = (
         "compound",
         "noordwijk",
         "bbr",
+        "bbr3",
         "dctcp",
         "prague",
     ]
@@ -1038,9 +1066,10 @@ Control = (
     | CompoundControl
     | NoordwijkControl
     | BbrControl
+    | Bbr3Control
     | DctcpControl
     | PragueControl
-    | Other16Control
+    | Other17Control
 )
 
 

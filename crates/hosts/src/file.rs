@@ -92,7 +92,10 @@ impl File {
             return Err(ConfigError::new("name", "must be a name of a file: letters, digits, - _ . and not the first"));
         }
         if self.gateways.is_empty() || self.gateways.len() > 16 {
-            return Err(ConfigError::new("gateways", "must be 1 to 16 addresses, such as [\"192.0.2.1:7443\"]"));
+            return Err(ConfigError::new(
+                "gateways",
+                "`gateways` must be 1 to 16 addresses, such as [\"192.0.2.1:7443\"]",
+            ));
         }
         if self.gateways.iter().any(|gateway| gateway.port() == 0 || gateway.ip().is_unspecified()) {
             return Err(ConfigError::new(
@@ -133,7 +136,8 @@ mod tests {
         assert_eq!(mistake(":7443\", ", ":0\", ").line, 2);
         let both = mistake("usable =", "usable_command = [\"x\"]\nusable =");
         assert!(both.what.contains("cannot both"), "{both}");
-        assert!(File::parse("", "f").unwrap_err().what.contains("gateways"));
+        let empty = File::parse("", "f").unwrap_err();
+        assert!(empty.to_string().contains("gateways"), "{empty}");
     }
 
     #[test]

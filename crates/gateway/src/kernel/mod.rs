@@ -77,11 +77,11 @@ fn ways(settings: &Settings) -> Result<[Way; 2], String> {
     Ok([way(up)?, way(down)?])
 }
 
-/// Returns whether packets of an interface have an Ethernet header.
+/// Returns whether packets of an interface have an Ethernet header. Tunnels have no address of the link.
 fn is_ethernet(interface: &str) -> bool {
     let all = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == interface);
     let mut kinds = all.filter_map(|one| one.address.as_ref()?.as_link_addr().map(|link| link.hatype()));
-    kinds.next().is_none_or(|kind| ETHERNET.contains(&kind))
+    kinds.next().is_some_and(|kind| ETHERNET.contains(&kind))
 }
 
 impl Kernel {
