@@ -185,21 +185,25 @@ impl Scene {
         pids
     }
 
-    /// Starts transfers of all hosts to the server, which nobody limits but the agent.
-    fn transfers(&self, seconds: u32) -> Vec<Child> {
+    /// Starts transfers of all hosts to ports of the server from `first` on, which nobody limits but the agent.
+    fn transfers(&self, first: usize, seconds: u32) -> Vec<Child> {
         for host in 0..HOSTS {
-            self.sh("s", &format!("iperf3 -s -1 -D -p 520{host}"));
+            self.sh("s", &format!("iperf3 -s -1 -D -p {}", first + host));
         }
         // Servers go into the background before they listen.
         self.sh(
             "s",
-            &format!("for n in $(seq 100); do [ $(ss -Htln | grep -c ':520') -ge {HOSTS} ] && break; sleep 0.1; done"),
+            &format!(
+                "for n in $(seq 100); do [ $(ss -Htln | grep -c ':{}') -ge {HOSTS} ] && break; sleep 0.1; done",
+                first / 10
+            ),
         );
         let start = |host: usize| {
             let cgroup = self.cgroup(host).join("cgroup.procs");
             let line = format!(
-                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p 520{host} -t {seconds} -i 1 -C cubic --json",
-                cgroup.display()
+                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p {} -t {seconds} -i 1 -C cubic --json",
+                cgroup.display(),
+                first + host
             );
             self.command(&format!("c{host}"), &line).stdout(Stdio::piped()).spawn().unwrap()
         };
@@ -254,7 +258,7 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     let agents = scene.join();
 
     // All four hosts send as much as they may.
-    let rates: Vec<Vec<f64>> = scene.transfers(7).into_iter().map(seconds).collect();
+    let rates: Vec<Vec<f64>> = scene.transfers(5200, 7).into_iter().map(seconds).collect();
     let shares: Vec<f64> =
         rates.iter().zip(WEIGHTS).map(|(rate, weight)| mean(&rate[3..]) / (PART * weight as f64 * PAYLOAD)).collect();
     eprintln!("rates in budgets: {shares:.3?}");
@@ -262,7 +266,7 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     assert_eq!(status["c2ml"]["holders"], 4);
 
     // The agent of the first host is killed, then the gateway: limits go away, connections stay.
-    let transfers = scene.transfers(12);
+    let transfers = scene.transfers(5300, 12);
     std::thread::sleep(Duration::from_secs(3));
     kill(Pid::from_raw(agents[0]), Signal::SIGKILL).unwrap();
     let killed = Instant::now();
