@@ -46,11 +46,11 @@ fn machine() -> f64 {
     let gateway = penstock_core::coop::gateway::Gateway::new(config, ring.clone(), 1, Start::Fresh, now).unwrap();
     let mut gateway = gateway.with_table_key([1, 2]);
     let answer = |out: &mut Vec<penstock_core::coop::gateway::Outgoing>| {
-        let answers = out.drain(..).filter_map(|o| match o.message {
+        let mut answers = out.drain(..).filter_map(|o| match o.message {
             Message::AckHello(answer) | Message::AckUsed(answer) => Some(answer.state),
             _ => None,
         });
-        answers.last().unwrap()
+        answers.next_back().unwrap()
     };
     let mut states: Vec<_> = (1..=1000)
         .map(|n| {

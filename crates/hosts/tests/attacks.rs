@@ -5,7 +5,7 @@ mod lab;
 
 use lab::{Lab, Node, local, mbit};
 use penstock_core::coop::client::{Client, Config};
-use penstock_core::coop::gateway::{self, Gateway, Outgoing, Start};
+use penstock_core::coop::gateway::{self, Gateway, Start};
 use penstock_core::coop::message::{Answer, Levels, Message, Request, encode};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::State;

@@ -164,6 +164,7 @@ impl Bbr3 {
     }
 
     /// UpdateProbeBWCyclePhase() (§5.3.3.9).
+    #[expect(clippy::collapsible_match, reason = "these questions change the state, which a guard should not")]
     pub(super) fn update_probe_bw_cycle_phase(&mut self, rs: &Delivered) {
         if !self.full_bw_reached || self.adapt_long_term_model(rs) {
             return;
