@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from conftest import Command
 from penstock.adversary import subject
-from penstock.flent import NAMES, Setup, find, measure, scenario
-from penstock.flent.running import DELAY_S, STEP_S
+from penstock.flent.running import DELAY_S, STEP_S, Setup, measure, scenario
+from penstock.flent.tests import NAMES, find
 from penstock.mistake import MistakeError
 
 SHORT = Setup(seconds=5)

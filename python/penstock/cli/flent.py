@@ -14,7 +14,7 @@ from penstock.cli.worlds import On
 from penstock.flent.tests import COUNTED, NAMES, find
 
 if TYPE_CHECKING:
-    from penstock.flent import Measured
+    from penstock.flent.running import Measured
 
 PANEL = "Tests of Flent"
 _AQM = typer.Argument(help="Disciplines: a name with its parameters ('codel target=10ms'), or FILE.py:CLASS.")

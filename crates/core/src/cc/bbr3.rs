@@ -42,7 +42,7 @@
 //! DIFFERENCE: an ACK without a sample opens the window as slow start does, so that the control also works with an
 //! endpoint which gives no samples. Pinned by `without_samples_it_is_slow_start`.
 //! DIFFERENCE: OnInit() does not name probe_rtt_min_delay and probe_rtt_min_stamp; they begin as min_rtt does. The times of
-//! the segments are the endpoint's, since a segment leaves when it is sent.
+//! the segments are the endpoint's, since a segment leaves when it is sent. So it is in the twin.
 
 mod model;
 mod states;

@@ -1,6 +1,6 @@
 //! The budget of a host, applied to all TCP connections of a cgroup without a change of any program.
 //!
-//! [`Limit`] loads a program of type sock_ops into the kernel and attaches it to the cgroup ([`program`] says what it
+//! [`Limit`] loads a program of type sock_ops into the kernel and attaches it to the cgroup (`program` says what it
 //! does). The order that it reads ends by itself two seconds after the last sign of life, so that a process which hangs
 //! limits nobody; if the process dies, [`crate::guard`] keeps the program attached until each connection is free.
 
