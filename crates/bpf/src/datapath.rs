@@ -223,20 +223,6 @@ impl Datapath {
         visits.set(0, [u64::from(flows), 0], 0).map_err(Error::refused("a value"))
     }
 
-    /// Returns whether both programs are attached to an interface by TCX.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
-    pub fn is_attached(&self, interface: &str) -> Result<bool, Error> {
-        let hooks = [("outward", Hook::Egress), ("inward", Hook::Ingress)];
-        let mut all = true;
-        for (name, hook) in hooks {
-            let found = programs_at(interface, hook)?;
-            all &= found.iter().any(|known| known == name);
-        }
-        Ok(all)
-    }
-
     /// Runs a program on a packet, `repeat` times; returns the packet after it and the mean time of a run.
     ///
     /// # Errors

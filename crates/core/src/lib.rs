@@ -96,6 +96,7 @@ pub mod rng;
 pub mod rtt;
 pub mod sched;
 pub mod settings;
+pub mod siphash;
 mod slab;
 pub mod suggest;
 #[cfg(any(test, feature = "testing"))]

@@ -86,6 +86,9 @@ pub fn all_entries() -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Ecn;
+    use crate::rng::Streams;
+    use crate::units::{Bytes, Limit, Rate};
 
     #[test]
     fn every_default_is_valid_and_documented() {
@@ -94,6 +97,35 @@ mod tests {
             for parameter in entry.parameters {
                 assert!(!parameter.about.is_empty(), "{}.{} has no description", entry.name, parameter.name);
             }
+        }
+    }
+
+    /// Beyond twice the upper threshold of 15 packets all drops are forced; between the thresholds none is. A packet that
+    /// found no room restarts the count of RED as a drop does: if that happens before every arrival the count is 1, and
+    /// the gaps between drops, uniform in 1..1/pb - 1, are geometric with the mean (1 - pb) / pb, about twice as long.
+    #[test]
+    fn every_form_of_red_tells_forced_drops_and_counts_overflows() {
+        let link = LinkFacts { rate: Rate::from_bps(1_000_000), limit: Limit::Packets(10_000) };
+        let packet = Meta { size: Bytes::new(1000), ecn: Ecn::NotEct, flow: FlowId(0) };
+        for name in ["red", "ared", "red-ern", "feng-red", "nonlinear-red"] {
+            let (mut rng, mut now) = (Streams::new(1).get(name), Instant::ZERO);
+            let mut drops = |aqm: &mut AnyAqm, packets, arrivals: u32, overflows: bool| {
+                let mut is_dropped = |_: &u32| {
+                    now += Span::from_millis(1);
+                    if overflows {
+                        aqm.on_overflow(now);
+                    }
+                    let backlog = Backlog { packets, bytes: packets * 1000 };
+                    aqm.on_enqueue(&packet, backlog, now, &mut rng) == Verdict::Drop
+                };
+                (0..arrivals).filter(&mut is_dropped).count()
+            };
+            let mut aqm = AnyAqmConfig::per_flow(name).unwrap().aqm(&link);
+            drops(&mut aqm, 10, 20_000, false); // the average settles at 10
+            let (alone, after) = (drops(&mut aqm, 10, 30_000, false), drops(&mut aqm, 10, 30_000, true));
+            assert!(alone > 500 && !aqm.was_forced(), "{name}: {alone}");
+            assert!((0.4..0.65).contains(&(after as f64 / alone as f64)), "{name}: {after} of {alone}");
+            assert!(drops(&mut aqm, 1000, 10_000, false) > 9900 && aqm.was_forced(), "{name}");
         }
     }
 }

@@ -48,13 +48,12 @@ mod half;
 mod pool;
 pub mod segment;
 mod sets;
-mod siphash;
 pub mod subscribers;
 pub mod table;
 
 pub use config::Config;
 pub use gauges::Gauges;
+pub use penstock_core::siphash::SipHash;
 pub use segment::{Arrived, Segment};
-pub use siphash::SipHash;
 pub use subscribers::{Named, Prefix, PrefixError, STRANGERS};
 pub use table::{FlowTable, Seen, State};

@@ -8,8 +8,8 @@
 //! Numbers: 0 is for what belongs to nobody (packets that are not IP, and hosts for which all eight or sixteen places are
 //! held by hosts with connections); then the named ones in their order; then the others.
 
+use crate::SipHash;
 use crate::sets::{Line, Sets};
-use crate::siphash::SipHash;
 use penstock_core::packet::NodeId;
 use penstock_core::wire::HostKey;
 use std::net::IpAddr;

@@ -7,10 +7,10 @@ use crate::half::{Half, NONE, Stage, Step};
 use crate::pool::Pool;
 use crate::segment::{Arrived, Segment};
 use crate::sets::{Sets, ticks, ticks_of};
-use crate::siphash::SipHash;
 use crate::subscribers::{STRANGERS, Subscribers};
 use penstock_core::fact::Opening;
 use penstock_core::packet::{FlowId, NodeId, TcpFlags};
+use penstock_core::siphash::SipHash;
 use penstock_core::units::Instant;
 use penstock_core::wire::HostKey;
 

@@ -3,15 +3,13 @@
 use crate::begin::kernel_queue;
 use crate::daemon::Daemon;
 use crate::history::Settings;
-use penstock_control::message::{Answer, By, Refusal, Request, Set, Until};
+use crate::setting::{self, Adjustable, Records};
+use penstock_control::message::{Answer, By, Refusal, Request};
 use penstock_control::server::Peer;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_net::direction::Direction;
-use penstock_net::live::{self, Present, Words};
 use penstock_net::nodes::Side;
-use penstock_net::report::{Change, MOST_CHANGES};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 /// A status is computed anew after this time; who asks more often gets the last one.
 const FRESH: Span = Span::from_millis(100);
@@ -22,24 +20,12 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
         Request::Status => status(daemon),
         Request::Top { by: By::Flow, most } => text(&daemon.talkers.flows(most)),
         Request::Top { by: By::Node, most } => text(&daemon.talkers.nodes(Side::Right, most)),
-        Request::Set(set) => change(daemon, peer, &set),
+        Request::Set(set) => setting::set(daemon, peer, &set),
         Request::Keep => {
-            daemon.history.keep()?;
             daemon.snapshot = None;
-            daemon.log.add(Some(peer), "keep", &Value::Null);
-            Ok("{}".into())
+            setting::keep(daemon, peer)
         }
-        Request::Rollback => {
-            let former = daemon.history.back()?;
-            if let Err(refusal) = go_to(daemon, &former) {
-                let now = daemon.now();
-                daemon.history.again(former, now);
-                return Err(refusal);
-            }
-            daemon.steer.by_hand(false);
-            daemon.log.add(Some(peer), "rollback", &described(&former));
-            text(&described(&former))
-        }
+        Request::Rollback => setting::rollback(daemon, peer),
     }
 }
 
@@ -59,72 +45,6 @@ fn text(value: &impl Serialize) -> Answer {
     serde_json::to_string(value).map_err(|e| Refusal::new(format!("the answer cannot be written: {e}")))
 }
 
-/// Sets all values, or none.
-fn change(daemon: &mut Daemon, peer: Peer, Set { values, until }: &Set) -> Answer {
-    daemon.history.may_set()?;
-    let present = Direction::BOTH.map(|d| Present {
-        config: &daemon.settings[d.index()],
-        keeps_connections: daemon.path.direction(d).keeps_connections(),
-        words: Words::GATEWAY,
-    });
-    let former = daemon.settings.clone();
-    let mut wanted = former.clone();
-    for (config, changes) in wanted.iter_mut().zip(live::read(values, &present)?) {
-        config.rate = changes.rate.unwrap_or(config.rate);
-        config.limit = changes.limit.unwrap_or(config.limit);
-        config.aqm = changes.aqm.unwrap_or_else(|| config.aqm.clone());
-    }
-    let rates = |settings: &Settings| [settings[0].rate, settings[1].rate];
-    let by_hand = rates(&former) != rates(&wanted);
-    let now = go_to(daemon, &wanted)?;
-    if by_hand {
-        daemon.steer.by_hand(true);
-    }
-    let at_s = now.as_secs_f64();
-    daemon.history.note(former, *until, now);
-    let listed = values.iter().map(|(key, value)| Change { at_s, key: key.clone(), value: value.clone() });
-    let room = MOST_CHANGES.saturating_sub(daemon.changes.len());
-    daemon.changes.extend(listed.take(room));
-    let set: serde_json::Map<_, _> = values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
-    let mut details = json!({"at_s": at_s, "set": set});
-    match until {
-        Some(Until::For(span)) => details["for"] = span.to_string().into(),
-        Some(Until::Confirmed(span)) => details["confirm"] = span.to_string().into(),
-        None => {}
-    }
-    daemon.log.add(Some(peer), "set", &details);
-    text(&details)
-}
-
-/// Makes these the settings, all of them or none; returns when.
-fn go_to(daemon: &mut Daemon, wanted: &Settings) -> Result<Instant, Refusal> {
-    // Events up to now happen under the old settings.
-    let now = daemon.release();
-    let replaced = Direction::BOTH.map(|d| {
-        let (old, new) = (&daemon.settings[d.index()], &wanted[d.index()]);
-        old.aqm != new.aqm || old.limit != new.limit
-    });
-    let busy = |d: &Direction| replaced[d.index()] && !daemon.path.direction(*d).can_replace();
-    if Direction::BOTH.iter().any(busy) {
-        return Err(Refusal::new("earlier queues still hold packets; try again when they are empty"));
-    }
-    for direction in Direction::BOTH {
-        let (at, bottleneck) = (direction.index(), daemon.path.direction_mut(direction));
-        if daemon.settings[at].rate != wanted[at].rate {
-            bottleneck.set_rate(wanted[at].rate, now);
-        }
-        if replaced[at] {
-            let (aqm, limit) = (&wanted[at].aqm, wanted[at].limit);
-            bottleneck.replace(aqm, limit).map_err(|e| Refusal::new(e.to_string()))?;
-            daemon.lengthen(direction, kernel_queue(limit));
-        }
-    }
-    daemon.settings = wanted.clone();
-    daemon.share();
-    daemon.snapshot = None;
-    Ok(now)
-}
-
 /// The source of the rates has others; only the rates change.
 pub(crate) fn steer(daemon: &mut Daemon, rates: [Rate; 2]) {
     let now = daemon.release();
@@ -136,22 +56,56 @@ pub(crate) fn steer(daemon: &mut Daemon, rates: [Rate; 2]) {
     daemon.snapshot = None;
 }
 
-/// The time of a change is over: the former settings return.
-pub(crate) fn lapse(daemon: &mut Daemon, former: Settings, now: Instant) {
-    match go_to(daemon, &former) {
-        Ok(_) => {
-            daemon.steer.by_hand(false);
-            daemon.note(now, "the time of a change is over: the former values are back".into());
-            daemon.log.add(None, "lapse", &described(&former));
-        }
-        Err(_) => daemon.history.again(former, now),
+impl Adjustable for Daemon {
+    fn settings(&self) -> &Settings {
+        &self.settings
     }
-}
 
-fn described(settings: &Settings) -> Value {
-    let [down, up] = settings;
-    json!({"set": {
-        "rate": down.rate.to_string(), "limit": down.limit.to_string(), "discipline": down.aqm.name(),
-        "reverse_rate": up.rate.to_string(), "reverse_limit": up.limit.to_string(), "reverse_discipline": up.aqm.name(),
-    }})
+    fn keeps_connections(&self, direction: Direction) -> bool {
+        self.path.direction(direction).keeps_connections()
+    }
+
+    fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
+        // Events up to now happen under the old settings.
+        let now = self.release();
+        let replaced = Direction::BOTH.map(|d| {
+            let (old, new) = (&self.settings[d.index()], &wanted[d.index()]);
+            old.aqm != new.aqm || old.limit != new.limit
+        });
+        let busy = |d: &Direction| replaced[d.index()] && !self.path.direction(*d).can_replace();
+        if Direction::BOTH.iter().any(busy) {
+            return Err(Refusal::new("earlier queues still hold packets; try again when they are empty"));
+        }
+        for direction in Direction::BOTH {
+            let (at, bottleneck) = (direction.index(), self.path.direction_mut(direction));
+            if self.settings[at].rate != wanted[at].rate {
+                bottleneck.set_rate(wanted[at].rate, now);
+            }
+            if replaced[at] {
+                let (aqm, limit) = (&wanted[at].aqm, wanted[at].limit);
+                bottleneck.replace(aqm, limit).map_err(|e| Refusal::new(e.to_string()))?;
+                self.lengthen(direction, kernel_queue(limit));
+            }
+        }
+        self.settings.clone_from(wanted);
+        self.share();
+        self.snapshot = None;
+        Ok(now)
+    }
+
+    fn by_hand(&mut self, by_hand: bool) {
+        self.steer.by_hand(by_hand);
+    }
+
+    fn now(&self) -> Instant {
+        self.now()
+    }
+
+    fn note(&mut self, now: Instant, what: String) {
+        self.note(now, what);
+    }
+
+    fn records(&mut self) -> Records<'_> {
+        Records { history: &mut self.history, changes: &mut self.changes, log: &mut self.log }
+    }
 }

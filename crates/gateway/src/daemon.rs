@@ -14,6 +14,7 @@ use crate::log::Log;
 use crate::page::process::Process;
 use crate::report::{Delays, Event, Past, State, Status, add_event};
 use crate::rules::{Counted, ReadBack, Rules};
+use crate::setting;
 use crate::watch::{Answer, Watch};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -447,9 +448,7 @@ impl Daemon {
         }
         let told = self.c2ml.as_ref().map(|(_, served)| served.events()).unwrap_or_default();
         told.into_iter().for_each(|what| self.note(now, what));
-        if let Some(former) = self.history.lapsed(now) {
-            answers::lapse(self, former, now);
-        }
+        setting::lapse(self, now);
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
         }

@@ -38,6 +38,7 @@ pub mod page_keys;
 pub mod record;
 pub mod report;
 pub mod rules;
+mod setting;
 pub mod support;
 mod surroundings;
 pub mod watch;

@@ -80,11 +80,13 @@ fn connections_keep_to_the_order_and_are_free_after_it() {
         order();
         let _ = rate_of(readers, Duration::from_millis(1500));
         order();
-        rate_of(readers, Duration::from_millis(1000))
+        rate_of(readers, Duration::from_millis(1500))
     };
     keep(50_000_000)();
     let mut four = connections(4);
-    let within = |rate: f64, wanted: f64| (0.85 * wanted..1.03 * wanted).contains(&rate);
+    // A segment of the loopback has 64 KiB, and one of each connection may have waited for the reader from before.
+    let burst = 4.0 * 65536.0 * 8.0 / 1.5;
+    let within = |rate: f64, wanted: f64| (0.85 * wanted..1.03 * wanted + burst).contains(&rate);
     let rate = measured(&mut four, &keep(50_000_000));
     assert!(within(rate, 50e6), "{rate} {:?}", limit.census());
     let census = limit.census().unwrap();

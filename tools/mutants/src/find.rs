@@ -2,7 +2,8 @@
 //!
 //! The mutations are those of cargo-mutants: another operator, an operator less, a condition that is always true or always
 //! false, an arm of a `match` less, a function that returns at once. Constants, patterns, attributes, the arguments of macros
-//! and everything under `#[cfg(test)]` stay as they are.
+//! and everything under `#[cfg(test)]` stay as they are. A function which already does nothing but return a value is not
+//! made to return it.
 
 use std::ops::Range;
 use syn::spanned::Spanned;
@@ -98,7 +99,8 @@ impl Finder {
             return;
         }
         let at = block.brace_token.span.open().byte_range().end;
-        self.push(signature.span(), at..at, Form::Body, returned(&signature.output));
+        let choices = returned(&signature.output).into_iter().filter(|choice| !is_already(block, choice)).collect();
+        self.push(signature.span(), at..at, Form::Body, choices);
     }
 }
 
@@ -262,6 +264,28 @@ fn returned(output: &syn::ReturnType) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
 
+/// True if a function with this body does nothing else than return `choice`. That it names a parameter is nothing.
+fn is_already(block: &syn::Block, choice: &str) -> bool {
+    let written: Vec<&syn::Stmt> = block.stmts.iter().filter(|statement| !only_names(statement)).collect();
+    let is =
+        |expression: &syn::Expr, text: &str| syn::parse_str(text).is_ok_and(|other: syn::Expr| *expression == other);
+    match written.as_slice() {
+        [] => choice == "()",
+        [syn::Stmt::Expr(it, None)] => is(it, choice) || choice == "Default::default()" && is(it, "Self::default()"),
+        _ => false,
+    }
+}
+
+/// `let _ = now;` or `let _ = (packet, now);`
+fn only_names(statement: &syn::Stmt) -> bool {
+    let syn::Stmt::Local(syn::Local { pat: syn::Pat::Wild(_), init: Some(init), .. }) = statement else { return false };
+    let is_name = |expression: &syn::Expr| matches!(expression, syn::Expr::Path(_));
+    match &*init.expr {
+        syn::Expr::Tuple(tuple) => tuple.elems.iter().all(is_name),
+        other => is_name(other),
+    }
+}
+
 fn has_let(expression: &syn::Expr) -> bool {
     match expression {
         syn::Expr::Let(_) => true,
@@ -330,5 +354,17 @@ mod tests {
     #[test]
     fn a_let_chain_is_no_condition() {
         assert_eq!(found("fn f(x: T) -> impl Sized { if let Some(y) = x && y.odd() { 'a' } else { 'b' } }"), []);
+    }
+
+    /// Each of them would be the same program.
+    #[test]
+    fn what_a_function_does_already_is_no_mutation() {
+        let text = "trait T { fn on(&mut self, now: u64) { let _ = now; } fn at(&self, a: A, b: B) -> Option<u8> \
+            { let _ = (a, b); None } fn forced(&self) -> bool { false } }\n\
+            impl S { fn new() -> Self { Self::default() } fn seen(&self) { let _ = self.look(); } }";
+        let says: Vec<(String, String)> = found(text).into_iter().map(|(_, function, says)| (function, says)).collect();
+        let wanted =
+            [("T::at", "returns Some(Default::default())"), ("T::forced", "returns true"), ("S::seen", "returns ()")];
+        assert_eq!(says, wanted.map(|(function, says)| (function.to_string(), says.to_string())));
     }
 }

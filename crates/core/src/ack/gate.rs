@@ -142,3 +142,53 @@ impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
         self.queue.inbound(segment, now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Fifo;
+    use crate::testing::Numbered;
+    use crate::units::Limit;
+
+    /// Wants to be woken at a time, and counts how often it is.
+    #[derive(Debug, Clone)]
+    struct Alarm {
+        at: Option<Instant>,
+        woken: u32,
+    }
+
+    impl AckPath for Alarm {}
+
+    impl Aqm for Alarm {
+        const WAKES: bool = true;
+
+        fn next_wakeup(&self) -> Option<Instant> {
+            self.at
+        }
+        fn on_wakeup(&mut self, _: Backlog, _: Instant) {
+            self.woken += 1;
+        }
+        fn on_fact(&mut self, _: &Fact, _: Instant) {}
+    }
+
+    /// The one timer of a gate is that of the element and of the discipline behind it; it wakes the one whose time has come.
+    #[test]
+    fn the_timer_wakes_who_is_due() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let alarm = |ms: Option<u64>| Alarm { at: ms.map(at), woken: 0 };
+        for (element, behind, woken) in [
+            (Some(5), Some(6), (1, 0)),
+            (Some(6), Some(5), (0, 1)),
+            (Some(5), Some(5), (1, 1)),
+            (Some(5), None, (1, 0)),
+            (None, Some(5), (0, 1)),
+        ] {
+            let queue = Fifo::<Numbered, Alarm>::new(Limit::Packets(1), alarm(behind));
+            let mut gate = Gate::new(alarm(element), queue);
+            assert_eq!(gate.next_wakeup(), Some(at(5)));
+            gate.on_wakeup(at(5));
+            let seen = (gate.element().woken, gate.queue().aqm().woken);
+            assert_eq!(seen, woken, "the element at {element:?} ms, the discipline at {behind:?} ms");
+        }
+    }
+}

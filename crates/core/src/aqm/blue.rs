@@ -222,6 +222,19 @@ mod tests {
         }
     }
 
+    /// The same until 305 ms: the last fall was at 300 ms, so that a loss counts from 400 ms on.
+    #[test]
+    fn after_falls_made_up_for_a_loss_waits_for_freeze_time() {
+        for (ms, rises) in [(399, 0), (400, 1)] {
+            let mut blue = Blue { pm: 0.0075, ..Blue::new(Config::default(), &LINK) };
+            blue.on_overflow(at(0));
+            empty(&mut blue, 20);
+            arrive(&mut blue, 0, 305);
+            blue.on_overflow(at(ms));
+            assert_close(&blue, 0.00925 + 0.0025 * f64::from(rises));
+        }
+    }
+
     /// Idle again at 251 ms, long after the last loss: it falls there and then, and at 351 ms.
     #[test]
     fn a_link_that_falls_idle_lowers_it_at_once() {

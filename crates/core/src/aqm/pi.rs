@@ -252,6 +252,17 @@ mod tests {
         assert_eq!(pi.next_wakeup(), None);
     }
 
+    /// After 150 packets twice and none once p is 9e-6, see `samples_follow_the_equation`: it still falls, though the queue
+    /// is empty and was when it was last seen.
+    #[test]
+    fn an_empty_queue_asks_while_its_probability_falls() {
+        let mut pi = Pi::new(&Config::default());
+        for (k, packets) in (1..).zip([150, 150, 0]) {
+            pi.on_wakeup(queue(packets), at_sample(k));
+        }
+        assert_eq!(pi.next_wakeup(), Some(at_sample(3 + 4096)));
+    }
+
     proptest! {
         /// Steps are (time to the next, packets that come or go at it); the reference samples at every tick.
         #[test]

@@ -197,9 +197,7 @@ impl Cubic {
     /// Begins a stage of congestion avoidance with the current window as cwnd_epoch.
     fn begin_epoch(&mut self, now: Instant) {
         // After a timeout W_max is cwnd_epoch, hence K = 0 (§4.8). A window above W_max has no plateau to reach either.
-        if self.after_timeout || self.cwnd > self.w_max {
-            self.w_max = self.cwnd;
-        }
+        self.w_max = if self.after_timeout { self.cwnd } else { self.w_max.max(self.cwnd) };
         self.after_timeout = false;
         self.epoch =
             Some(Epoch { start: now, k: self.config.k(self.w_max, self.cwnd), w_est: self.cwnd, last_ack: now });

@@ -241,7 +241,7 @@ impl Client {
     }
 
     fn hello(&mut self, now: Instant, out: &mut Vec<Message>) {
-        self.ask += 1;
+        self.ask = self.ask.wrapping_add(1);
         let (node, ask, state) = (self.config.node, self.ask, self.state);
         let message = Message::ClientHello { node, ask, state };
         self.send(Pending { message, ask, first: now, sent: 0, claim: Claim::ALL }, now, out);
@@ -250,7 +250,7 @@ impl Client {
     /// Sends USED_BW with `claim`.
     fn tell(&mut self, claim: Claim, now: Instant, out: &mut Vec<Message>) {
         let Some(state) = self.state else { return };
-        self.ask += 1;
+        self.ask = self.ask.wrapping_add(1);
         self.told = self.levels.map(|levels| (claim, levels.seq));
         let (node, ask) = (self.config.node, self.ask);
         let message = Message::UsedBw(Request { node, ask, state }, claim);
@@ -259,7 +259,7 @@ impl Client {
 
     fn goodbye(&mut self, left: u8, now: Instant, out: &mut Vec<Message>) {
         if let Some(state) = self.state {
-            self.ask += 1;
+            self.ask = self.ask.wrapping_add(1);
             out.push(Message::ClientBye(Request { node: self.config.node, ask: self.ask, state }));
         }
         let more = left > 1;
@@ -394,6 +394,32 @@ mod tests {
         };
         assert_eq!([499, 500, 599, 600].map(|usable| tells(500, usable, 1000)), [false, false, false, true]);
         assert!(!tells(1000, 5000, 1000), "it has its part");
+    }
+
+    /// The waits of [`Config::retry`], each with up to half of it more.
+    #[test]
+    fn a_request_without_an_answer_is_repeated_ever_more_rarely() {
+        let mut client = Client::new(Config::new(NodeId(1), 7)).unwrap();
+        let (mut now, mut out) = (Instant::ZERO, Vec::new());
+        client.open(now, &mut out);
+        for (sent, ms) in (1..).zip([250, 500, 1000, 2000, 2000]) {
+            assert_eq!(out.len(), sent);
+            let next = client.next_timeout().unwrap();
+            let wait = next.since(now);
+            let expected = Span::from_millis(ms)..=Span::from_millis(ms + ms / 2);
+            assert!(expected.contains(&wait), "after {sent}: {wait}");
+            now = next;
+            client.poll(now, &mut out);
+        }
+    }
+
+    /// The first number is 64 random bits (docs/c2lp.md), which may be the largest.
+    #[test]
+    fn numbers_of_requests_go_on_after_the_largest() {
+        let mut client = Client::new(Config::new(NodeId(1), u64::MAX)).unwrap();
+        let mut out = Vec::new();
+        client.open(Instant::ZERO, &mut out);
+        assert_eq!(out, [Message::ClientHello { node: NodeId(1), ask: 0, state: None }]);
     }
 
     /// A lease that ends at a time does not hold at that time.

@@ -291,3 +291,20 @@ impl Reader<'_> {
         Some(Answer { node, ask, state, levels, lease })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// docs/c2lp.md: the header of version 2 has no key id and no tag follows the body.
+    #[test]
+    fn a_message_of_a_session_has_a_header_and_a_body() {
+        let message = Message::ClientHello { node: NodeId(7), ask: 258, state: None };
+        let mut bytes = Vec::new();
+        encode_in_session(&message, &mut bytes);
+        assert_eq!(bytes, [0xc2, 0x1b, 2, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 2]);
+        assert_eq!(decode_in_session(&bytes), Ok(message));
+        bytes[4] = 1;
+        assert_eq!(decode_in_session(&bytes), Err(DecodeError::Malformed), "the id of a key");
+    }
+}

@@ -274,6 +274,17 @@ mod tests {
         assert!((mean_ms - 10.0).abs() < 1.5, "{mean_ms} ms");
     }
 
+    /// 3 s good, 1 s bad: a quarter of the stations begin in the bad state. The share of a thousand has a standard deviation
+    /// of sqrt(0.25 * 0.75 / 1000) = 0.014; the tolerance is five of them.
+    #[test]
+    fn a_markov_channel_begins_in_each_state_by_its_share_of_time() {
+        let mut rng = Streams::new(1).get("csi");
+        let (mean_good, mean_bad) = (Span::from_secs(3), Span::from_secs(1));
+        let csi = Csi::new((0..1000).map(|_| Channel::Markov { good: 0.01, bad: 0.9, mean_good, mean_bad }), &mut rng);
+        let share = (0..1000).filter(|station| csi.loss(*station) == 0.9).count() as f64 / 1000.0;
+        assert!((share - 0.25).abs() < 0.07, "{share}");
+    }
+
     #[test]
     fn a_station_goes_to_and_fro() {
         let mut rng = Streams::new(1).get("csi");

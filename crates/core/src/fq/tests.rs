@@ -417,3 +417,9 @@ fn a_schema_is_named_after_flow_queueing_and_its_aqm() {
     let (name, aqm) = (<Config<codel::Config>>::schema_name(), codel::Config::schema_name());
     assert!(name.starts_with("FlowQueueing") && name.ends_with(&*aqm), "{name}");
 }
+
+/// Of queues with equally many bytes the first is the fattest, as in `fq_codel_drop()` of Linux.
+#[test]
+fn of_equals_the_first_is_the_fattest() {
+    assert_eq!([&[7, 9, 9, 8][..], &[0, 0], &[1, 2]].map(fattest), [1, 0, 1]);
+}

@@ -303,13 +303,15 @@ impl Scheduler for AnyForeignScheduler {
         if class as usize >= self.classes() {
             return Err(super::no_class(class, self.classes()));
         }
-        self.scheduler.set_weight(class, weight)
+        if self.guard.broken { Ok(()) } else { self.scheduler.set_weight(class, weight) }
     }
 
     fn set_channel(&mut self, class: u32, good: bool) {
         if let Some(bad) = self.guard.bad.get_mut(class as usize) {
             *bad = !good;
-            self.scheduler.set_channel(class, good);
+            if !self.guard.broken {
+                self.scheduler.set_channel(class, good);
+            }
         }
     }
 }

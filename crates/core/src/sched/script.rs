@@ -57,3 +57,26 @@ pub fn play(
     }
     Ok(Played { order, state: queues.scheduler().state() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet of each class; the channel of class 0 is bad, then good again.
+    #[test]
+    fn a_channel_is_bad_at_0_and_good_at_1() {
+        let config = AnySchedulerConfig::default_of("w2f2q").unwrap();
+        let events = [
+            ("arrive", 0, 1000),
+            ("arrive", 1, 1000),
+            ("channel", 0, 0),
+            ("depart", 0, 0),
+            ("depart", 0, 0),
+            ("channel", 0, 1),
+            ("depart", 0, 0),
+        ];
+        let events = events.map(|(event, class, value)| (event.to_owned(), class, value));
+        let played = play(&config, &[1, 1], Bytes::new(1500), events, false).unwrap();
+        assert_eq!(played.order, [Some(1), None, Some(0)]);
+    }
+}

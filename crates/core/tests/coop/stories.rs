@@ -369,3 +369,19 @@ fn a_client_that_left_comes_again_with_its_ticket() {
     });
     assert_eq!(hello, before);
 }
+
+/// docs/c2lp.md: an invitation is no grant. A request that shows one, even that of a client which was admitted with it, is
+/// answered with an invitation.
+#[test]
+fn a_request_with_an_invitation_is_answered_with_one() {
+    let mut network = joined(Sharing::Dybra, 1);
+    let invitation =
+        first(&network, |m| matches!(m, Message::AckHello(a) if a.state.state().status == Status::Invited));
+    let Message::AckHello(invitation) = invitation else { unreachable!() };
+    let request = Request { node: NodeId(0), ask: 1, state: invitation.state };
+    let mut out = Vec::new();
+    network.gateway.handle(&Message::UsedBw(request, Claim::ALL), NodeId(0), network.now, &mut out);
+    assert_eq!(out.len(), 1);
+    let Message::AckHello(answer) = out[0].message else { panic!("{:?}", out[0].message) };
+    assert_eq!(answer.state.state().status, Status::Invited);
+}

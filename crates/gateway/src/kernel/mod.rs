@@ -9,6 +9,7 @@ use crate::file::{File, parameters};
 use crate::history::{History, Settings};
 use crate::log::Log;
 use crate::report::{Event, State, add_event};
+use crate::setting;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -167,9 +168,7 @@ impl Kernel {
             self.note(now, format!("this process hung: {} packets passed untouched", stale - self.stale));
             self.stale = stale;
         }
-        if let Some(former) = self.history.lapsed(now) {
-            answers::lapse(self, former, now);
-        }
+        setting::lapse(self, now);
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
         }
@@ -211,14 +210,6 @@ impl Kernel {
             self.server = Some(server);
         }
         None
-    }
-
-    /// Makes these the settings.
-    pub(crate) fn go_to(&mut self, wanted: Settings) -> Result<(), String> {
-        let control = Control { ways: ways(&wanted)?, ..self.path.told().clone() };
-        self.path.tell(control).map_err(|error| error.to_string())?;
-        self.settings = wanted;
-        Ok(())
     }
 
     pub(crate) fn now(&self) -> Instant {

@@ -107,7 +107,8 @@ const FLIGHT: u32 = 14;
 // Further marks, in the high half of `scale_and_more`.
 /// The sender was seen to split segments.
 pub(super) const SPLITTER: u8 = 1 << 4;
-/// The last data were a segment which was not full although the window had room: the sender had nothing more to send.
+/// The last data were a segment which was not full although the window had room for half a segment more: the sender had
+/// nothing more to send.
 pub(super) const SHORT: u8 = 1 << 5;
 /// PINK's share, and not the receiver's window, limits the last window that was let through.
 pub(super) const HELD: u8 = 1 << 6;

@@ -242,6 +242,7 @@ mod tests {
     use super::*;
     use crate::aqm::{Aqm, Compat};
     use crate::config::{AqmConfig, LinkFacts};
+    use crate::fact::Fact;
     use crate::packet::{Ecn, FlowId};
     use crate::qdisc::Backlog;
     use crate::rng::Streams;
@@ -345,5 +346,17 @@ mod tests {
         assert_eq!([of(10_000_000), of(1_000_000_000), of(3_000_000)], [1_211_200, 12_112, 4_037_333]);
         assert_eq!(of(8), 1514 * 1_000_000_000 / 64, "64 B/s at least");
         assert_eq!(Params::new(&config(), Rate::from_bps(1_000_000)).target, 18_168_000);
+    }
+
+    /// At 1 Mbit/s the target is 18.168 ms, so that a wait of 10 ms is within it; at 1 Gbit/s it is 5 ms.
+    #[test]
+    fn a_new_rate_moves_the_target() {
+        for (rate, first) in [(FAST, Some(21)), (Rate::from_bps(1_000_000), None)] {
+            let mut cobalt = config().aqm(&LinkFacts { rate: FAST, limit: Limit::Packets(1000) });
+            cobalt.on_fact(&Fact::Rate(rate), at(0));
+            let (packet, wait, mut rng) = (packet(Ecn::NotEct), Span::from_millis(10), Streams::new(1).get("unused"));
+            let mut judge = |ms| cobalt.on_dequeue(&packet, wait, FULL, at(ms), &mut rng);
+            assert_eq!((20..100).find(|ms| judge(*ms) == Verdict::Drop), first, "{rate}");
+        }
     }
 }

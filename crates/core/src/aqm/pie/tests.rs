@@ -518,3 +518,60 @@ fn a_calm_queue_of_the_kernel_begins_a_new_burst() {
     vars.update(Backlog::default(), at(0));
     assert_eq!(vars.burst_left(), Span::ZERO, "no rate was measured");
 }
+
+/// Steady at the target both terms are 0, and the probability stays where it is.
+#[test]
+fn at_the_target_the_probability_stays() {
+    near(updated(0.3, 0.015, 0.015), 0.3);
+    for prob in [1, linux::MAX_PROB / 1000, linux::MAX_PROB / 2] {
+        let mut vars = vars(prob, 15, 15);
+        vars.update(FULL, at(0));
+        assert_eq!(vars.prob, prob);
+    }
+}
+
+/// RFC 8033 Appendix B, `drop_early()`: a probability of 0 restarts the accumulation.
+#[test]
+fn without_a_probability_nothing_is_accumulated() {
+    let mut control = control(0.0, 0.1, 0.1);
+    control.accu_prob = 0.8;
+    let verdict = control.judge(&packet(Ecn::NotEct), FULL, &mut Streams::new(1).get("unused"));
+    assert_eq!((verdict, control.accu_prob), (Verdict::Pass, 0.0));
+}
+
+/// `pie_drop_early()`: a packet is dropped if the random number of 56 bits, the lowest three of them zero here, is below
+/// the probability, and not if it is equal. Both are above 0.9, so that the packet after a forced drop is judged by lot.
+#[test]
+fn the_kernels_lot_is_below_the_probability() {
+    let mut rng = Streams::new(1).get("lot");
+    let (before, number) = loop {
+        let before = rng.clone();
+        let number = rng.bits() >> 11 << 3;
+        if number > linux::MAX_PROB / 10 * 9 {
+            break (before, number);
+        }
+    };
+    for (prob, verdict) in [(number, Verdict::Pass), (number + 1, Verdict::Drop)] {
+        let (mut vars, mut rng) = (vars(prob, 20, 20), before.clone());
+        vars.force();
+        assert_eq!(vars.judge(&packet(Ecn::NotEct), FULL, &mut rng), Verdict::Drop, "forced");
+        assert_eq!(vars.judge(&packet(Ecn::NotEct), FULL, &mut rng), verdict, "{number} of {prob}");
+    }
+}
+
+/// `pie_process_dequeue()`: a cycle that leaves less than 16384 B is followed by none until a departure leaves as much;
+/// else the next one begins at once, and here lasts over a pause. Two cycles of 16 ms are 17 each, as above, and the
+/// average is 17 - 2 + 2; the one from 16 ms to 216 ms is 4352000 / 3125000 = 1, and 17 - 2 + 0 = 15. 10000 B are then
+/// 2560000 / 17 = 150588 or 2560000 / 15 = 170666 ticks.
+#[test]
+fn the_kernels_cycles_need_a_queue() {
+    for (left, ticks) in [(16_383, 150_588), (16_384, 170_666)] {
+        let mut pie = linux(Config { estimator: Estimator::DepartureRate, ..Config::default() });
+        for ms in (0..17).chain(200..217) {
+            let left = if ms == 16 { Backlog { packets: 17, bytes: left } } else { FULL };
+            pie.departure(&packet(Ecn::NotEct), Span::ZERO, left, at(ms));
+        }
+        pie.catch_up(Backlog { packets: 10, bytes: 10_000 }, at(500));
+        assert_eq!(pie.vars().delay_ticks(), ticks, "{left} B were left");
+    }
+}

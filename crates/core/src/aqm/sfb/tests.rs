@@ -157,6 +157,18 @@ fn new_hashes_begin_with_what_was_warmed_up() {
     }
 }
 
+/// The last 60 of 600 seconds begin at 540: from then on a flow of the penalty box is counted by the next hashes too.
+#[test]
+fn the_warm_up_is_the_end_of_the_period() {
+    for (ns, warming) in [(539_999_999_999, false), (540_000_000_000, true)] {
+        let mut world = World::new(Config::default());
+        world.condemn(0);
+        world.now = Instant::from_nanos(ns);
+        assert_eq!(world.arrive(0), Verdict::Pass);
+        assert_eq!(world.sfb.counted.back().map(|counted| counted[1] != 0), Some(warming), "at {ns} ns");
+    }
+}
+
 #[test]
 fn hashes_may_stay_for_ever() {
     let mut world = World::new(Config { rehash: Span::ZERO, warmup: Span::ZERO, ..Config::default() });

@@ -483,3 +483,13 @@ fn the_window_stays_between_its_least_and_its_target() {
     cc.mode = Mode::ProbeRtt;
     assert_eq!(after(&mut cc, 50 * MSS), 10 * MSS);
 }
+
+/// §4.3.5: ProbeRTT leads back to Startup while the pipe was never full, and to ProbeBW afterwards.
+#[test]
+fn probing_the_round_trip_time_ends_where_it_began() {
+    for (filled, then) in [(false, Mode::Startup), (true, Mode::ProbeBw)] {
+        let mut cc = Bbr { mode: Mode::ProbeRtt, filled, ..Bbr::new(&Config::default(), &driver::SETUP) };
+        cc.leave_probe_rtt(at(0));
+        assert_eq!(cc.mode, then);
+    }
+}

@@ -469,10 +469,13 @@ fn a_loss_that_was_none_is_taken_back() {
     cc.undo.state = Some(State::Startup);
     cc.on_notice(&Notice::Spurious(at(200)));
     assert_eq!((cc.state, cc.full_bw_reached, cc.undo.state), (State::Startup, false, None));
-    let mut cc = with_model(State::ProbeRtt, 100.0);
-    cc.undo.state = Some(State::Up);
-    cc.on_notice(&Notice::Spurious(at(200)));
-    assert_eq!(cc.state, State::ProbeRtt);
+    // ProbeRTT goes on; after it comes the state that was taken back.
+    for (undo, full) in [(State::Up, true), (State::Startup, false)] {
+        let mut cc = with_model(State::ProbeRtt, 100.0);
+        cc.undo.state = Some(undo);
+        cc.on_notice(&Notice::Spurious(at(200)));
+        assert_eq!((cc.state, cc.full_bw_reached), (State::ProbeRtt, full));
+    }
 }
 
 /// §5.6.4.4: one segment beside what is in flight, and the window before at the end.
@@ -483,6 +486,10 @@ fn a_timeout_leaves_one_segment_and_its_end_the_window() {
     assert_eq!(cc.cwnd(), 4 * MSS);
     cc.on_rto(&driver::loss(Bytes::ZERO));
     assert_eq!(cc.cwnd(), MSS);
+    // RFC 5681 §3.1, eq. (4): ssthresh is never less than two segments.
+    let mut other = Bbr3 { cwnd: SEG, ..new() };
+    other.on_rto(&driver::loss(Bytes::ZERO));
+    assert_eq!(other.ssthresh(), 2 * MSS);
     cc.on_recovered(at(1000));
     assert_eq!(cc.cwnd(), 200 * MSS);
 }

@@ -179,6 +179,45 @@ mod tests {
         assert_eq!(cc.socket.cwnd, 1031);
     }
 
+    /// The rows of the table in the header with the kernel's parameters: B = 4, s_max = 16, smooth = 20, low_window = 14.
+    #[test]
+    fn a_count_is_that_of_its_row() {
+        let parameters = control(100).ops.parameters;
+        let rows = [
+            (14, 1000, 14),          // up to low_window
+            (900, 1000, 900 / 16),   // (1000 - 900) / 4 = 25 segments, which is more than s_max
+            (960, 1000, 960 / 10),   // (1000 - 960) / 4 = 10
+            (992, 1000, 992 / 2),    // (1000 - 992) / 4 = 2
+            (993, 1000, 993 * 5),    // 7 / 4 = 1: cwnd smooth / 4
+            (1003, 1000, 1003 * 5),  // below W_max + 4
+            (1004, 1000, 3012 / 4),  // 3 cwnd / (cwnd - W_max)
+            (1047, 1000, 3141 / 47), // the last before W_max + 3 s_max
+            (1060, 1000, 1060 / 16), // beyond; 3 cwnd / 60 would be 53
+            (1000, 0, 20),           // without W_max
+        ];
+        for (cwnd, w_max, count) in rows {
+            assert_eq!(parameters.count(cwnd, w_max), count, "{cwnd} of {w_max}");
+        }
+    }
+
+    /// `bictcp_update` returns early if the window is the same and HZ/32 = 31 ticks have not passed. 500 segments beyond
+    /// W_max the count is 1000/16 = 62, without W_max it is 20, each by a ratio of 2.
+    #[test]
+    fn a_count_is_found_anew_after_31_ticks_or_with_another_window() {
+        let mut bic = control(100).ops;
+        bic.w_max = 500;
+        bic.look(1000, 100);
+        assert_eq!(bic.count, 31);
+        bic.w_max = 0;
+        bic.look(1000, 131);
+        assert_eq!(bic.count, 31, "31 ticks later");
+        bic.look(1000, 132);
+        assert_eq!(bic.count, 10, "32 ticks later");
+        bic.w_max = 500;
+        bic.look(1008, 132);
+        assert_eq!(bic.count, 31, "another window");
+    }
+
     #[test]
     fn a_timeout_forgets_the_plateau_and_the_ratio() {
         let mut cc = control(100);

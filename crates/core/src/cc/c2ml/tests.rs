@@ -76,6 +76,17 @@ fn every_control_without_a_model_of_its_own_adopts_window_and_threshold() {
     }
 }
 
+/// A control that a timer limits has no ceiling of its window: with 100 segments in flight, the next burst makes it larger
+/// than the 71 segments of the budget.
+#[test]
+fn a_window_of_bursts_has_no_ceiling() {
+    let mut cc = adapted("noordwijk", Form::On);
+    cc.set_budget(Some(MBIT));
+    cc.set_rtt(Span::from_millis(RTT_MS));
+    cc.on_burst(Instant::ZERO, 100 * MSS);
+    assert!(cc.cwnd() > 100 * MSS, "{}", cc.cwnd());
+}
+
 /// A loss halves the flight of 71 segments; after it, slow start leads back: 35.5, then 71.
 #[test]
 fn after_a_loss_the_control_falls_and_slow_start_leads_back() {

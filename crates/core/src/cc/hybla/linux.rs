@@ -128,6 +128,17 @@ mod tests {
         }
     }
 
+    /// `hybla_cong_avoid`: rho follows the SRTT when that is lower than ever, and never back up. 50 ms are rho = 2.
+    #[test]
+    fn rho_is_that_of_the_lowest_round_trip_time() {
+        let mut cc = control();
+        let rhos = [100, 50, 200].map(|ms| {
+            cc.on_ack(&driver::ack(MSS, ms));
+            cc.ops.rho_eighths
+        });
+        assert_eq!(rhos, [32, 16, 16]);
+    }
+
     /// 110 ms are 35 eighths, rho = 4.375: 2^4 165/128 - 1 = 19.625.
     #[test]
     fn slow_start_opens_by_two_to_the_rho_less_one() {

@@ -6,7 +6,8 @@ use crate::packet::{FlowId, TcpView};
 use crate::qdisc::Qdisc;
 use crate::registry::{AnyConfig, AnyQdisc};
 use crate::rng::Streams;
-use crate::sched::drr;
+use crate::sched::table::AnySchedulerConfig;
+use crate::sched::{drr, script, w2f2q};
 use crate::testing::Numbered;
 use crate::units::Limit;
 
@@ -114,6 +115,25 @@ fn an_algorithm_of_a_crate_does_what_the_built_in_one_does() {
         assert!(theirs_left.len() > 1_000);
         assert!(mine_left == theirs_left, "{} is not {}", mine.name(), theirs.name());
     }
+}
+
+/// A scheduler of a crate is told weights and channels. DRR with a quantum of 1000 B: the next turn of class 0 is twice as
+/// long. W2F2Q: class 0 waits while its channel is bad, though the link is idle.
+#[test]
+fn a_scheduler_of_a_crate_is_told_weights_and_channels() {
+    let own = Own::new().with_scheduler::<drr::Config>("my-drr").with_scheduler::<w2f2q::Config>("my-w2f2q");
+    let play = |name: &str, parameters: Value, packets: u32, events: &[(&str, u32, u64)]| {
+        let Value::Object(parameters) = parameters else { panic!("a table") };
+        let mine = AnySchedulerConfig::Foreign(own.scheduler(name, &parameters).unwrap().unwrap());
+        let arrive = (0..packets).map(|number| ("arrive", 2 * number / packets, 1000));
+        let events = arrive.chain(events.iter().copied()).map(|(event, class, value)| (event.to_owned(), class, value));
+        script::play(&mine, &[1, 1], Bytes::new(1500), events, true).unwrap().order
+    };
+    let weighted = play("my-drr", serde_json::json!({ "quantum": "1000B" }), 8, &[("weight", 0, 2)]);
+    assert_eq!(weighted, [0, 4, 1, 2, 5, 3, 6, 7].map(Some));
+    let depart = ("depart", 0, 0);
+    let steps = [("channel", 0, 0), depart, depart, ("channel", 0, 1), depart];
+    assert_eq!(play("my-w2f2q", serde_json::json!({}), 2, &steps), [Some(1), None, Some(0)]);
 }
 
 #[test]

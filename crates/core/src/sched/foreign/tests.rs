@@ -4,10 +4,11 @@ use std::sync::Mutex;
 
 const LARGEST: Bytes = Bytes::new(1500);
 
-/// Answers from a list; where the list ends, no class.
+/// Answers from a list; where the list ends, no class. Counts what else it is told.
 #[derive(Debug, Clone)]
 struct Reads {
     answers: VecDeque<Option<u32>>,
+    calls: u32,
     told: Arc<Mutex<Vec<String>>>,
 }
 
@@ -18,13 +19,21 @@ impl Scheduler for Reads {
     fn max_packet(&self) -> Bytes {
         LARGEST
     }
-    fn enqueue(&mut self, _: u32, _: Bytes, _: bool) {}
+    fn enqueue(&mut self, _: u32, _: Bytes, _: bool) {
+        self.calls += 1;
+    }
     fn dequeue(&mut self) -> Option<u32> {
         self.answers.pop_front().flatten()
     }
-    fn served(&mut self, _: u32, _: Bytes, _: Option<Bytes>) {}
+    fn served(&mut self, _: u32, _: Bytes, _: Option<Bytes>) {
+        self.calls += 1;
+    }
     fn set_weight(&mut self, _: u32, _: Weight) -> Result<(), ConfigError> {
+        self.calls += 1;
         Ok(())
+    }
+    fn set_channel(&mut self, _: u32, _: bool) {
+        self.calls += 1;
     }
 }
 
@@ -46,7 +55,7 @@ impl MakeScheduler for Reads {
 /// Queues with packets 0 to 3 in the classes 1, 0, 1, 0, whose scheduler gives these answers.
 fn queues(answers: &[Option<u32>]) -> (Scheduled<u64, AnyForeignScheduler>, Arc<Mutex<Vec<String>>>) {
     let told = Arc::<Mutex<Vec<String>>>::default();
-    let reads = Reads { answers: answers.iter().copied().collect(), told: told.clone() };
+    let reads = Reads { answers: answers.iter().copied().collect(), calls: 0, told: told.clone() };
     let config = Config::new("mine", Map::new(), Arc::new(reads));
     let setup = Setup { weights: &[Weight::ONE; 3], max_packet: LARGEST };
     config.validate(&setup).unwrap();
@@ -99,6 +108,20 @@ fn a_class_without_packets_is_told_with_its_last_packet() {
 fn a_class_that_does_not_exist_is_told() {
     let told = fault(&[Some(3)], [1, 3, 0, 2]);
     assert!(told.ends_with("class 3, which does not exist: there are 3, from 0 to 2"), "{told}");
+}
+
+/// The answers that are left, the calls and what was told are the same after whatever comes after the fault.
+#[test]
+fn a_scheduler_that_broke_a_rule_is_not_called_again() {
+    let (mut queues, _) = queues(&[Some(3), Some(0)]);
+    queues.dequeue().unwrap();
+    let state = queues.scheduler().state();
+    assert!(state.contains("calls: 4") && state.contains("class 3"), "{state}");
+    queues.enqueue(2, Bytes::new(100), 9).unwrap();
+    queues.scheduler_mut().set_weight(0, Weight::ONE).unwrap();
+    queues.scheduler_mut().set_channel(0, false);
+    assert_eq!(leave(&mut queues).len(), 4);
+    assert_eq!(queues.scheduler().state(), state);
 }
 
 #[test]

@@ -131,8 +131,8 @@ pub struct LteBearers<P> {
     kinds: Vec<(u32, Option<Serializer>)>,
     /// The bands, in the order of step 2.
     bands: Vec<Band>,
-    /// The bands which have rates, in the order of step 1.
-    guaranteed: Vec<u32>,
+    /// The bands, in the order of step 1.
+    by_priority: Vec<u32>,
     flows: Vec<Place>,
     slab: Slab<P, ()>,
     backlog: Backlog,
@@ -152,16 +152,15 @@ impl<P: Packet> LteBearers<P> {
             bearers: Vec::new(),
             free: Vec::new(),
         };
-        let with_rate = |band: &u32| kinds.iter().any(|(qci, rate)| rate.is_some() && band_of(qci) as u32 == *band);
-        let mut guaranteed: Vec<u32> = (0..order.len() as u32).filter(with_rate).collect();
-        guaranteed.sort_by_key(|band| order[*band as usize].priority());
+        let mut by_priority: Vec<u32> = (0..order.len() as u32).collect();
+        by_priority.sort_by_key(|band| order[*band as usize].priority());
         Self {
             limit,
             bucket: config.bucket,
             quantum: config.quantum.get(),
             kinds: kinds.iter().map(|(qci, rate)| (band_of(qci) as u32, rate.map(Serializer::new))).collect(),
             bands: order.iter().map(|_| band()).collect(),
-            guaranteed,
+            by_priority,
             flows: Vec::new(),
             slab: Slab::new(),
             backlog: Backlog::default(),
@@ -227,8 +226,8 @@ impl<P: Packet> LteBearers<P> {
     /// Step 1: takes a packet of a bearer that is behind its rate.
     #[inline]
     fn behind(&mut self, now: Instant) -> Option<P> {
-        for at in 0..self.guaranteed.len() {
-            let band = self.guaranteed[at] as usize;
+        for at in 0..self.by_priority.len() {
+            let band = self.by_priority[at] as usize;
             while let Some(first) = self.bands[band].behind.first().filter(|first| first.at <= now.as_nanos()) {
                 if let Some(packet) = self.on_behalf(band, first, now) {
                     return Some(packet);

@@ -90,3 +90,52 @@ fn the_table_has_room_for_an_eighth_more_flows() {
     assert_eq!(gate.pink.flows.len(), 1001);
     assert!((1126..1200).contains(&room), "room for {room} flows");
 }
+
+/// A segment is short because the sender has nothing more to send if the window had room for half a segment more;
+/// otherwise the window may have made it short.
+#[test]
+fn a_short_segment_is_the_last_one_if_half_a_segment_more_had_room() {
+    for (room, last) in [(499, false), (500, true)] {
+        let mut flow = Flow { mss: 1000, edge: 10_000, ..Flow::default() };
+        flow.note_data(&Seg::data(0, 10_000 - room - 300, 300), false, Instant::ZERO);
+        assert_eq!(flow.is(SHORT), last, "room for {room} B more");
+    }
+}
+
+/// The table of the estimator, with pairs of 1000 B and 8 Mbit/s believed, in a round trip of 100 ms: upwards by half at
+/// most; downwards at once if the link was busy for half the time, and else a quarter of the way; with three pairs and
+/// little load not at all.
+#[test]
+fn a_measured_rate_counts_in_full_if_the_link_was_busy() {
+    for (pairs, apart_us, mbps) in
+        [(4, 800, 10), (4, 500, 12), (25, 2000, 4), (24, 2000, 7), (4, 2000, 7), (3, 2000, 8)]
+    {
+        let mut estimator = Estimator::new(Rate::from_bps(8_000_000));
+        estimator.note_round_trip(Span::from_millis(100));
+        for n in 0..=pairs {
+            let now = Instant::ZERO + Span::from_micros(apart_us * n);
+            assert!(!estimator.note_departure(Bytes::new(1000), if n < pairs { 1000 } else { 0 }, 1.0, now));
+        }
+        let end = Instant::ZERO + Span::from_millis(100);
+        assert!(estimator.note_departure(Bytes::new(40), 0, 1.0, end));
+        assert_eq!(estimator.rate(), Rate::from_bps(mbps * 1_000_000), "{pairs} pairs, {apart_us} us apart");
+    }
+}
+
+/// The receiver's window is less than the flow's share, and its node's budget just as much as its share: it is not the
+/// budget that holds it back, so it leaves the rest to others and is owed nothing.
+#[test]
+fn a_budget_that_is_just_the_share_holds_nobody_back() {
+    let mut gate = Gate::new(|c| c.window = Window::Steady);
+    gate.open(0..1, None, None);
+    for round in 0..5 {
+        gate.out(Seg::data(0, ISN + 1 + 20_000 * round, 20_000));
+        gate.wait(WAN);
+        let mut ack = Seg::ack(0, ISN + 20_001 + 20_000 * round, 20_000);
+        gate.pink.inbound_within(&mut ack, Some(LINK), gate.now);
+        gate.wait(LAN);
+    }
+    let flow = &gate.pink.flows[0];
+    assert!(flow.has(LACKING) && flow.flight() == Flight::Later);
+    assert_eq!(flow.credit, 0);
+}

@@ -54,4 +54,11 @@ mod tests {
         let message: Vec<u8> = (0..15).collect();
         assert_eq!(SipHash(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908).of(&message), 0xa129_ca61_49be_45e5);
     }
+
+    /// The vector of the reference implementation for the input 00 01 02 03.
+    #[test]
+    fn four_bytes_have_the_hash_of_the_reference_implementation() {
+        let key = SipHash(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
+        assert_eq!(key.of(&[0, 1, 2, 3]), 0xcf27_94e0_2771_87b7);
+    }
 }
