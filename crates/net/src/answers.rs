@@ -1,11 +1,13 @@
 //! What the emulator answers at its control socket.
 
+use crate::bottleneck::{Bottleneck, Config};
 use crate::direction::Direction;
 use crate::emulator::Emulator;
 use crate::live::{self, Changes, Present, Words};
 use crate::report::{Change, MOST_CHANGES};
 use penstock_control::message::{Answer, By, Refusal, Request, Set};
 use penstock_core::units::{Instant, Span};
+use penstock_core::wire::RealPacket;
 use serde::Serialize;
 use serde_json::json;
 
@@ -63,7 +65,8 @@ fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
         return Err(Refusal::new("earlier queues still hold packets; try again when they are empty"));
     }
     for (direction, changes) in Direction::BOTH.into_iter().zip(changes) {
-        apply(emulator, direction, changes, now)?;
+        let bottleneck = emulator.path.direction_mut(direction);
+        apply(&mut emulator.plan.bottlenecks[direction.index()], bottleneck, changes, now)?;
     }
     let at_s = now.as_secs_f64();
     let listed = values.iter().map(|(key, value)| Change { at_s, key: key.clone(), value: value.clone() });
@@ -74,10 +77,13 @@ fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
     text(&json!({"at_s": at_s, "set": set}))
 }
 
-fn apply(emulator: &mut Emulator, direction: Direction, changes: Changes, now: Instant) -> Result<(), Refusal> {
+fn apply(
+    config: &mut Config,
+    bottleneck: &mut Bottleneck<RealPacket>,
+    changes: Changes,
+    now: Instant,
+) -> Result<(), Refusal> {
     let replaces = changes.replaces();
-    let config = &mut emulator.plan.bottlenecks[direction.index()];
-    let bottleneck = emulator.path.direction_mut(direction);
     if let Some(rate) = changes.rate {
         config.rate = rate;
         bottleneck.set_rate(rate, now);
@@ -95,4 +101,27 @@ fn apply(emulator: &mut Emulator, direction: Direction, changes: Changes, now: I
         bottleneck.replace(&config.aqm, config.limit).map_err(|e| Refusal::new(e.to_string()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::rng::Streams;
+    use penstock_core::settings::config_from_settings;
+    use penstock_core::units::{Limit, Rate};
+
+    /// PINK knows connections and cannot be replaced: a new limit, which needs a new discipline, is refused, and a new rate is
+    /// not.
+    #[test]
+    fn a_change_of_the_wire_leaves_the_discipline() {
+        let aqm = config_from_settings("pink", &[]).unwrap();
+        let rate = Rate::from_bps(1_000_000);
+        let mut config = Config { aqm, rate, delay: Span::ZERO, limit: Limit::Packets(100) };
+        let mut bottleneck = Bottleneck::new(&config, Streams::new(1).get("test"));
+        let faster = Changes { rate: Some(Rate::from_bps(2_000_000)), ..Changes::default() };
+        assert_eq!(apply(&mut config, &mut bottleneck, faster, Instant::ZERO), Ok(()));
+        assert_eq!(config.rate, Rate::from_bps(2_000_000));
+        let shorter = Changes { limit: Some(Limit::Packets(5)), ..Changes::default() };
+        assert!(apply(&mut config, &mut bottleneck, shorter, Instant::ZERO).is_err());
+    }
 }

@@ -188,9 +188,12 @@ mod tests {
         let text = top(&json!({"entries": [entry], "known": 1, "others_bytes": [5, 6]}), &["to right", "to left"]);
         assert!(text.contains("8.00 Mbit/s    0.5 kbit/s              8  tcp       a > b"), "{text}");
         assert!(text.ends_with("1 known; 11 bytes of others\n"), "{text}");
-        let text =
-            status(&json!({"elapsed_s": 1.5, "forward": {"aqm": "codel", "loss": 0.25}, "disturbed_by": ["unread"]}));
+        let text = status(
+            &json!({"elapsed_s": 1.5, "forward": {"aqm": "codel", "loss": 0.25, "marked": 7}, "disturbed_by": ["unread"]}),
+        );
         assert!(text.contains("codel") && text.contains("0.250") && text.contains("disturbed by: unread"), "{text}");
+        let marked = text.lines().find(|line| line.starts_with("marked CE")).unwrap();
+        assert!(marked.contains(" 7 "), "a number of packets is whole: {marked}");
         assert_eq!(set(&json!({"set": {"rate": "5Mbit/s"}})), "rate=5Mbit/s\n");
         assert_eq!(rate(2_500_000_000), "2.500 Gbit/s");
     }

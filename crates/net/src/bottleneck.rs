@@ -478,3 +478,77 @@ fn sum(a: &Stats, b: &Stats) -> Stats {
         taken_out: plus(a.taken_out, b.taken_out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::aqm::Meta;
+    use penstock_core::aqm::foreign::{Config as Foreign, ForeignAqm, MakeAqm};
+    use penstock_core::qdisc::Verdict;
+    use penstock_core::rng::Streams;
+    use penstock_core::wire::RealPacket;
+    use serde_json::Map;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// An AQM of somebody's own that wants to be woken at 1 ms and does not note that it was. It counts how often it is woken
+    /// and how often its empty queue is asked.
+    #[derive(Debug, Clone, Default)]
+    struct Sleeper(Arc<[AtomicU32; 2]>);
+
+    impl ForeignAqm for Sleeper {
+        fn on_enqueue(&mut self, _: &Meta, _: Backlog, _: Instant, _: &mut Rng) -> Verdict {
+            Verdict::Pass
+        }
+        fn on_dequeue(&mut self, _: &Meta, _: Span, _: Backlog, _: Instant, _: &mut Rng) -> Verdict {
+            Verdict::Pass
+        }
+        fn on_empty(&mut self, _: Instant) {
+            self.0[1].fetch_add(1, Ordering::Relaxed);
+        }
+        fn next_wakeup(&self) -> Option<Instant> {
+            Some(Instant::ZERO + Span::from_millis(1))
+        }
+        fn on_wakeup(&mut self, _: Backlog, _: Instant) {
+            self.0[0].fetch_add(1, Ordering::Relaxed);
+        }
+        fn on_fact(&mut self, _: &Fact, _: Instant) {}
+        fn copy(&self) -> Box<dyn ForeignAqm> {
+            Box::new(self.clone())
+        }
+    }
+
+    impl MakeAqm for Sleeper {
+        fn make(&self, _: &LinkFacts) -> Box<dyn ForeignAqm> {
+            Box::new(self.clone())
+        }
+    }
+
+    fn bottleneck(aqm: AnyConfig) -> Bottleneck<RealPacket> {
+        let rate = Rate::from_bps(1_000_000);
+        let config = Config { aqm, rate, delay: Span::ZERO, limit: Limit::Packets(10) };
+        Bottleneck::new(&config, Streams::new(1).get("test"))
+    }
+
+    #[test]
+    fn a_discipline_is_woken_once_for_each_time_and_not_asked_while_it_is_empty() {
+        let sleeper = Sleeper::default();
+        let config = Foreign::new("sleeper", Map::new(), Arc::new(sleeper.clone()));
+        let mut bottleneck = bottleneck(AnyConfig::Foreign(config));
+        let at = Instant::ZERO + Span::from_millis(1);
+        assert!(bottleneck.queue.wake(at) && !bottleneck.queue.wake(at));
+        bottleneck.queue.woken = None;
+        bottleneck.step(at, &mut ());
+        let counted = [0, 1].map(|i| sleeper.0[i].load(Ordering::Relaxed));
+        assert_eq!(counted, [2, 0], "woken, asked");
+    }
+
+    #[test]
+    fn a_packet_too_many_or_too_few_is_noticed() {
+        let mut bottleneck = bottleneck(penstock_core::settings::config_from_settings("droptail", &[]).unwrap());
+        assert_eq!(bottleneck.check(), Ok(()));
+        bottleneck.delivered.add(Bytes::new(1500));
+        let wrong = Unbalanced::Wire { sent: 0, delivered: 1, lost: 0, in_flight: 0 };
+        assert_eq!(bottleneck.check(), Err(wrong));
+    }
+}

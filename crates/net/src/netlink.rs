@@ -9,3 +9,12 @@ pub(crate) fn descriptor(socket: &Socket) -> BorrowedFd<'_> {
     // SAFETY: the descriptor is open for as long as the socket, which outlives the result.
     unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) }
 }
+
+/// Makes a socket of this crate from another descriptor, behind which a test takes the place of the kernel.
+#[cfg(test)]
+#[expect(unsafe_code, reason = "the socket takes only raw descriptors")]
+pub(crate) fn socket_over(descriptor: std::os::fd::OwnedFd) -> Socket {
+    use std::os::fd::{FromRawFd, IntoRawFd};
+    // SAFETY: the descriptor is open, and from here on it belongs to the socket alone.
+    unsafe { Socket::from_raw_fd(descriptor.into_raw_fd()) }
+}

@@ -120,14 +120,12 @@ impl NfQueue {
         let socket = opened().map_err(Error::io("cannot open a socket of netfilter"))?;
         // Without the right to more, the buffer stays small: then more packets pass when it is full.
         let _ = setsockopt(&netlink::descriptor(&socket), RcvBufForce, &BUFFER);
-        Ok(Self {
-            socket,
-            input: Vec::with_capacity(LARGEST),
-            output: Vec::with_capacity(2 * BATCH_BYTES),
-            verdicts: 0,
-            sequence: 0,
-            refused: 0,
-        })
+        Ok(Self::over(socket))
+    }
+
+    fn over(socket: Socket) -> Self {
+        let (input, output) = (Vec::with_capacity(LARGEST), Vec::with_capacity(2 * BATCH_BYTES));
+        Self { socket, input, output, verdicts: 0, sequence: 0, refused: 0 }
     }
 
     /// Takes charge of a queue, in which at most `most` packets wait for a verdict; further ones pass.
@@ -336,6 +334,7 @@ impl<'a> Iterator for Attributes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixDatagram;
 
     /// A message as the kernel writes it, by hand: a packet of 21 bytes with number 258 in queue 7010.
     fn message_by_hand() -> Vec<u8> {
@@ -408,5 +407,54 @@ mod tests {
         let listed = Listed { queue: 7010, owner: 3_094_712_345, waiting: 12, dropped: 3, unread: 4, given: 5678 };
         assert_eq!(listed_in(line), Some(listed));
         assert_eq!((listed_in(""), listed_in("7010 1 2")), (None, None));
+    }
+
+    /// Queues of a kernel that is this test, at the other end of a pair of sockets.
+    fn with_kernel() -> (NfQueue, UnixDatagram) {
+        let (mine, kernel) = UnixDatagram::pair().unwrap();
+        kernel.set_nonblocking(true).unwrap();
+        (NfQueue::over(netlink::socket_over(mine.into())), kernel)
+    }
+
+    const TICKET: Ticket = Ticket { queue: 7010, id: 258 };
+
+    /// NLMSG_ERROR with ENOENT: a verdict about a packet that is gone. It is counted, and what comes behind it is read.
+    #[test]
+    fn a_refused_verdict_is_counted_and_no_packet() {
+        let (mut queue, kernel) = with_kernel();
+        let mut refusal = [36, 2, 0, 0].map(u32::to_ne_bytes).concat();
+        refusal.extend((-libc::ENOENT).to_ne_bytes());
+        refusal.extend([0; 16]);
+        kernel.send(&refusal).unwrap();
+        kernel.send(&message_by_hand()).unwrap();
+        assert_eq!(queue.read().unwrap().map(|queued| queued.ticket), Some(TICKET));
+        assert!(queue.read().unwrap().is_none());
+        assert_eq!(queue.refused(), 1);
+    }
+
+    /// A descriptor that is no socket fails with ENOTSOCK, which is not the same as that nothing waits.
+    #[test]
+    fn a_socket_that_fails_is_an_error() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let mut queue = NfQueue::over(netlink::socket_over(file.into()));
+        assert_eq!(queue.read().unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+    }
+
+    /// A verdict has 32 bytes: the header of 20, and an attribute of 12.
+    #[test]
+    fn verdicts_leave_when_a_batch_waits_and_are_lost_without_a_kernel() {
+        let (mut queue, kernel) = with_kernel();
+        let mut buffer = [0; 2048];
+        let silent = |kernel: &UnixDatagram| kernel.recv(&mut [0; 1]).unwrap_err().kind() == io::ErrorKind::WouldBlock;
+        queue.flush();
+        assert!(silent(&kernel), "nothing waits");
+        (1..BATCH).for_each(|_| queue.accept(TICKET, None));
+        assert!(silent(&kernel), "one less than a batch");
+        queue.drop(TICKET);
+        assert_eq!(kernel.recv(&mut buffer).unwrap(), 32 * BATCH);
+        drop(kernel);
+        (0..2).for_each(|_| queue.accept(TICKET, None));
+        queue.flush();
+        assert_eq!(queue.refused(), 2);
     }
 }

@@ -78,3 +78,29 @@ pub fn stdout_is_nowhere() -> bool {
     let flags = fcntl(&stdout, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate);
     device == Ok((1, 3)) && flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that takes no text, as when nobody reads a pipe; it ends after ten seconds or with the test.
+    #[test]
+    fn who_gives_up_does_not_wait_until_all_is_printed() {
+        for full in [true, false] {
+            let (texts, orders) = sync_channel(1);
+            let (end, ended) = sync_channel::<()>(0);
+            let thread = std::thread::spawn(move || {
+                let _ = ended.recv_timeout(Duration::from_secs(10));
+                drop(orders);
+                Ok(())
+            });
+            let printer = Printer { texts, thread };
+            if full {
+                assert!(printer.offer("first".into()));
+            }
+            let given_up = printer.finish("last".into(), || true).unwrap_err();
+            assert_eq!(given_up.kind(), io::ErrorKind::TimedOut);
+            drop(end);
+        }
+    }
+}

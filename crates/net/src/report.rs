@@ -347,3 +347,40 @@ impl Report {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Options;
+    use clap::Parser;
+    use penstock_core::rng::Streams;
+    use penstock_core::wire::RealPacket;
+
+    /// 0.1 + 0.2 s of 10 s are more than 1 % in which a packet waited and the wire was idle.
+    #[test]
+    fn a_starved_wire_is_told_in_a_sentence() {
+        let plan = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap().plan().unwrap();
+        let path: Path<RealPacket> = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(1));
+        let intakes = [100, 200].map(|ms| {
+            let mut intake = Intake::default();
+            intake.starved = Span::from_millis(ms);
+            intake
+        });
+        let observed = Observed {
+            emissions: &Default::default(),
+            intakes: &intakes,
+            unclassified: Unclassified::default(),
+            flows: Gauges::default(),
+            stalls: Stalls::default(),
+            short_of_memory: 0,
+            packets_file: None,
+            stopwatch: None,
+            changes: &[],
+            ended: "duration".into(),
+            elapsed: Span::from_secs(10),
+        };
+        let text = Report::new(&plan, &path, observed).to_string();
+        let sentence = "DISTURBED: a wire was idle for 0.300 s while packets waited to be read; try --realtime";
+        assert!(text.contains(sentence), "{text}");
+    }
+}

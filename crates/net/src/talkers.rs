@@ -85,7 +85,7 @@ impl Talkers {
 
     /// Counts a packet that was delivered.
     pub fn count(&mut self, direction: Direction, packet: &RealPacket, now: Instant) {
-        let Some(key) = FlowKey::of(packet.bytes(), packet.headers()) else { return };
+        let Some((key, from_first)) = FlowKey::with_side(packet.bytes(), packet.headers()) else { return };
         let group = self.hash.of(key.as_bytes()) as usize % GROUPS * WAYS;
         let places = &mut self.places[group..group + WAYS];
         let place = places.iter().position(|place| place.is_some_and(|talker| talker.key == key));
@@ -99,7 +99,7 @@ impl Talkers {
         });
         let talker = places[place].get_or_insert_with(|| Talker {
             key,
-            first_is_left: (source_is_first(&key, packet)) == (direction == Direction::Forward),
+            first_is_left: from_first == (direction == Direction::Forward),
             packets: [0; 2],
             bytes: [0; 2],
             ticks: [[0; 2]; 2],
@@ -176,13 +176,6 @@ impl Talkers {
             packets: talker.packets,
         }
     }
-}
-
-/// True if the packet comes from the first end in the key.
-fn source_is_first(key: &FlowKey, packet: &RealPacket) -> bool {
-    let version = key.as_bytes()[KEY_LEN - 1];
-    let (from, width) = if version == 4 { (12, 4) } else { (8, 16) };
-    key.as_bytes()[..width] == packet.bytes()[from..from + width]
 }
 
 fn address(key: &FlowKey, end: usize) -> SocketAddr {
@@ -274,6 +267,35 @@ mod tests {
         let right = talkers.nodes(Side::Right, 10).entries;
         assert_eq!((right.len(), right[0].name.as_str(), right[0].bytes), (1, "10.0.0.2", [600, 0]));
         assert_eq!(node_name("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1:2::/64");
+    }
+
+    /// A node has the rates of its flows: 300 and 500 bytes of one second are 2400 + 4000 bit/s.
+    #[test]
+    fn the_rate_of_a_node_is_that_of_its_flows() {
+        let mut talkers = Talkers::new(SipHash(1, 2));
+        talkers.tick(at(1));
+        for (port, size) in [(1, 300), (2, 500)] {
+            talkers.count(Direction::Forward, &packet(LEFT, RIGHT, port, size), at(1));
+        }
+        talkers.tick(at(2));
+        let [node] = &talkers.nodes(Side::Left, 10).entries[..] else { panic!("one node") };
+        assert_eq!(node.rate_bps, [6400, 0]);
+    }
+
+    /// The first end in a key is the lower one, whichever side that is on.
+    #[test]
+    fn a_flow_of_ipv6_is_named_from_left_to_right() {
+        let [low, high] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
+        for (left, right) in [(low, high), (high, low)] {
+            let mut bytes = vec![0; 48];
+            (bytes[0], bytes[5], bytes[6]) = (0x60, 8, 17);
+            bytes[8..24].copy_from_slice(&left.octets());
+            bytes[24..40].copy_from_slice(&right.octets());
+            (bytes[41], bytes[43], bytes[45]) = (7, 53, 8);
+            let mut talkers = Talkers::new(SipHash(1, 2));
+            talkers.count(Direction::Forward, &RealPacket::new(bytes, FlowId(0)), at(0));
+            assert_eq!(talkers.flows(1).entries[0].name, format!("[{left}]:7 > [{right}]:53"));
+        }
     }
 
     /// A hundred heavy flows stay while a million light ones pass, and no byte is forgotten.

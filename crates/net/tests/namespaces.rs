@@ -509,6 +509,44 @@ fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
     println!("SKIPPED: this machine is too busy for numbers");
 }
 
+/// Field 41 of /proc/PID/stat is the policy (1 is SCHED_FIFO), fields 14 and 15 are the processor time in hundredths of a
+/// second: proc_pid_stat(5). A run without packets sleeps, unless it spins.
+#[test]
+fn options_say_how_a_run_uses_the_processor() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let used = |option: Option<&str>| -> (u64, u64) {
+        let lab = Lab::new().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
+        command.args([
+            "--left-netns",
+            &lab.left,
+            "--right-netns",
+            &lab.right,
+            "--rate",
+            "10Mbit/s",
+            "--duration",
+            "9s",
+        ]);
+        let mut emulator = Running::spawn({
+            command.args(option);
+            command
+        });
+        wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
+        std::thread::sleep(Duration::from_secs(1));
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", emulator.0.id())).unwrap();
+        let (_, fields) = stat.rsplit_once(") ").unwrap(); // from field 3 on
+        let number = |field: usize| fields.split(' ').nth(field - 3).unwrap().parse::<u64>().unwrap();
+        (number(41), number(14) + number(15))
+    };
+    let (policy, ticks) = used(None);
+    assert!(policy == 0 && ticks < 20, "policy {policy}, {ticks} ticks");
+    assert_eq!(used(Some("--realtime")).0, 1);
+    assert!(used(Some("--spin")).1 >= 20);
+}
+
 #[test]
 fn a_mistake_ends_with_code_2_and_says_what_to_do() {
     for (arguments, expected) in [

@@ -141,6 +141,21 @@ impl Simulation {
         self.run().simulation.supply(flow, count)
     }
 
+    /// Returns the path of each flow from its client to its server: for each link between routers its index among those of
+    /// the scenario, and whether the flow crosses it from its second end to its first.
+    fn paths(&self) -> Vec<Vec<(usize, bool)>> {
+        let run = self.run();
+        run.simulation.paths().map(|path| path.iter().map(|step| (step.link, step.reverse)).collect()).collect()
+    }
+
+    /// Returns the transfers that each flow is going to begin, asked before the run: for each the seconds before it (since
+    /// the begin of the one before for `web`, since its end for `http`), and its size in bytes.
+    fn transfers_ahead(&self) -> Vec<Vec<(f64, u64)>> {
+        let run = self.run();
+        let all = run.simulation.transfers_ahead(run.simulation.duration());
+        all.map(|of| of.iter().map(|one| (one.wait.as_secs_f64(), one.size)).collect()).collect()
+    }
+
     /// Simulated time so far, in seconds.
     #[getter]
     fn now_s(&self) -> f64 {

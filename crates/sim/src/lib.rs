@@ -16,8 +16,8 @@
 //!    of steps from an [`orbit`] or from a file, [`recorded`]), `actors::handovers` of hosts, `actors::cooperation`
 //!    of a gateway with clients, and `actors::connections` which sessions open.
 //! 7. `digest`, `quantiles` and `seconds` count what arrives, `delays` are distributions; [`summary`] and [`table`]
-//!    are the results; [`tcp_trace`] samples the windows of connections, and [`live`] is the state of a run for whoever
-//!    shows it.
+//!    are the results; [`tcp_trace`] samples the windows of connections, [`live`] is the state of a run for whoever
+//!    shows it, and [`ahead`] what is decided before its first event.
 //! 8. `command` is the main of programs with algorithms of their own.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
@@ -55,6 +55,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod actors;
+pub mod ahead;
 pub mod capture;
 mod command;
 mod delays;

@@ -356,4 +356,12 @@ mod tests {
         told("# sky\nt_s,loss\n1,0\n1,0\n", ":4: 1s does not come after 1s");
         told("t_s,loss\n9,0\n", ": its last row is at 9s, which is not before `every`, 9s");
     }
+
+    #[test]
+    fn a_text_may_have_as_many_lines_as_are_allowed() {
+        let mut text = "\n".repeat(MAX_LINES);
+        assert!(lines(&text).is_ok());
+        text.push('\n');
+        assert!(lines(&text).is_err());
+    }
 }

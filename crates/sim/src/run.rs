@@ -561,3 +561,22 @@ impl Simulation {
         size_of::<Flow>() + access_links + events + heap / flows.len().max(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second flow adds sources of events, and its memory has room for them. The sources are those of numbers.rs.
+    #[test]
+    fn the_memory_of_a_flow_has_all_its_events() {
+        let [one, two] = [1, 2].map(|count| {
+            let text = format!(
+                "[topology]\nkind = \"dumbbell\"\nrate = \"1Mbit/s\"\ndelay = \"1ms\"\nlimit = \"9p\"\n[[flows]]\nkind = \"bulk\"\ncount = {count}\n"
+            );
+            Simulation::new(&Scenario::parse(&format!("duration = \"1s\"\n{text}"), "test.toml").unwrap_or_else(|e| panic!("{e}")))
+        });
+        let events = (two.world.layout.sources(0) - one.world.layout.sources(0)) * EventQueue::BYTES_PER_SOURCE;
+        let links = 4 * (size_of::<Link>() - size_of::<Segment>());
+        assert_eq!(one.bytes_per_flow(), size_of::<Flow>() + one.actors.flows[0].heap_bytes() + links + events);
+    }
+}

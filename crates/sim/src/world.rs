@@ -52,6 +52,12 @@ impl World {
         self.routes[cursor as usize]
     }
 
+    /// Returns the links between routers on the route that begins at this cursor, in order.
+    pub fn path(&self, cursor: u32) -> impl Iterator<Item = LinkDir> {
+        let hops = self.routes[cursor as usize..].iter().take_while(|hop| **hop != END);
+        hops.map(|hop| LinkDir::at(*hop)).filter(|link| link.index() < self.layout.between_routers())
+    }
+
     /// True if a link is on the route that begins at this cursor.
     pub fn crosses(&self, cursor: u32, link: LinkDir) -> bool {
         crosses(&self.routes, cursor, link)

@@ -285,6 +285,28 @@ fn a_session_joins_and_leaves_with_its_connections() {
     assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (pages, pages, 0, 0));
 }
 
+/// A node sends over the bottleneck without end, and loads pages over another link. Connections that do not cross the bottleneck
+/// are no sockets for the gateway, when they open and when they close.
+#[test]
+fn connections_that_do_not_cross_the_link_do_not_count() {
+    let summary = run(r#"
+        duration = "10s"
+        tcp = { c2ml = "on" }
+        cooperation = { link = "bottleneck" }
+        topology = { kind = "graph", links = [
+          { name = "bottleneck", a = "home", b = "net", rate = "4Mbit/s", delay = "50ms", limit = "200kB" },
+          { name = "lan", a = "home", b = "server", rate = "10Mbit/s", delay = "1ms", limit = "200kB" },
+        ] }
+        flows = [
+          { kind = "bulk", node = "one", from = "home", to = "net" },
+          { kind = "http", node = "one", from = "home", to = "server", size = "20kB", idle = "1s" },
+        ]
+        "#);
+    assert!(summary.flows[1].measures.transfers().unwrap().count >= 5);
+    let coop = summary.cooperation.unwrap();
+    assert_eq!((coop.joined, coop.left, coop.clients), (1, 0, 1));
+}
+
 /// The form of PINK in its document, which reallocates and dithers as it has it.
 const DOCUMENT: &str = r#", reallocation = "paper", window = "dither""#;
 

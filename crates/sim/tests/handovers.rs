@@ -108,6 +108,17 @@ fn what_a_host_sends_meanwhile_waits_for_the_new_cell() {
     assert!(call.sent - call.received <= 3, "only those that are under way at the end are missing");
 }
 
+/// A cell of 40 kbit/s takes 40 ms for a packet of 200 B of a call, which come each 20 ms from 100 ms on, as each access takes
+/// 100 ms. When the host moves at 1001 ms, the 23rd packet, sent at 440 ms, is under way until 1020 ms and arrives 155 ms later,
+/// 735 ms old. Those behind it go on at 1028.5 ms from the queue, and not from the host, 100 ms further away: they are younger.
+#[test]
+fn what_waits_at_the_old_cell_goes_on_from_there() {
+    let handover = to_cell2("1001ms", "x2-lossless");
+    let slow = text(DROPTAIL, &[&call(UP)], &[&handover]).replacen("10Mbit/s", "40kbit/s", 1);
+    let moves = run(&slow.replace("kind = \"graph\"", "kind = \"graph\"\naccess_delay = \"100ms\""));
+    assert!((slowest_ms(&moves) - 735.0).abs() < 3.0, "{}", slowest_ms(&moves));
+}
+
 /// There is no interruption. The core learns of the new route at 1051 ms; until then it sends to the old cell, where
 /// packets arrive 50 ms later: those of 960 to 1040 ms are forwarded. Over X2 that takes 1 ms more, through the core
 /// 100 ms more.
@@ -264,6 +275,8 @@ fn mistakes_say_what_is_allowed() {
     refused(DROPTAIL, &[&up], &[&good.replace("\"ue2\"", "\"ue9\"")], "no router \"ue9\"");
     refused(DROPTAIL, &[&up], &[&good.replace("\"ue2\"", "\"ue1\"")], "not from \"ue1\" to itself");
     refused(DROPTAIL, &[&up], &[&good.replace("\"ue2\"", "\"core\"")], "would go from \"core\" to itself");
+    let to_the_core = back("2s", "s1").replace("\"ue1\"", "\"core\"");
+    refused(DROPTAIL, &[&up], &[&good, &to_the_core], "would go from \"core\" to itself");
     refused(DROPTAIL, &[&up], &[&back("1s", "s1")], "nobody is at \"ue2\" at 1s");
     refused(
         DROPTAIL,

@@ -408,3 +408,55 @@ fn a_thousand_flows_of_a_kind_share_a_link() {
         assert_eq!(summary.bottlenecks[0].drops_overflow, 0);
     }
 }
+
+// What is known before the run.
+
+#[test]
+fn the_transfers_told_ahead_are_those_of_the_run() {
+    for spec in [
+        "kind = \"web\"\nper_second = 5\nmean_size = \"5kB\"\nmax_size = \"20kB\"",
+        "kind = \"http\"\nsize = \"9kB\"\nfirst = \"2kB\"\nidle = \"200ms\"\nidle_distribution = \"exponential\"",
+    ] {
+        let scenario = parse(&dumbbell("20s", &format!("[[flows]]\nstart = \"1s\"\nstop = \"15s\"\n{spec}")));
+        let ahead = Simulation::new(&scenario).transfers_ahead(Span::from_secs(20)).next().unwrap();
+        let flow = &run_scenario(&scenario, Span::MAX).flows[0];
+        let transfers = flow.measures.transfers().unwrap();
+        assert_eq!((transfers.count, transfers.failed), (transfers.started, 0), "all of them were complete");
+        let begun = &ahead[..transfers.started as usize];
+        assert_eq!(begun.iter().map(|one| one.size).sum::<u64>(), transfers.bytes, "their sizes");
+        let waited = |of: &[penstock_sim::ahead::Coming]| of.iter().map(|one| one.wait.as_secs_f64()).sum::<f64>();
+        let busy =
+            if spec.contains("http") { transfers.completion_ms.mean / 1e3 * transfers.count as f64 } else { 0.0 };
+        let last = waited(begun) + if busy > 0.0 { busy - 0.05 } else { 0.0 };
+        assert!(last < 14.0, "the last one began before the flow stopped, after {last} s");
+        assert!(waited(&ahead[..=begun.len()]) + busy > 14.0 - 1e-3, "the next one would not have");
+    }
+}
+
+#[test]
+fn the_paths_told_ahead_are_those_of_least_delay() {
+    let text = r#"
+duration = "1s"
+[topology]
+kind = "graph"
+links = [
+  { a = "x", b = "y", rate = "10Mbit/s", delay = "30ms", limit = "100p" },
+  { a = "y", b = "z", rate = "10Mbit/s", delay = "5ms", limit = "100p" },
+  { a = "z", b = "x", rate = "10Mbit/s", delay = "10ms", limit = "100p", aqm = "codel" },
+]
+[[flows]]
+kind = "bulk"
+from = "x"
+to = "y"
+[[flows]]
+kind = "bulk"
+from = "z"
+to = "y"
+"#;
+    let paths: Vec<Vec<(usize, bool)>> = Simulation::new(&parse(text))
+        .paths()
+        .map(|path| path.iter().map(|step| (step.link, step.reverse)).collect())
+        .collect();
+    // From x over z (15 ms, against the direction of the third link and of the second one) and not directly (30 ms).
+    assert_eq!(paths, [vec![(2, true), (1, true)], vec![(1, true)]]);
+}

@@ -95,6 +95,28 @@ fn an_idle_link_goes_on_when_a_channel_becomes_good() {
     assert!(summary.flows.iter().all(|flow| flow.delivered_bytes / 972 > 110), "{:?}", summary.bottlenecks[0]);
 }
 
+/// 75 packets come in 50 ms and find the channel bad every other 2 ms on average. None comes later: the link goes on by itself
+/// whenever the channel is good, until all are sent.
+#[test]
+fn an_idle_link_goes_on_when_nothing_arrives_any_more() {
+    let markov = r#"[{ good = 0.0, bad = 1.0, mean_good = "2ms", mean_bad = "2ms" }]"#;
+    let flow = streams(1).replace("1Mbit/s", "12Mbit/s") + "stop = \"50ms\"\n";
+    let summary = run(&link("name = \"w2f2q\"\nstations = 1\nclass_limit = \"100p\"", markov, &flow));
+    assert_eq!(summary.bottlenecks[0].lost, 0);
+    assert_eq!(summary.flows[0].delivered_bytes / 972, 75);
+}
+
+/// A list of ten thousand stations is the longest.
+#[test]
+fn a_link_has_ten_thousand_stations_at_most() {
+    let read = |count: usize| {
+        Scenario::parse(&link("name = \"droptail\"", &format!("{:?}", vec![0.5; count]), &streams(1)), "wireless.toml")
+    };
+    assert!(read(10_000).is_ok());
+    let error = read(10_001).unwrap_err().to_string();
+    assert!(error.contains("up to 10000 stations"), "{error}");
+}
+
 /// At 5 s the two stations exchange their losses.
 #[test]
 fn a_change_of_channels_is_told() {

@@ -8,7 +8,7 @@ use super::action::{Action, Context};
 use crate::segment::Segment;
 use crate::tcp::{Counters, TcpConfig};
 use penstock_core::rng::Streams;
-use penstock_core::units::Instant;
+use penstock_core::units::{Instant, Span};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -35,6 +35,16 @@ pub enum ConnectionEvent {
         /// True if a transfer was under way, which means that the connection was given up.
         unfinished: bool,
     },
+}
+
+/// A transfer that an application is going to begin, as far as it does not depend on what the network does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coming {
+    /// Time before it: since the begin of the transfer before (`web`), or since the end of that (`http`); for the first
+    /// transfer since the start of the flow.
+    pub wait: Span,
+    /// Its size in bytes.
+    pub size: u64,
 }
 
 /// The application of a flow. Its methods return the time of the next wake-up, or `None` to keep the pending one, if
@@ -82,6 +92,12 @@ pub trait Application: Debug + Send {
     /// `[cooperation]` each of these connections is a socket, and the flow itself is not.
     fn connects_by(&self) -> Option<&Arc<TcpConfig>> {
         None
+    }
+
+    /// Returns the transfers that it would begin within a time, if it has begun none; empty for an application without
+    /// transfers. Nothing is drawn from its own random numbers.
+    fn coming(&self, _within: Span) -> Vec<Coming> {
+        Vec::new()
     }
 
     /// True if the application sends packets of connections that do not exist. Each such flow has

@@ -398,4 +398,15 @@ mod tests {
         let mut alone = alone;
         assert_eq!((alone.step(), alone.due), (again.step(), again.due), "what is added later shifts nothing");
     }
+
+    /// The name of a stream decides its numbers: the first change by states of a link keeps the one without a number.
+    #[test]
+    fn each_change_by_states_of_a_link_has_its_stream() {
+        let states = "states = [{ rate = \"2Mbit/s\", lasts = \"3s\" }, { rate = \"1Mbit/s\", lasts = \"1s\" }]\n";
+        let change = scenario(states, "").changes.remove(0);
+        let changes = [change.clone(), change.clone(), change];
+        let before = Before { name: "bottleneck".into(), rate: Rate::from_bps(1), delay: Span::ZERO, losses: [0.0; 2] };
+        let names = [0, 1, 2].map(|place| stream_name(&changes, std::slice::from_ref(&before), place));
+        assert_eq!(names, ["bottleneck/states", "bottleneck/states2", "bottleneck/states3"]);
+    }
 }

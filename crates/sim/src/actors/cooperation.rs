@@ -216,7 +216,7 @@ impl Cooperation {
         };
         let gateway = Gateway::new(config, ring.clone(), 1, Start::Fresh, Instant::ZERO);
         let node = |(id, setup): (u32, NodeSetup)| Node {
-            client: Client::new(client::Config::new(NodeId(id), secrets.bits() >> 1)).expect("defaults are valid"),
+            client: Client::new(client::Config::new(NodeId(id), secrets.bits())).expect("defaults are valid"),
             sockets: Sockets::default(),
             flows: setup.flows,
             connections: Vec::new(),

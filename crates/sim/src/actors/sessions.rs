@@ -12,7 +12,7 @@
 //! DIFFERENCE: "approximately 30" packets are 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
 use super::action::{Action, Opening, Request};
-use super::application::{Application, ConnectionEvent, Host, Setup};
+use super::application::{Application, Coming, ConnectionEvent, Host, Setup};
 use super::settings::{FlowFacts, Settings, file_size};
 use super::sizes::Pareto;
 use super::{AnyApplication, Measures};
@@ -61,6 +61,35 @@ pub struct Web {
     pub shape: f64,
     /// Upper bound of sizes, to which larger ones are cut; `None` without a bound.
     pub max_size: Option<Bytes>,
+}
+
+impl Idle {
+    fn draw(self, times: &mut Rng) -> Span {
+        match self {
+            Self::Constant(idle) => idle,
+            Self::Exponential(mean) => Span::from_secs_f64(times.exponential(mean.as_secs_f64())),
+        }
+    }
+}
+
+impl Http {
+    /// Returns the size of a transfer.
+    fn size(&self, is_first: bool) -> u64 {
+        self.first.filter(|_| is_first).unwrap_or(self.size).get()
+    }
+}
+
+impl Web {
+    /// Draws the time from one arrival to the next.
+    fn gap(&self, times: &mut Rng) -> Span {
+        Span::from_secs_f64(times.exponential(1.0 / self.per_second))
+    }
+
+    /// Draws the size of a transfer.
+    fn size(&self, sizes: &mut Rng) -> u64 {
+        let size = Pareto::with_mean(self.mean_size.get() as f64, self.shape).draw(sizes);
+        (size.ceil() as u64).min(self.max_size.map_or(LARGEST, Bytes::get))
+    }
 }
 
 /// Largest number of transfers per second of one flow.
@@ -239,6 +268,9 @@ struct Sessions {
     classes: [(Times, u64); CLASSES.len() + 1],
 }
 
+/// Largest number of transfers that are told in advance: a session without idle times has as many as the network allows.
+const MOST_COMING: usize = 1_000_000;
+
 /// Largest number of connections that one `web` flow has open at a time, which bounds its memory.
 pub const MAX_OPEN: u32 = 10_000;
 
@@ -270,11 +302,10 @@ impl Sessions {
         match self.plan {
             Plan::Http(http) => {
                 self.started += 1;
-                let first = http.first.filter(|_| self.started == 1);
-                (Some(first.unwrap_or(http.size).get()), None)
+                (Some(http.size(self.started == 1)), None)
             }
             Plan::Web(web) => {
-                let next = now + Span::from_secs_f64(self.times.exponential(1.0 / web.per_second));
+                let next = now + web.gap(&mut self.times);
                 (self.arrival(&web), Some(next))
             }
         }
@@ -285,14 +316,13 @@ impl Sessions {
             return None;
         }
         // The size is drawn in any case, so that the later sizes do not depend on which transfers were refused.
-        let size = Pareto::with_mean(web.mean_size.get() as f64, web.shape).draw(&mut self.sizes);
+        let size = web.size(&mut self.sizes);
         if self.open >= MAX_OPEN {
             self.refused += 1;
             return None;
         }
         self.started += 1;
-        let most = web.max_size.map_or(LARGEST, Bytes::get);
-        Some((size.ceil() as u64).min(most))
+        Some(size)
     }
 
     /// True if all transfers use one connection.
@@ -316,10 +346,7 @@ impl Sessions {
     fn await_next(&mut self, host: &mut Host<'_>) -> Option<Instant> {
         let next = match self.plan {
             Plan::Web(_) => None,
-            Plan::Http(Http { idle: Idle::Constant(idle), .. }) => Some(host.now + idle),
-            Plan::Http(Http { idle: Idle::Exponential(mean), .. }) => {
-                Some(host.now + Span::from_secs_f64(self.times.exponential(mean.as_secs_f64())))
-            }
+            Plan::Http(http) => Some(host.now + http.idle.draw(&mut self.times)),
         };
         let next = next.filter(|at| *at < host.stop);
         if let (None, Some(number)) = (next, self.connection) {
@@ -414,6 +441,21 @@ impl Application for Sessions {
 
     fn connects_by(&self) -> Option<&Arc<TcpConfig>> {
         Some(&self.tcp)
+    }
+
+    fn coming(&self, within: Span) -> Vec<Coming> {
+        let (mut times, mut sizes) = (self.times.clone(), self.sizes.clone());
+        let mut passed = Span::ZERO;
+        let transfer = |number: usize| {
+            let (wait, size) = match self.plan {
+                Plan::Http(http) if number == 0 => (Span::ZERO, http.size(true)),
+                Plan::Http(http) => (http.idle.draw(&mut times), http.size(false)),
+                Plan::Web(web) => (web.gap(&mut times), web.size(&mut sizes)),
+            };
+            passed = passed + wait;
+            (passed < within).then_some(Coming { wait, size })
+        };
+        (0..MOST_COMING).map_while(transfer).collect()
     }
 
     fn bytes(&self) -> usize {

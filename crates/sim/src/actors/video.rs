@@ -414,4 +414,19 @@ mod tests {
         // so they do not count as lost.
         assert_eq!((stream.summary().delivery.sent, stream.summary().delivery.lost), (45, 10));
     }
+
+    #[test]
+    fn of_a_stream_of_which_nothing_arrived_no_frame_is_known_to_be_lost() {
+        assert_eq!(Player::default().lost(), 0);
+    }
+
+    /// All datagrams and the frame take 20 ms: a bucket of 16 bits in each digest.
+    #[test]
+    fn the_memory_of_a_stream_grows_with_its_digests() {
+        let mut stream = stream(video(0.0));
+        assert_eq!(stream.bytes(), size_of::<Stream>());
+        let (frame, _) = stream.send(0, Instant::ZERO);
+        frame.for_each(|packet| stream.take(&packet, Instant::ZERO + Span::from_millis(20)));
+        assert_eq!(stream.bytes(), size_of::<Stream>() + 2 * size_of::<u16>());
+    }
 }

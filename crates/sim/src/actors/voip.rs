@@ -291,4 +291,11 @@ mod tests {
         let pauses = now.as_secs_f64() - f64::from(packets) * 0.02;
         assert!((pauses / n / 1.587 - 1.0).abs() < 5.0 / n.sqrt(), "{} s of pause", pauses / n);
     }
+
+    /// Two packets that take 20 ms are in one bucket of 16 bits.
+    #[test]
+    fn the_memory_of_a_call_grows_with_its_digest() {
+        assert_eq!(call(&[]).bytes(), size_of::<Call>());
+        assert_eq!(call(&[20, 20]).bytes(), size_of::<Call>() + size_of::<u16>());
+    }
 }

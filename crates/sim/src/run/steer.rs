@@ -45,3 +45,21 @@ impl Simulation {
         managed.map(before).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    /// A stream without end becomes one of 5000 bytes; datagrams take no orders.
+    #[test]
+    fn a_connection_sends_what_it_is_given_and_no_more() {
+        let text = "duration = \"5s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"10Mbit/s\"\ndelay = \"5ms\"\nlimit = \"99p\"\n\
+                    [[flows]]\nkind = \"bulk\"\n[[flows]]\nkind = \"cbr\"\nrate = \"1Mbit/s\"\n";
+        let mut simulation = Simulation::new(&Scenario::parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}")));
+        simulation.advance(Span::from_millis(1)).unwrap();
+        assert_eq!([0, 1, 2].map(|flow| simulation.supply(flow, 5000)), [true, false, false]);
+        while !simulation.advance(Span::MAX).unwrap() {}
+        assert_eq!(simulation.summary().flows[0].delivered_bytes, 5000);
+    }
+}

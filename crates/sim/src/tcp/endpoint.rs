@@ -547,3 +547,24 @@ impl Endpoint {
         segment
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9293 §3.10.7.2: an ACK that comes to a listener is refused, also that of a SYN, and what is no SYN opens nothing.
+    #[test]
+    fn a_listener_is_opened_by_a_syn_alone() {
+        let syn = TcpFlags::SYN;
+        for (flags, state) in [
+            (syn, State::SynReceived),
+            (syn.with(TcpFlags::ACK), State::Listen),
+            (TcpFlags::ACK, State::Listen),
+            (TcpFlags(0), State::Listen),
+        ] {
+            let mut server = Endpoint::new(Arc::new(TcpConfig::default()), 0, Role::Server, 1);
+            server.on_segment(&Segment::tcp(0, true, flags), Instant::ZERO);
+            assert_eq!((server.state(), server.reset.is_some()), (state, state == State::Listen), "{flags:?}");
+        }
+    }
+}

@@ -415,4 +415,24 @@ mod tests {
             assert_eq!(ledger.sample(&arrival(100 + n, 3000)).map(|s| s.cwnd_limited), Some(limited), "{n}");
         }
     }
+
+    /// Of two retransmissions D-SACK reports one: ACKs that report none do not count.
+    #[test]
+    fn each_retransmission_is_reported_for_itself() {
+        let mut ledger = flight(3);
+        ledger.recovery_begins();
+        ledger.sent(0..2000, Sending::Again, 3000, at(200));
+        ledger.sent(2000..3000, Sending::Again, 3000, at(200));
+        assert!(!ledger.was_needless(&arrival(210, 0), true, false));
+        assert!(!ledger.was_needless(&arrival(211, 0), false, true), "one of two");
+        assert!(ledger.was_needless(&arrival(212, 0), false, true), "both");
+    }
+
+    /// Twenty segments in flight, each of which was lost, and nobody was told.
+    #[test]
+    fn the_memory_of_a_ledger_has_room_for_all_it_keeps() {
+        let mut ledger = flight(20);
+        ledger.mark_lost(0..20_000, at(100));
+        assert!(ledger.bytes() >= size_of::<Ledger>() + 20 * (size_of::<Packet>() + size_of::<LostSegment>()));
+    }
 }

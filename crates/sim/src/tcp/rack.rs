@@ -555,4 +555,9 @@ mod tests {
         assert_eq!(rack.first(), Some((1500, 2000)));
         assert_eq!(rack.pipe(1500..10 * MSS), 8500);
     }
+
+    #[test]
+    fn the_memory_has_room_for_every_segment_in_flight() {
+        assert!(rack().bytes() >= size_of::<Rack>() + 10 * size_of::<Sent>());
+    }
 }

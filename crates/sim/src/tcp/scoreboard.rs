@@ -62,7 +62,7 @@ impl Scoreboard {
             if ranges >= DUP_THRESH || bytes > (DUP_THRESH as u64 - 1) * mss {
                 let (before, edge) = (self.lost_edge, *start);
                 self.lost_edge = before.max(edge);
-                return before < edge && self.sacked.gap_from(before).0 < edge;
+                return before < edge; // the byte before a range is not SACKed
             }
         }
         false
@@ -244,5 +244,18 @@ mod tests {
         }
         assert_eq!(board.next_lost(MSS), None);
         assert_eq!(board.pipe(0..3500), 3500, "what was sent again, and a new segment");
+    }
+
+    /// RFC 9937 §6.2 is safe to send only if an ACK reveals no further loss. SACKs of 1, 2 and 3 say that 0 is lost, that
+    /// of 4 says nothing new, and those of 6, 7 and 8 say that 5 is lost.
+    #[test]
+    fn a_loss_is_found_once() {
+        let mut board = Scoreboard::default();
+        for (segments, found) in
+            [(1..4, true), (1..4, false), (4..5, false), (6..8, false), (8..9, true), (8..9, false)]
+        {
+            board.sack(segments.start * MSS..segments.end * MSS);
+            assert_eq!(board.update_lost(MSS), found, "{segments:?}");
+        }
     }
 }

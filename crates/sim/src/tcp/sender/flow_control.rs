@@ -87,3 +87,35 @@ impl Sender {
         self.rtt.back_off();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::packet::TcpFlags;
+
+    /// RFC 9293 §3.8.6.1: a closed window is probed until it opens.
+    #[test]
+    fn a_window_that_opens_ends_the_probes() {
+        let mut sender = Sender::new(&TcpConfig::default(), 1);
+        let (timer, una) = (Instant::from_nanos(1_000_000_000), sender.una);
+        sender.persist_at = timer;
+        let mut segment = Segment::tcp(0, false, TcpFlags::ACK);
+        for (window, persist_at) in [(0, timer), (1, Instant::MAX)] {
+            segment.window = window;
+            sender.update_window(&segment, una);
+            assert_eq!(sender.persist_at, persist_at, "a window of {window}");
+        }
+    }
+
+    /// A FIN takes one number, for which the window must have room. It goes with the last data if there is room for both.
+    #[test]
+    fn a_fin_goes_with_the_last_data_if_the_window_has_room() {
+        let config = TcpConfig::default();
+        let mut sender = Sender::new(&config, 1);
+        (sender.app_end, sender.closing) = (sender.nxt + 500, true);
+        for (window, sendable) in [(500, 500), (501, 501), (9999, 501)] {
+            sender.edge = sender.nxt + window;
+            assert_eq!(sender.sendable(&config), sendable, "a window of {window}");
+        }
+    }
+}

@@ -183,3 +183,49 @@ impl Sender {
         self.tell_losses();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::TcpConfig;
+    use penstock_core::cc::AnyControlConfig;
+
+    /// A sender with BBRv3, which requires segments, and without RACK.
+    fn sender() -> Sender {
+        let cc = AnyControlConfig::default_of("bbr3").expect("there is one");
+        Sender::new(&TcpConfig { cc, rack: false, ..TcpConfig::default() }, 1)
+    }
+
+    /// draft-ietf-ccwg-bbr-06 §4.1.2.4: the application limits who has nothing to send, room in the window, and nothing lost that
+    /// waits for its retransmission.
+    #[test]
+    fn the_application_limits_who_has_nothing_to_send_or_to_send_again() {
+        for (more, phase, lost, limited) in [
+            (false, Phase::Open, false, true),
+            (true, Phase::Open, false, false),
+            (false, Phase::Recovery, false, true),
+            (false, Phase::Recovery, true, false),
+        ] {
+            let mut sender = sender();
+            sender.phase = phase;
+            sender.app_end += u64::from(more) * 10_000;
+            if lost {
+                sender.nxt += sender.mss;
+                sender.board.all_lost(sender.una..sender.nxt);
+            }
+            sender.hold_back(Instant::ZERO);
+            let ledger = sender.ledger().expect("a ledger");
+            assert_eq!(ledger.restarts(0), limited, "more: {more}, {phase:?}, lost: {lost}");
+        }
+    }
+
+    #[test]
+    fn a_loss_is_told_once() {
+        let mut sender = sender();
+        let ledger = sender.ledger().expect("a ledger");
+        ledger.sent(0..1000, Sending::New, 0, Instant::ZERO);
+        ledger.mark_lost(0..1000, Instant::ZERO);
+        sender.tell_losses();
+        assert_eq!(sender.ledger().and_then(Ledger::next_found), None);
+    }
+}

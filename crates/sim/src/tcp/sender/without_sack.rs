@@ -78,6 +78,9 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::Segment;
+    use penstock_core::packet::TcpFlags;
+    use penstock_core::units::Instant;
 
     /// Four segments are in flight, one of which is missing: no more than three can have arrived.
     #[test]
@@ -89,5 +92,33 @@ mod tests {
         assert_eq!((counted, sender.pipe), (3 * sender.mss, sender.mss));
         assert_eq!(sender.already_counted(2 * sender.mss), sender.mss, "the gap and one counted segment");
         assert_eq!(sender.sacked(), sender.mss, "of the two left, one is missing");
+    }
+
+    /// RFC 3042: the first two duplicate ACKs allow a segment each, and no further one does.
+    #[test]
+    fn two_duplicates_allow_a_segment_each() {
+        let config = TcpConfig { sack: false, limited_transmit: true, ..TcpConfig::default() };
+        let mut sender = Sender::new(&config, 1);
+        let cwnd = sender.window(&config);
+        let windows = [1, 2, 3].map(|dupacks| {
+            sender.dupacks = dupacks;
+            (sender.window(&config) - cwnd) / sender.mss
+        });
+        assert_eq!(windows, [1, 2, 2]);
+    }
+
+    /// RFC 9293 §3.10.7.4: neither an ACK of what was not sent nor one of long ago changes anything, not even the window.
+    #[test]
+    fn an_ack_that_cannot_be_changes_nothing() {
+        let config = TcpConfig::default();
+        let mut sender = Sender::new(&config, 1);
+        sender.nxt += 4 * sender.mss;
+        let before = (sender.una, sender.edge);
+        for ack in [sender.una - 1, sender.nxt + 1] {
+            let mut segment = Segment::tcp(0, false, TcpFlags::ACK);
+            (segment.ack, segment.window) = (ack as u32, 100);
+            assert_eq!(sender.on_ack(&segment, &config, Instant::ZERO), None);
+            assert_eq!((sender.una, sender.edge), before);
+        }
     }
 }
