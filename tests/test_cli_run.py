@@ -8,9 +8,9 @@ import re
 import tomllib
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from conftest import SCENARIO, Command
+from penstock import columns
 
 
 def message(done: object) -> str:
@@ -47,7 +47,7 @@ def test_a_run_directory_has_all_that_is_needed(penstock: Command, scenario: Pat
     assert {"penstock", "core", "python", "revision"} <= manifest["versions"].keys()
     assert {"cpu_s", "wall_s"} == json.loads((out / "timing.json").read_text()).keys()
     assert "cpu_s" not in json.loads((out / "summary.json").read_text())
-    table = pq.read_table(out / "flow_seconds.parquet")
+    table = columns.from_parquet((out / "flow_seconds.parquet").read_bytes())
     assert table.column_names == ["t_s", "flow", "goodput_bps", "cwnd_bytes"]
     assert table.num_rows == 2 * 5
     assert "out/report.html" in done.stdout
@@ -110,7 +110,7 @@ def test_flows_that_lost_ecn_are_told_everywhere(penstock: Command, scenario: Pa
 def test_the_part_of_a_second_at_the_end_has_its_row(penstock: Command, scenario: Path, tmp_path: Path) -> None:
     scenario.write_text(SCENARIO.replace('"5s"', '"2250ms"'), encoding="utf-8")
     assert penstock("run", scenario, "--out", "out").returncode == 0
-    table = pq.read_table(tmp_path / "out" / "queue_seconds.parquet").to_pydict()
+    table = columns.from_parquet((tmp_path / "out" / "queue_seconds.parquet").read_bytes()).to_pydict()
     assert table["t_s"] == [1.0, 2.0, 2.25]
     # Two greedy flows: the link is busy, and a rate over a quarter of a second is still a rate.
     assert 1.9e6 < table["throughput_bps"][2] <= 2e6

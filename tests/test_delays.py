@@ -6,9 +6,9 @@ import math
 from pathlib import Path
 
 import penstock
-import pyarrow.parquet as pq
 import pytest
 from conftest import Command
+from penstock import columns
 from penstock.experiments import delays
 from penstock.mistake import MistakeError
 from penstock.units import significant
@@ -27,7 +27,7 @@ def test_quantiles_over_seeds_are_those_of_all_packets(scenario: Path, tmp_path:
         for seed in (1, 2, 3):
             file = tmp_path / f"{point.index}-{seed}.parquet"
             penstock.run(point.scenario.text, seed, file)
-            table = pq.read_table(file)
+            table = columns.from_parquet(file.read_bytes())
             rows = zip(*(table[name].to_pylist() for name in ("fate", "waited_ns")), strict=True)
             waited += [ns / 1e6 for fate, ns in rows if fate in ("sent", "marked")]
         links = [one for one in delays.distributions(swept.delays) if (one.point, one.part) == (point.index, "link")]

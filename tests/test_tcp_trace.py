@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import penstock as lab
-import pyarrow.parquet as pq
 import pytest
 from conftest import Command
+from penstock import columns
 from penstock.engine import Watch, simulate
 from penstock.mistake import MistakeError
 from penstock.plots.tcp_trace import _spells
@@ -62,7 +62,10 @@ def test_files_numbers_and_picture(penstock: Command, watched: Path, tmp_path: P
     done = penstock("tcp-trace", watched, "--flows", "1", "--interval", "20ms", "-o", "out", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    flows, queues = (pq.read_table(tmp_path / "out" / f"{name}.parquet") for name in ("tcp_trace", "queue_trace"))
+    flows, queues = (
+        columns.from_parquet((tmp_path / "out" / f"{name}.parquet").read_bytes())
+        for name in ("tcp_trace", "queue_trace")
+    )
     assert flows.column_names == COLUMNS
     assert queues.column_names == ["t_s", "queue", "queue_bytes", "dropped_packets", "marked_packets"]
     assert len(flows) == len(queues) == 1000, "20 s in steps of 20 ms"

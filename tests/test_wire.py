@@ -18,7 +18,7 @@ from penstock import engine, manual, rundir, wire
 from penstock.engine import ScenarioError
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
-from penstock.wire import calls, examples, owner, plan, position, tcp, world
+from penstock.wire import calls, examples, owner, packets, plan, position, routes, tcp, transfers, world
 from penstock.wire.packets import Queue
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,10 +86,129 @@ def test_the_page_says_of_each_example_whether_it_runs() -> None:
 def test_a_longer_way_is_what_is_longer_than_the_shortest() -> None:
     text = HEAD + 'access_delay = "1ms"\n' + FLOWS + FLOWS + 'access_delay = "5ms"\ncc = "bbr"\n'
     found = wanted(text)
-    assert found.link["delay"] == "22000000ns"  # 20 ms and two access links
+    assert found.links[0].table["delay"] == "22000000ns"  # 20 ms and two access links
     assert [flow.extra_s for flow in found.flows] == [0.0, 0.004]
     assert [flow.sends["cc"] for flow in found.flows] == ["cubic", "bbr"]
     assert found.flows[0].sends["max_segment"] == 1448 + 12
+
+
+GRAPH = """\
+duration = "4s"
+[topology]
+kind = "graph"
+access_delay = "1ms"
+links = [
+  { a = "x", b = "y", rate = "10Mbit/s", delay = "30ms", limit = "100p" },
+  { a = "y", b = "z", rate = "10Mbit/s", delay = "5ms", limit = "100p", reverse_aqm = "pie", aqm = "codel" },
+  { a = "z", b = "x", rate = "5Mbit/s", delay = "10ms", limit = "100p", aqm = "codel", name = "last" },
+]
+[[flows]]
+kind = "bulk"
+from = "x"
+to = "y"
+"""
+
+
+@pytest.mark.usefixtures("kernel")
+def test_routes_in_a_graph_are_the_paths_of_the_simulator() -> None:
+    found = wanted(GRAPH)
+    # Least delay is over z, 15 ms and not 30 ms: both links are crossed from their second ends.
+    assert found.flows[0].path == ((2, True), (1, True))
+    assert [(link.name, link.queues) for link in found.links] == [
+        ("x-y", (None, None)),
+        ("y-z", (0, 1)),
+        ("last", (2, None)),
+    ]
+    assert found.queues == [(1, False), (1, True), (2, False)]
+    left, right = "10.81.0.1", "10.200.0.1"
+    assert {space: [line for line in lines if "route" in line] for space, lines in routes.commands(found).items()} == {
+        # The host on the left is behind its access link, the fourth emulator.
+        "far1": [f"route replace {right}/32 dev wire3l src {left}"],
+        "router0": [f"route replace {right}/32 dev wire2r", f"route replace {left}/32 dev wire3r"],
+        "router2": [f"route replace {right}/32 dev wire1r", f"route replace {left}/32 dev wire2l"],
+        "router1": [f"route replace {left}/32 dev wire1l src {right}"],
+    }
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_flow_in_reverse_has_the_routes_of_a_flow_forward() -> None:
+    forward, reverse = (wanted(HEAD + FLOWS + more) for more in ("", 'direction = "reverse"\n'))
+    assert (forward.flows[0].path, reverse.flows[0].path) == (((0, False),), ((0, True),))
+    assert routes.commands(forward) == routes.commands(reverse)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_each_link_of_a_graph_has_its_changes() -> None:
+    found = wanted(GRAPH + '[[changes]]\nlink = "last"\nat = "2s"\nrate = "1Mbit/s"\ndirection = "forward"\n')
+    assert [(one.link, one.at_s, one.values.get("rate")) for one in found.changes if one.at_s] == [
+        (2, 2.0, "1000000bit/s")
+    ]
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ('name = "last"', "stations = [0.1]", "8:99", "no stations"),
+        ('reverse_aqm = "pie"', 'reverse_aqm = { name = "drr", flows = 4 }', "7:96", "classes"),
+        ('to = "y"\n', 'to = "y"\nnode = "a"\n', "14:8", "on the left of all links"),
+        ('access_delay = "1ms"', 'access_rate = "4Mbit/s"', "4:15", "slower than the bottleneck"),
+    ],
+)
+def test_what_the_wire_cannot_do_in_a_graph_is_refused_at_its_key(old: str, new: str, place: str, words: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        wanted(GRAPH.replace(old, new))
+    assert f"home.toml:{place}\n" in str(refused.value)
+    assert words in str(refused.value)
+
+
+SESSIONS = (
+    HEAD
+    + """\
+[[flows]]
+kind = "web"
+per_second = 4
+max_size = "60kB"
+start = "1s"
+stop = "4s"
+[[flows]]
+kind = "http"
+size = "9kB"
+first = "2kB"
+idle = "1500ms"
+connection = "same"
+"""
+)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_sessions_have_the_waits_and_sizes_that_the_simulator_draws() -> None:
+    web, http = (flow.sends for flow in wanted(SESSIONS).flows)
+    assert (web["waits"], web["same"], http["waits"], http["same"]) == (False, False, True, True)
+    # 6 s: the first at once, then one after each idle time, if transfers took no time.
+    assert http["transfers"] == [(0.0, 2000), *[(1.5, 9000)] * 3]
+    ran = engine.run(SESSIONS).summary["flows"][0]["transfers"]
+    waits, sizes = zip(*web["transfers"], strict=True)
+    begun = [size for at, size in zip(itertools.accumulate(waits), sizes, strict=True) if at < 3]
+    assert (len(begun), sum(begun)) == (ran["started"], ran["bytes"]), "all were complete"
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_flow_has_as_many_transfers_as_ports() -> None:
+    with pytest.raises(ScenarioError, match="up to 31000"):
+        wanted(HEAD + '[[flows]]\nkind = "web"\nper_second = 9000\n')
+
+
+def test_transfers_are_judged_by_when_their_last_byte_came() -> None:
+    sent = {"transfers": [[5000, 1.0, 1.1], [20_000, 2.0, 2.3], [15_000, 3.0, 3.1], [9, 4.0, None]], "failed": 1}
+    found = transfers.judge("web", sent)
+    assert (found["started"], found["count"], found["failed"], found["bytes"]) == (4, 3, 1, 40_000)
+    assert found["completion_ms"]["mean"] == pytest.approx(500 / 3)
+    assert [(one["from_bytes"], one["count"], one["mean_bytes"]) for one in found["by_size"]] == [
+        (0, 1, 5000),
+        (10_000, 2, 17_500),
+    ]
+    assert "by_size" not in transfers.judge("http", sent)
 
 
 def test_metrics_of_routes_say_what_sockets_cannot() -> None:
@@ -142,6 +261,17 @@ def test_a_queue_is_measured_from_its_packets(tmp_path: Path) -> None:
     assert most == 1500
     assert mean == pytest.approx((1000 * 20 + 500 * 20) / 50)
     assert delay == pytest.approx(10)
+
+
+def test_packets_of_several_links_become_one_file_of_the_run(tmp_path: Path) -> None:
+    head = "queue,t_ns,waited_ns,flow,bytes,fate\n"
+    (tmp_path / "0.csv").write_text(f"{head}forward,{20 * MS},0,0,60,sent\nreverse,{50 * MS},5,0,60,sent\n")
+    (tmp_path / "1.csv").write_text(f"{head}forward,{8 * MS},0,0,60,drop_overflow\n")
+    links = [("a", tmp_path / "0.csv", 0.010), ("b", tmp_path / "1.csv", -0.012)]  # the second clock began later
+    assert packets.joined(links).decode() == (
+        f"{head}a,{10 * MS},0,0,60,sent\nb,{20 * MS},0,0,60,drop_overflow\na-reverse,{40 * MS},5,0,60,sent\n"
+    )
+    assert packets.joined(links[:1]) == (tmp_path / "0.csv").read_bytes()
 
 
 @pytest.mark.parametrize(("r", "mos"), [(93.2, 4.41), (90, 4.34), (80, 4.03), (70, 3.60), (60, 3.10), (50, 2.58)])
@@ -241,6 +371,82 @@ def test_a_run_on_the_wire_agrees_with_the_simulator(tmp_path: Path) -> None:
     with pytest.raises(rundir.RunDirError, match="never repeat"):
         rundir.rerun(tmp_path / "run")
     assert not [name for name in left() if f"-{os.getpid()}-" in name]
+
+
+LOT = """\
+duration = "3s"
+[topology]
+kind = "parking-lot"
+hops = [
+  { rate = "2Mbit/s", delay = "10ms", limit = "100p", aqm = "codel" },
+  { rate = "4Mbit/s", delay = "20ms", limit = "100p", aqm = "pie" },
+]
+[tcp]
+cc = { name = "newreno", compat = "linux" }
+rack = true
+[[flows]]
+kind = "http"
+size = "9kB"
+idle = "200ms"
+from = "r0"
+to = "r2"
+[[flows]]
+kind = "cbr"
+rate = "1Mbit/s"
+from = "r1"
+to = "r2"
+"""
+ASKED = 'echo "I am $PENSTOCK_HOST"; getent hosts s1; ip -o route get 10.200.0.1; sleep 977 & sleep 976\n'
+
+
+@real
+def test_two_links_sessions_and_a_shell_agree_with_the_simulator(tmp_path: Path) -> None:
+    """Goodput within 3 %, mean queueing delay within 10 % or 0.5 ms. The best of three."""
+    (tmp_path / "lot.toml").write_text(LOT)
+    ours = engine.run(LOT).summary
+    command = [sys.executable, "-m", "penstock", "run", "lot.toml", "--on", "wire", "--shell", "c0", "--out", "run"]
+    apart: list[Any] = []
+    for _ in range(3):
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            input=ASKED,
+            env={**os.environ, "SHELL": "/bin/sh"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "I am c0" in done.stdout
+        assert "10.200.0.2" in done.stdout, "the shell knows hosts by name"
+        assert "dev wire0l src 10.80.0.1" in done.stdout, "it is behind the first link"
+        found = json.loads((tmp_path / "run" / "summary.json").read_text())
+        if not (compared := _apart(found, ours)):
+            break
+        apart.append(compared)
+    else:
+        pytest.fail(f"three runs apart: {apart}")
+    assert _keys(found) == _keys(ours), "the same keys in both worlds"
+    assert not [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if b"sleep\x0097" in _read(entry)]
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _apart(there: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """What is outside of the goals, of each link and of the transfers."""
+    found = []
+    for a, b in zip(there["bottlenecks"], ours["bottlenecks"], strict=True):
+        found += _compared({"bottlenecks": [a]}, {"bottlenecks": [b]})
+    a, b = (one["flows"][0]["transfers"] for one in (there, ours))
+    if (a["started"], a["count"]) != (b["started"], b["count"]):
+        found.append(f"transfers {a['started']}, {a['count']} / {b['started']}, {b['count']}")
+    if abs(a["completion_ms"]["mean"] - b["completion_ms"]["mean"]) > 5:
+        found.append(f"took {a['completion_ms']} / {b['completion_ms']}")
+    return found
 
 
 def _compared(there: dict[str, Any], ours: dict[str, Any]) -> list[str]:

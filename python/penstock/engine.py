@@ -291,10 +291,21 @@ def solve(scenario: Scenario, seed: int | None = None, *, permit: Permit | None 
     return Result(scenario, resolved, used, json.loads(summary), cpu_s, wall_s, tables, (), library.sources)
 
 
-def before(scenario: Scenario, seed: int | None = None) -> tuple[str, int, dict[str, Any]]:
-    """Returns the resolved scenario, its seed, and its summary at time zero, in which starts are already drawn."""
-    simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
-    return simulation.resolved(), simulation.seed, json.loads(simulation.summary())
+@dataclass(frozen=True)
+class Before:
+    """A run before its first event. Starts, paths and transfers are those of the simulator with the same seed."""
+
+    resolved: str
+    seed: int
+    summary: dict[str, Any]
+    paths: list[list[tuple[int, bool]]]  # of each flow: indexes of links, and whether it crosses them in reverse
+    transfers: list[list[tuple[float, int]]]  # of each flow: the wait before a transfer in seconds, and its bytes
+
+
+def before(scenario: Scenario, seed: int | None = None) -> Before:
+    """Returns a run before its first event."""
+    run = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+    return Before(run.resolved(), run.seed, json.loads(run.summary()), run.paths(), run.transfers_ahead())
 
 
 def link_changes(scenario: Scenario, seed: int) -> pa.Table:
@@ -304,7 +315,9 @@ def link_changes(scenario: Scenario, seed: int) -> pa.Table:
     tree = tomllib.loads(
         _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept)).resolved()
     )
-    alone = {**tree, "flows": [{"kind": "cbr", "rate": "1kbit/s", "packet_size": "100B"}], "aqm": {"name": "droptail"}}
+    ends = {key: tree["flows"][0][key] for key in ("from", "to") if key in tree["flows"][0]}
+    alone = {**tree, "flows": [{"kind": "cbr", "rate": "1kbit/s", "packet_size": "100B", **ends}]}
+    alone |= {"aqm": {"name": "droptail"}} if tree["topology"]["kind"] == "dumbbell" else {}
     simulation, _ = _finished(Scenario(to_toml(alone), scenario.file, kept=scenario.kept), seed, lambda: False)
     return _arrow(simulation.tables())["link_changes"]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import provenance, store
+from penstock import columns, provenance, store
 from penstock.engine import Result, simulate, solve
 from penstock.own import Permit, kept_as
 from penstock.scenario import Scenario
@@ -80,14 +80,11 @@ class Kept:
     @property
     def tables(self) -> dict[str, pa.Table]:
         """The tables, if they were read, by name."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         found = {}
         for name, data in self.files.items():
             if name.endswith(".parquet"):
                 with store.as_written(self.path / name):
-                    found[Path(name).stem] = pq.read_table(pa.BufferReader(data))
+                    found[Path(name).stem] = columns.from_parquet(data)
         return found
 
 

@@ -11,7 +11,7 @@ from penstock.cli import show
 from penstock.cli.base import examples
 from penstock.cli.progress import Bar
 from penstock.cli.worlds import On
-from penstock.flent.tests import COUNTED, NAMES, find
+from penstock.flent.tests import COUNTED, NAMES, STREAMS, find
 
 if TYPE_CHECKING:
     from penstock.flent.running import Measured
@@ -25,7 +25,6 @@ _SECONDS = typer.Option(60, "--seconds", "-l", min=1, max=3600, help="Seconds fo
 _CC = typer.Option("cubic", "--cc", help="Congestion control, where the test does not say it.")
 _ECN = typer.Option(False, "--ecn", help="The connections ask for ECN.")
 _SEED = typer.Option(1, "--seed", min=0, help="Seed of the run.")
-_STREAMS = typer.Option(4, "--streams", min=1, max=1000, help="Number of connections of tcp_nup and tcp_ndown.")
 _OUT = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/suites/NAME-ALGORITHMS.")
 _JSON = typer.Option(False, "--json", help="Print one JSON object.")
 _COLUMNS = {
@@ -54,8 +53,9 @@ def add(suite: typer.Typer) -> None:
 
 
 def _command(name: str) -> Any:
-    def plain(
+    def command(
         algorithms: list[str] = typer.Argument(help=_AQM.help, metavar="AQM..."),
+        streams: int = _streams(name),
         rate: str = _RATE,
         rtt: str = _RTT,
         limit: str = _LIMIT,
@@ -68,26 +68,16 @@ def _command(name: str) -> Any:
         json: bool = _JSON,
     ) -> None:
         given = {"rate": rate, "rtt": rtt, "limit": limit, "seconds": seconds, "cc": cc, "ecn": ecn, "seed": seed}
-        _run(name, 4, algorithms, given, out, json)
-
-    def counted(
-        algorithms: list[str] = typer.Argument(help=_AQM.help, metavar="AQM..."),
-        streams: int = _STREAMS,
-        rate: str = _RATE,
-        rtt: str = _RTT,
-        limit: str = _LIMIT,
-        seconds: int = _SECONDS,
-        cc: str = _CC,
-        ecn: bool = _ECN,
-        seed: int = _SEED,
-        on: On = "sim",  # noqa: ARG001 - as above
-        out: Path | None = _OUT,
-        json: bool = _JSON,
-    ) -> None:
-        given = {"rate": rate, "rtt": rtt, "limit": limit, "seconds": seconds, "cc": cc, "ecn": ecn, "seed": seed}
         _run(name, streams, algorithms, given, out, json)
 
-    return counted if name in COUNTED else plain
+    return command
+
+
+def _streams(name: str) -> Any:
+    """Returns `--streams`, which is hidden, and takes its default alone, where the test itself says the number."""
+    if name in COUNTED:
+        return typer.Option(STREAMS, "--streams", min=1, max=1000, help="Number of connections of the test.")
+    return typer.Option(STREAMS, "--streams", min=STREAMS, max=STREAMS, hidden=True)
 
 
 def _run(name: str, streams: int, algorithms: list[str], given: dict[str, Any], out: Path | None, json: bool) -> None:

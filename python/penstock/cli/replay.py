@@ -203,16 +203,13 @@ def _keep(
     """Replays into a directory: totals, packets and page. The totals are printed as well."""
     import tempfile
 
-    from pyarrow.csv import read_csv
-
-    from penstock import provenance, report, rundir, store
+    from penstock import columns, provenance, report, rundir, store
 
     if csv:
         raise MistakeError("--csv prints the packets, and --out keeps them; give one of them")
-    with tempfile.TemporaryFile() as file:
+    with tempfile.NamedTemporaryFile() as file:
         summary = _done(trace, link, settings, seed, conditions, selection, file)
-        file.seek(0)
-        packets = read_csv(file)
+        packets = columns.from_csv(Path(file.name))
     warnings = list(_warnings(trace, summary))
     told = {
         "trace": trace.name,

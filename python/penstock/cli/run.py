@@ -30,6 +30,7 @@ _COUNTED = {"sim": "events", "fluid": "steps", "wire": "packets"}  # what the ke
     "penstock run home.toml --on fluid",
     "sudo penstock run home.toml --on wire",
     "penstock run home.toml --on wire --check",
+    "sudo penstock run home.toml --on wire --shell c0",
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
     "penstock run 'https://example.org/playground/#p1=...'",
 )
@@ -46,12 +47,16 @@ def run(
     trace: str = typer.Option("", metavar="tcp", help="Write windows, RTT, pace and state of TCP flows over time."),
     flows: str = typer.Option("", help='With --trace tcp: flows to trace, such as "0,3"; default: the first eight.'),
     interval: str = typer.Option("", help="With --trace tcp: time between samples; default 10ms."),
+    shell: str = typer.Option(
+        "", metavar="HOST", help="With --on wire: open a shell on a host while it runs: c0 or s0 of the first flow, ..."
+    ),
     check: bool = typer.Option(False, "--check", help="Say whether the world can run the scenario, and run nothing."),
 ) -> None:
     """Run a scenario: tables on the terminal, everything else in a directory."""
     from penstock import link
 
     _check_world(on, trace, pcapng)
+    _check_shell(on, shell, json or check)
     if link.is_link(scenario):
         if on != "sim":
             raise MistakeError(
@@ -70,7 +75,15 @@ def run(
     if check:
         _check(Scenario.load(Path(scenario)), seed, on, json)
         return
-    _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng, on)
+    _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng, on, shell)
+
+
+def _check_shell(on: str, shell: str, prints: bool) -> None:
+    """Refuses a shell where there are no hosts, and beside other output."""
+    if shell and on != "wire":
+        raise MistakeError(f"--shell {shell}: only --on wire has hosts on which a shell can run")
+    if shell and prints:
+        raise MistakeError("--shell goes neither with --json nor with --check: the shell has the standard output")
 
 
 def _check_world(on: str, trace: str, pcapng: Path | None) -> None:
@@ -129,7 +142,13 @@ def _check_trace(trace: str, pcapng: Path | None) -> None:
 
 
 def _simulate(
-    source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None, on: str = "sim"
+    source: Scenario,
+    seed: int | None,
+    out: Path | None,
+    json: bool,
+    pcapng: Path | None,
+    on: str = "sim",
+    shell: str = "",
 ) -> None:
     path = out or (None if json else _default_path(source, seed, on))
     given = pcapng or (_packets(path) if path and source.wants_packets else None)
@@ -139,6 +158,7 @@ def _simulate(
         "out": out and str(out),
         "json": json or None,
         "on": None if on == "sim" else on,
+        "shell": shell or None,
     }
     if path:
         result, page = _run_into(path, source, seed, given, options, json)
@@ -189,8 +209,8 @@ def _run_into(
 
     with rundir.replacing(path) as new:
         inside = _inside(pcapng, path)
-        on = str(options["on"] or "sim")
-        result = _run(source, seed, new.path / inside if inside else pcapng, quiet, on)
+        on, shell = str(options["on"] or "sim"), str(options["shell"] or "")
+        result = _run(source, seed, new.path / inside if inside else pcapng, quiet, on, shell)
         if inside:
             new.adopt(inside)
         rundir.fill(new, result, {name: value for name, value in options.items() if value is not None})
@@ -204,14 +224,17 @@ def _inside(file: Path | None, path: Path) -> Path | None:
     return Path(file.name)
 
 
-def _run(source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool, on: str = "sim") -> Result:
+def _run(
+    source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool, on: str = "sim", shell: str = ""
+) -> Result:
     from penstock.engine import simulate, solve
 
     if on == "fluid":
         return solve(source, seed)
+    quiet = quiet or bool(shell)
     with Bar("" if quiet else source.name, quiet) as bar:
         if on == "wire":
             from penstock import wire
 
-            return wire.play(source, seed, packets=pcapng, on_progress=bar.of_one_run())
+            return wire.play(source, seed, packets=pcapng, on_progress=bar.of_one_run(), on_host=shell or None)
         return simulate(source, seed, pcapng, on_progress=bar.of_one_run())

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import provenance, rundir, store
+from penstock import columns, provenance, rundir, store
 from penstock.engine import frame_of
 from penstock.experiments import delays as sketches
 from penstock.experiments import reading
@@ -195,8 +195,5 @@ def load(path: Path) -> Sweep:
 
 
 def _table(path: Path) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     with store.as_written(path):
-        return pq.read_table(pa.BufferReader(store.read(path)))
+        return columns.from_parquet(store.read(path))

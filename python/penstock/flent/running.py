@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock import engine
+from penstock import columns, engine
 from penstock.adversary.subject import SUBJECT, Subject
 from penstock.fairness import jain
 from penstock.flent.tests import CALL, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test
@@ -91,13 +90,11 @@ def scenario(test: Test, setup: Setup, subject: Subject) -> str:
 
 def measure(test: Test, setup: Setup, subject: Subject) -> Measured:
     """Runs a test in the simulator."""
-    import pyarrow.csv as pc
-
     given = Scenario(scenario(test, setup, subject), subject.file or "flent.toml", subject.classes)
     with tempfile.TemporaryDirectory() as folder:
         packets = Path(folder) / "packets.csv"
         result = engine.simulate(given, setup.seed, packets)
-        table = pc.read_csv(packets)
+        table = columns.from_csv(packets)
     waits = _Waits({name: np.asarray(table[name]) for name in ("queue", "t_ns", "waited_ns", "flow", "fate")})
     seconds = result.tables["flow_seconds"]
     xs = [round(step * STEP_S, 6) for step in range(round(setup.total_s / STEP_S))]
@@ -277,9 +274,3 @@ def describe(setup: Setup) -> str:
     """Returns the set-up in words."""
     rate = f"{setup.rate_bps / _UNIT:g} Mbit/s"
     return f"{rate} both ways, {setup.rtt_s * 1e3:g} ms, buffers of {setup.limit}, {setup.cc}, {setup.seconds} s"
-
-
-def to_json(setup: Setup) -> dict[str, Any]:
-    """Returns the set-up as `--json` prints it."""
-    found: dict[str, Any] = json.loads(json.dumps(setup.__dict__))
-    return found

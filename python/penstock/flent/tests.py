@@ -125,9 +125,10 @@ _MADE: Mapping[str, Callable[[int], Test]] = {
 }
 NAMES = tuple(_MADE)
 COUNTED = ("tcp_nup", "tcp_ndown")  # those whose number of connections a person chooses
+STREAMS = 4  # connections of these unless a person says another number
 
 
-def find(name: str, count: int = 4) -> Test:
+def find(name: str, count: int = STREAMS) -> Test:
     """Returns the test of a name, with `count` connections if a person chooses it; raises `MistakeError` for others."""
     if name not in _MADE:
         raise MistakeError(f"there is no test {name!r}; {did_you_mean(name, NAMES)}there are {', '.join(NAMES)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock import rundir, store
+from penstock import columns, rundir, store
 from penstock.adversary import breaking
 from penstock.experiments import results as sweeps
 from penstock.mistake import MistakeError
@@ -110,13 +110,11 @@ def write_what_if(path: Path) -> Path:
 
 def write_replay(path: Path) -> Path:
     """Writes the page of a directory that `replay --out` wrote, and returns the path of the page."""
-    import pyarrow.parquet as pq
-
     from penstock.report import replay_page
 
     with store.as_written(path / REPLAY):
         told = store.read_json(path / REPLAY)
-        page = replay_page.page(told, pq.read_table(path / PACKETS))
+        page = replay_page.page(told, columns.from_parquet(store.read(path / PACKETS)))
     store.write(path / REPORT, page)
     return path / REPORT
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock import columns
+
 # Smallest size of a data packet, in bytes; smaller packets are ACKs.
 _DATA_BYTES = 500
 # Smallest number of intervals between congestion events from which a period is computed.
@@ -53,10 +55,9 @@ class Packets:
         """Reads the data packets of one queue from a file."""
         import pyarrow as pa
         import pyarrow.compute as pc
-        from pyarrow import csv
 
         types = {"queue": pa.string(), "bytes": pa.int64(), "fate": pa.string()}
-        table = csv.read_csv(file, convert_options=csv.ConvertOptions(column_types=types))
+        table = columns.from_csv(file, types)
         table = table.filter((pc.field("queue") == queue) & (pc.field("bytes") >= _DATA_BYTES))
         t_ns, waited_ns, flow = (table[name].to_numpy().astype(np.int64) for name in ("t_ns", "waited_ns", "flow"))
         dropped = pc.starts_with(table["fate"], "drop").to_numpy().astype(np.bool_)

@@ -12,7 +12,8 @@ from typing import Any
 from penstock import store
 from penstock.engine import Result
 from penstock.scenario import Scenario
-from penstock.wire import measure, owner, plan, tcp, world
+from penstock.wire import measure, owner, plan, shell, tcp, world
+from penstock.wire.packets import joined
 from penstock.wire.world import Tick
 
 __all__ = ["check", "play"]
@@ -31,21 +32,29 @@ def play(
     *,
     packets: Path | None = None,
     on_progress: Tick = lambda _now, _end: None,
+    on_host: str | None = None,
 ) -> Result:
-    """Plays a scenario in real time; with `packets` the fate of each packet comes into that file."""
+    """Plays a scenario in real time; with `packets` the fate of each packet comes into that file.
+
+    With `on_host` the terminal has a shell on that host while the scenario runs.
+    """
     world.require()
     begin, cpu = time.perf_counter(), _cpu_s()
     wanted = plan.read(scenario, seed)
     world.check(wanted)
+    if on_host is not None:
+        shell.check(wanted, on_host)
     with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:
-        file = Path(directory) / world.PACKETS
-        found = world.play(wanted, file, on_progress)
+        found = world.play(wanted, Path(directory), on_progress, on_host=on_host)
         summary, tables = measure.summarize(wanted, found)
         if packets is not None:
-            store.write(packets, file.read_bytes())
+            names = [link.name for link in wanted.links]
+            store.write(packets, joined(list(zip(names, found.packets, found.zeros_s, strict=True))))
     kept = tables if wanted.keeps_series else {k: v for k, v in tables.items() if not k.endswith("_seconds")}
     times = (_cpu_s() - cpu, time.perf_counter() - begin)
-    return Result(scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire=_about(found))
+    return Result(
+        scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire={**_about(found), "shell": on_host}
+    )
 
 
 def _cpu_s() -> float:
@@ -55,9 +64,10 @@ def _cpu_s() -> float:
 
 def _about(found: world.Recorded) -> dict[str, Any]:
     """Returns what belongs to a run on the wire in its manifest."""
-    report = found.report
-    late = {way: report[way]["lateness_us"] for way in ("forward", "reverse")}
-    disturbed = sorted({why for one in (report, *found.others) for why in one["disturbed_by"]})
+    reports = found.reports
+    lates = {way: [report[way]["lateness_us"] for report in reports] for way in ("forward", "reverse")}
+    late = {way: max(of, key=lambda one: float(one["p99"])) for way, of in lates.items()}
+    disturbed = sorted({why for one in (*reports, *found.others) for why in one["disturbed_by"]})
     traffic = [one["late_s"] for one in found.sent.values() if "late_s" in one]
     return {
         "kernel": platform.release(),
@@ -68,12 +78,13 @@ def _about(found: world.Recorded) -> dict[str, Any]:
         "disturbed": bool(disturbed),
         "disturbed_by": disturbed,
         "lateness_us": late,
+        "lateness_of_links_us": lates,
         "lateness_of_longer_ways_us": [one["forward"]["lateness_us"] for one in found.others],
         "lateness_of_datagrams_s": max(traffic, default=0.0),
         "lateness_of_changes_s": max((one["late_s"] for one in found.changed), default=0.0),
-        "unread": sum(report[way]["unread"] for way in ("forward", "reverse")),
-        "starved_s": sum(report[way]["starved_s"] for way in ("forward", "reverse")),
-        "stalled": report["stalled"],
+        "unread": sum(report[way]["unread"] for report in reports for way in ("forward", "reverse")),
+        "starved_s": sum(report[way]["starved_s"] for report in reports for way in ("forward", "reverse")),
+        "stalled": max((report["stalled"] for report in reports), key=lambda one: float(one["longest_s"])),
         "load": list(os.getloadavg()),
         "errors": {id_: one["error"] for id_, one in found.sent.items() if one.get("error")},
         "unmeasured": measure.UNMEASURED,

@@ -23,7 +23,7 @@ def judge(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
         "received": len(arrived),
         "lost": lost,
         "loss": round(lost / max(expected, 1), 6),
-        "delay_ms": _quantiles(delays),
+        "delay_ms": quantiles(delays),
         "jitter_ms": _jitter(delays),
         "playout_ms": round(playout, 6),
         "late": round(late, 6),
@@ -32,7 +32,8 @@ def judge(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
     }
 
 
-def _quantiles(ms: npt.NDArray[np.float64]) -> dict[str, float]:
+def quantiles(ms: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Returns mean, percentiles and largest; zeros of nothing."""
     if not len(ms):
         return dict(_NOTHING)
     at = {f"p{q}": round(float(np.percentile(ms, q)), 6) for q in (10, 50, 90, 99)}

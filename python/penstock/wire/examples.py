@@ -30,4 +30,5 @@ def _told(file: Path) -> str:
         line = f"line {place[1]}, column {place[2]}" if place else "line 1"
         return f"{line}: {text.splitlines()[0].removeprefix('error: --on wire: ')}"
     changes = f", {len(found.changes)} changes of the link" if found.changes else ""
-    return f"yes: {found.aqm[0]['name']}, {len(found.flows)} flows{changes}"
+    names = ", ".join(dict.fromkeys(found.links[link].aqm[reverse]["name"] for link, reverse in found.queues))
+    return f"yes: {names}, {len(found.flows)} flows{changes}"

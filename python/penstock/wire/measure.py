@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.fairness import jain
-from penstock.wire import calls
+from penstock.wire import calls, transfers
+from penstock.wire.calls import quantiles
+from penstock.wire.network import Step
 from penstock.wire.packets import Queue
 from penstock.wire.plan import Flow, Plan
 from penstock.wire.world import Recorded
@@ -36,32 +38,54 @@ OTHERWISE = {
 def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     """Returns the summary and the tables by second."""
     seconds = _Seconds(plan, found)
-    queue = Queue.read(found.packets, "forward", found.zero_s, plan.duration_s)
+    queues = [_queue(plan, found, step) for step in plan.queues]
     summary = copy.deepcopy(plan.empty)
     summary["duration_s"] = plan.duration_s
-    forward, reverse = found.report["forward"], found.report["reverse"]
-    summary["events"] = queue.events + _total(reverse)
+    others = [(link, way) for link in range(len(plan.links)) for way in (False, True) if (link, way) not in plan.queues]
+    summary["events"] = sum(one.events for one in queues) + sum(_total(_report(found, step)) for step in others)
     summary["flows"] = [_flow(plan, flow, found, summary["flows"][flow.id]) for flow in plan.flows]
-    summary["bottlenecks"] = [_bottleneck(plan, queue, forward, summary)]
+    summary["bottlenecks"] = [
+        {**empty, **_bottleneck(plan, step, queue, _report(found, step), summary)}
+        for empty, step, queue in zip(plan.empty["bottlenecks"], plan.queues, queues, strict=True)
+    ]
     trips = [ms for flow in plan.flows for ms in found.sent[flow.id].get("rtts_ms", ())]
     summary["rtt_ms"] = _trips(np.array(trips, float), None)
-    active = [flow["goodput_bps"] for flow in summary["flows"] if flow["cc"] and flow["start_s"] < plan.duration_s]
+    fair = [flow.id for flow in plan.flows if _is_fair(flow) and flow.start_s < plan.duration_s]
+    active = [summary["flows"][id_]["goodput_bps"] for id_ in fair]
     summary["jain"] = {"overall": _round(jain(active)), **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()
-    return summary, {**seconds.tables(queue), **_distributions(queue, plan, found)}
+    return summary, {**seconds.tables(queues), **_distributions(queues, plan, found)}
+
+
+def _is_fair(flow: Flow) -> bool:
+    """True if Jain's index has the flow: sessions are limited by their applications."""
+    return flow.tcp is not None and not flow.in_sessions
+
+
+def _queue(plan: Plan, found: Recorded, step: Step) -> Queue:
+    link, reverse = step
+    way = "reverse" if reverse else "forward"
+    return Queue.read(found.packets[link], way, found.zeros_s[link], plan.duration_s)
+
+
+def _report(found: Recorded, step: Step) -> Mapping[str, Any]:
+    link, reverse = step
+    told: Mapping[str, Any] = found.reports[link]["reverse" if reverse else "forward"]
+    return told
 
 
 def _total(way: Mapping[str, Any]) -> int:
     return int(way["delivered"]["packets"] + sum(way["dropped"][key] for key in ("early", "overflow", "dequeue")))
 
 
-def _bottleneck(plan: Plan, queue: Queue, report: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
-    crossing = [flow.id for flow in plan.flows if flow.forward]
+def _bottleneck(
+    plan: Plan, step: Step, queue: Queue, report: Mapping[str, Any], summary: Mapping[str, Any]
+) -> dict[str, Any]:
+    crossing = [flow.id for flow in plan.flows if step in flow.path]
     payload = sum(summary["flows"][id_]["delivered_bytes"] for id_ in crossing)
     sent_bits = queue.sent_bytes * 8
     return {
-        **plan.empty["bottlenecks"][0],
-        "utilization": _round(min(sent_bits / _capacity_bits(plan), 1.0)),
+        "utilization": _round(min(sent_bits / _capacity_bits(plan, step), 1.0)),
         "throughput_bps": _round(sent_bits / plan.duration_s),
         "goodput_bps": _round(payload * 8 / plan.duration_s),
         "packets": queue.data_packets,
@@ -73,16 +97,17 @@ def _bottleneck(plan: Plan, queue: Queue, report: Mapping[str, Any], summary: Ma
         "dropped_bytes": queue.dropped_bytes,
         "marks": report["marked"],
         "lost": report["lost"],
-        "queue_delay_ms": _quantiles(queue.waited_ms),
+        "queue_delay_ms": quantiles(queue.waited_ms),
         "queue_bytes": {"mean": _round(queue.mean_bytes), "max": queue.most_bytes},
     }
 
 
-def _capacity_bits(plan: Plan) -> float:
+def _capacity_bits(plan: Plan, step: Step) -> float:
     """Returns what the link could have sent, with the changes of its rate."""
-    if plan.link_changes is None:
-        return plan.rate_bps * plan.duration_s
-    rows = [row for row in plan.link_changes.to_pylist() if not row["reverse"]]
+    changes = [] if plan.link_changes is None else plan.link_changes.to_pylist()
+    rows = [row for row in changes if (row["link"], bool(row["reverse"])) == step]
+    if not rows:
+        return plan.links[step[0]].rate_bps * plan.duration_s
     ends = [*(row["t_s"] for row in rows[1:]), plan.duration_s]
     return float(sum(row["rate_bps"] * (end - row["t_s"]) for row, end in zip(rows, ends, strict=True)))
 
@@ -90,7 +115,7 @@ def _capacity_bits(plan: Plan) -> float:
 def _flow(plan: Plan, flow: Flow, found: Recorded, empty: Mapping[str, Any]) -> dict[str, Any]:
     sent, received = found.sent[flow.id], found.received[flow.id]
     end = received["ended_s"]
-    stopped = end if end is not None else flow.stop_s if not flow.tcp and flow.stop_s is not None else plan.duration_s
+    stopped = end if end is not None else _stopped(plan, flow, received)
     active = min(stopped, plan.duration_s) - flow.start_s
     made = {
         **empty,
@@ -101,14 +126,31 @@ def _flow(plan: Plan, flow: Flow, found: Recorded, empty: Mapping[str, Any]) -> 
         "timeouts": sent.get("timeouts", None if flow.tcp else 0),
     }
     if flow.tcp:
-        asked = int("ecn" in sent and empty["ecn_asked"])
-        used = int(bool(asked and sent["ecn"]))
+        asked, used = _ecn(flow, sent)
         why = ("syn-retransmitted" if sent.get("resent") else "declined") if asked > used else None
         made |= {"ecn_asked": asked, "ecn_used": used, "ecn_lost": asked - used, "ecn_lost_why": why}
         made["rtt_ms"] = _trips(np.array(sent["rtts_ms"], float), sent.get("least_rtt_ms"))
+    if flow.in_sessions:
+        made["transfers"] = transfers.judge(flow.kind, sent)
     if flow.kind == "voip":
         made["voip"] = calls.judge(sent["sent"], received["delays"])
     return made
+
+
+def _stopped(plan: Plan, flow: Flow, received: Mapping[str, Any]) -> float:
+    """Returns when a flow that has no end of its own was no longer active."""
+    if flow.stop_s is None or (flow.tcp and not flow.in_sessions):
+        return plan.duration_s
+    return max(flow.stop_s, float(received.get("last_s", 0.0)))
+
+
+def _ecn(flow: Flow, sent: Mapping[str, Any]) -> tuple[int, int]:
+    """Returns how many connections asked for ECN, and how many got it."""
+    if not flow.tcp or not flow.tcp.ecn:
+        return 0, 0
+    if flow.in_sessions:
+        return sent["connections"], sent["with_ecn"]
+    return int("ecn" in sent), int(bool(sent.get("ecn")))
 
 
 def _trips(ms: Floats, least: float | None) -> dict[str, float]:
@@ -116,13 +158,6 @@ def _trips(ms: Floats, least: float | None) -> dict[str, float]:
         return {"min": least or 0.0, "mean": 0.0, "p10": 0.0, "p50": 0.0, "p90": 0.0, "p99": 0.0}
     at = {f"p{q}": _round(float(np.percentile(ms, q))) for q in (10, 50, 90, 99)}
     return {"min": _round(float(ms.min()) if least is None else least), "mean": _round(float(ms.mean())), **at}
-
-
-def _quantiles(values: Floats) -> dict[str, float]:
-    if not len(values):
-        return dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max"), 0.0)
-    at = {f"p{q}": _round(float(np.percentile(values, q))) for q in (10, 50, 90, 99)}
-    return {"mean": _round(float(values.mean())), **at, "max": _round(float(values.max()))}
 
 
 def _round(value: float) -> float:
@@ -152,7 +187,7 @@ class _Seconds:
         """Returns the fairness of the seconds among the TCP flows that were active throughout."""
         found = []
         for begin, rates in self._counted():
-            fair = [rates[flow.id] for flow in self._plan.flows if flow.tcp and self._is_active(flow, begin)]
+            fair = [rates[flow.id] for flow in self._plan.flows if _is_fair(flow) and self._is_active(flow, begin)]
             if any(fair):
                 found.append(jain(fair))
         mean = sum(found) / len(found) if found else 1.0
@@ -164,16 +199,20 @@ class _Seconds:
 
     def total(self) -> dict[str, float]:
         """Returns the goodput of all flows together by seconds."""
-        return _quantiles(np.array([sum(rates.values()) for _, rates in self._counted()]))
+        return quantiles(np.array([sum(rates.values()) for _, rates in self._counted()]))
 
-    def tables(self, queue: Queue) -> Tables:
-        """Returns the tables of flows and of the queue by seconds."""
+    def tables(self, queues: Sequence[Queue]) -> Tables:
+        """Returns the tables of flows and of queues by seconds."""
         flows: list[tuple[float, int, float, int]] = []
         for _, end, rates, _real in self._rows:
             for flow in self._plan.flows:
                 if flow.start_s < end:
                     flows.append((end, flow.id, _round(rates[flow.id]), self._window(flow, end)))
-        rows = [(end, 0, *queue.second(begin, end)) for begin, end, _, _ in self._rows]
+        rows = [
+            (end, number, *queue.second(begin, end))
+            for begin, end, _, _ in self._rows
+            for number, queue in enumerate(queues)
+        ]
         names = ("throughput_bps", "queue_bytes_max", "queue_bytes_mean", "queue_delay_ms_mean")
         return {
             "flow_seconds": _columns(
@@ -196,8 +235,8 @@ def _columns(rows: Sequence[Sequence[Any]], columns: Sequence[tuple[str, str]]) 
     }
 
 
-def _distributions(queue: Queue, plan: Plan, found: Recorded) -> Tables:
-    delays = [(0, *row) for row in _rows(queue.waited_ms, _STEP)]
+def _distributions(queues: Sequence[Queue], plan: Plan, found: Recorded) -> Tables:
+    delays = [(number, *row) for number, queue in enumerate(queues) for row in _rows(queue.waited_ms, _STEP)]
     groups: dict[tuple[str, str], tuple[int, list[float]]] = {}
     for flow in plan.flows:
         key = (flow.kind, str(plan.empty["flows"][flow.id]["cc"]))

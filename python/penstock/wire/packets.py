@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from penstock import columns
 
 # Smaller packets are handshakes and acknowledgments.
 _DATA_BYTES = 100
@@ -34,10 +37,9 @@ class Queue:
         """Reads the packets of one queue; the run began at `zero_s` by the clock of the file."""
         import pyarrow as pa
         import pyarrow.compute as pc
-        from pyarrow import csv
 
         types = {"queue": pa.string(), "fate": pa.string(), "bytes": pa.int64()}
-        table = csv.read_csv(file, convert_options=csv.ConvertOptions(column_types=types))
+        table = columns.from_csv(file, types)
         table = table.filter(pc.field("queue") == queue)
         left, waited = (table[name].to_numpy().astype(float) / 1e9 for name in ("t_ns", "waited_ns"))
         left = left - zero_s
@@ -97,6 +99,27 @@ class Queue:
         delay = float(self.waited_ms[inside].mean()) if inside.any() else float("nan")
         bps = float(self.sent_sizes[inside].sum()) * 8 / (end - begin)
         return bps, int(waiting.max(initial=0)), self._mean(begin, end), delay
+
+
+def joined(links: Sequence[tuple[str, Path, float]]) -> bytes:
+    """Returns the packets of links (name, file, begin of the run by the clock of the file) as one file.
+
+    That of a single link is the emulator's. Of several, a queue has the name of its link, and times count from
+    the begin of the run.
+    """
+    if len(links) == 1:
+        return links[0][1].read_bytes()
+    rows: list[tuple[int, str]] = []
+    head = ""
+    for name, file, zero_s in links:
+        names = {"forward": name, "reverse": f"{name}-reverse"}
+        head, *lines = file.read_text(encoding="ascii").splitlines()
+        for line in lines:
+            queue, t_ns, rest = line.split(",", 2)
+            at = int(t_ns) - round(zero_s * 1e9)
+            rows.append((at, f"{names[queue]},{at},{rest}"))
+    rows.sort(key=lambda row: row[0])
+    return "\n".join([head, *(line for _, line in rows), ""]).encode()
 
 
 def _waiting(left: Floats, waited: Floats, sizes: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:

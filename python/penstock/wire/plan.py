@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock import engine
 from penstock.scenario import Scenario
 from penstock.units import number
-from penstock.wire import tcp
+from penstock.wire import network, tcp
+from penstock.wire.network import Link, Step
 from penstock.wire.position import Path, refuse
 
-KINDS = ("bulk", "transfer", "cbr", "onoff", "voip")
+KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "http", "web")
+SESSIONS = ("http", "web")
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
-_MOST_FLOWS, _MOST_GROUPS = 1000, 8
+_MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 8, 16
+_MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
 _LEAST_MTU = 1500
 
 # Disciplines that do not use the rate of the link, so that it does not matter when they learn of a change.
@@ -31,8 +34,6 @@ _PARTS = {
 _FLOW_KEYS = {
     "weight": "the emulator does not know weights of flows",
     "class": "the emulator does not know classes of flows",
-    "from": "hosts are at the ends of a dumbbell",
-    "to": "hosts are at the ends of a dumbbell",
 }
 
 
@@ -45,10 +46,22 @@ class Flow:
     forward: bool
     start_s: float
     stop_s: float | None
-    extra_s: float  # how much longer than the shortest its way is, in each direction
+    extra_s: float  # the delay before its first link, in each direction
     node: str | None
     sends: Mapping[str, Any]
+    ends: tuple[str, str]  # the routers of its hosts, on the left and on the right
+    path: tuple[Step, ...]  # the links which its data cross
     tcp: tcp.Settings | None = None
+
+    @property
+    def in_sessions(self) -> bool:
+        """True if the flow has transfers over connections that it opens and closes."""
+        return self.kind in SESSIONS
+
+    @property
+    def from_left(self) -> tuple[Step, ...]:
+        """The links from the host on the left to that on the right."""
+        return self.path if self.forward else network.back(self.path)
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,7 @@ class Change:
 
     at_s: float
     values: Mapping[str, Any]
+    link: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,15 +82,13 @@ class Plan:
     seed: int
     duration_s: float
     empty: dict[str, Any]  # the summary of the simulator before anything has happened
-    link: dict[str, Any]  # the table [link] of the emulator
-    aqm: tuple[dict[str, Any], dict[str, Any]]
+    links: tuple[Link, ...]
     mtu: int
     flows: tuple[Flow, ...]
     sysctls: Mapping[str, str]
     changes: tuple[Change, ...] = ()
     link_changes: Any = None  # the table of the simulator
-    notes: tuple[str, ...] = ()
-    extras_s: tuple[float, ...] = field(default=())
+    groups: tuple[tuple[str, float], ...] = ()  # routers, and the delay before them of some of their hosts
 
     @property
     def keeps_series(self) -> bool:
@@ -84,9 +96,10 @@ class Plan:
         return bool(tomllib.loads(self.resolved)["output"]["series"])
 
     @property
-    def rate_bps(self) -> float:
-        """The rate of the link at the start."""
-        return number(self.link["rate"])
+    def queues(self) -> list[Step]:
+        """The queues of the summary, in its order."""
+        found = [(link.queues[way], (at, bool(way))) for at, link in enumerate(self.links) for way in (0, 1)]
+        return [step for _, step in sorted((number, step) for number, step in found if number is not None)]
 
 
 class _Reading:
@@ -94,9 +107,13 @@ class _Reading:
 
     def __init__(self, scenario: Scenario, seed: int | None) -> None:
         self.scenario = scenario
-        self.resolved, self.seed, self.empty = engine.before(scenario, seed)
+        before = engine.before(scenario, seed)
+        self.resolved, self.seed, self.empty = before.resolved, before.seed, before.summary
+        self.paths, self.transfers = before.paths, before.transfers
         self.tree: dict[str, Any] = tomllib.loads(self.resolved)
         self.written: dict[str, Any] = tomllib.loads(scenario.text)
+        self.is_dumbbell = self.tree["topology"]["kind"] == "dumbbell"
+        self.places = network.places(self.tree, self.written)
 
     def refuse(self, path: Path, message: str) -> Exception:
         return refuse(self.scenario.text, self.scenario.file, path, message)
@@ -106,35 +123,36 @@ def read(scenario: Scenario, seed: int | None = None) -> Plan:
     """Plans a run; raises `ScenarioError` with line and column at the first key that the wire cannot do."""
     reading = _Reading(scenario, seed)
     _check_parts(reading)
-    topology = reading.tree["topology"]
     specs = list(_specs(reading))
     if len(specs) > _MOST_FLOWS:
         raise reading.refuse(("flows",), f"{len(specs)} flows; the wire has addresses for {_MOST_FLOWS}")
-    ways = [_access_s(topology, spec) for _, spec in specs]
-    shortest = min(ways, default=0.0)
+    ways = [_access_s(reading.tree["topology"], spec) for _, spec in specs]
+    # In a dumbbell the bottleneck has the delay that all flows have anyway, so that most need no emulator of their own.
+    shared = min(ways, default=0.0) if reading.is_dumbbell else 0.0
+    links = network.links(reading.tree, reading.empty, shared)
     flows = tuple(
-        _flow(reading, id_, index, spec, way - shortest)
+        _flow(reading, id_, index, spec, way - shared)
         for id_, ((index, spec), way) in enumerate(zip(specs, ways, strict=True))
     )
-    extras = tuple(sorted({flow.extra_s for flow in flows if flow.extra_s > 0}))
-    if len(extras) > _MOST_GROUPS:
-        raise reading.refuse(("flows",), f"{len(extras) + 1} round trips; the wire has up to {_MOST_GROUPS + 1}")
-    duration = number(reading.tree["duration"])
-    table, changes = _changes(reading, shortest)
+    groups = tuple(sorted({(flow.ends[0], flow.extra_s) for flow in flows if flow.extra_s > 0}))
+    if len(groups) > _MOST_GROUPS:
+        raise reading.refuse(
+            ("flows",), f"{len(groups)} places of hosts behind long access links; the wire has up to {_MOST_GROUPS}"
+        )
+    table, changes = _changes(reading, links, shared)
     return Plan(
         scenario=scenario,
         resolved=reading.resolved,
         seed=reading.seed,
-        duration_s=duration,
+        duration_s=number(reading.tree["duration"]),
         empty=reading.empty,
-        link=_link(topology, shortest),
-        aqm=(reading.tree.get("aqm", {"name": "droptail"}), topology.get("reverse_aqm", {"name": "droptail"})),
+        links=links,
         mtu=max([_LEAST_MTU, *(flow.sends["packet"] for flow in flows)]),
         flows=flows,
         sysctls=tcp.sysctls([(flow.tcp, reading.refuse) for flow in flows if flow.tcp]),
         changes=changes,
         link_changes=table,
-        extras_s=extras,
+        groups=groups,
     )
 
 
@@ -143,20 +161,29 @@ def _check_parts(reading: _Reading) -> None:
     for part, message in _PARTS.items():
         if part in written:
             raise reading.refuse((part,), message)
-    topology = tree["topology"]
-    if topology["kind"] != "dumbbell":
-        raise reading.refuse(("topology", "kind"), f"there is one bottleneck, in a dumbbell, and no {topology['kind']}")
-    if "stations" in topology:
-        raise reading.refuse(("topology", "stations"), "the emulator has no stations")
-    if number(topology["access_rate"]) < number(topology["rate"]):
+    if len(reading.places) > _MOST_LINKS:
         raise reading.refuse(
-            ("topology", "access_rate"), "hosts send as fast as they can: access links slower than the bottleneck"
+            reading.places[_MOST_LINKS].link, f"{len(reading.places)} links; the wire has up to {_MOST_LINKS} emulators"
         )
     if tree["output"].get("pcapng"):
         raise reading.refuse(("output", "pcapng"), "the emulator writes no pcapng; packets.csv is in the run directory")
-    for path in (("aqm",), ("topology", "reverse_aqm")):
-        discipline = tree.get("aqm", {}) if path == ("aqm",) else topology.get("reverse_aqm", {})
-        _check_discipline(reading, path, discipline)
+    topology = tree["topology"]
+    for place, spec in zip(reading.places, topology.get("links", [topology]), strict=True):
+        if "stations" in spec:
+            raise reading.refuse((*place.link, "stations"), "the emulator has no stations")
+        forward = tree if reading.is_dumbbell else spec
+        _check_discipline(reading, place.aqm, forward.get("aqm", network.DROPTAIL))
+        _check_discipline(reading, place.reverse_aqm, spec.get("reverse_aqm", network.DROPTAIL))
+    _check_access(reading)
+
+
+def _check_access(reading: _Reading) -> None:
+    topology = reading.tree["topology"]
+    rates = [number(spec["rate"]) for spec in topology.get("links", [topology])]
+    if any(number(topology["access_rate"]) < min(rates[link] for link, _ in path) for path in reading.paths):
+        raise reading.refuse(
+            ("topology", "access_rate"), "hosts send as fast as they can: access links slower than the bottleneck"
+        )
 
 
 def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, Any]) -> None:
@@ -188,12 +215,6 @@ def _access_s(topology: Mapping[str, Any], spec: Mapping[str, Any]) -> float:
     return number(spec.get("access_delay", usual)) + number(usual)
 
 
-def _link(topology: Mapping[str, Any], access_s: float) -> dict[str, Any]:
-    delay = number(topology["delay"]) + access_s
-    kept = {key: topology[key] for key in ("rate", "limit", "reverse_limit")}
-    return {**kept, "delay": f"{delay * 1e9:.0f}ns", "loss": float(topology.get("loss", 0.0))}
-
-
 def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extra_s: float) -> Flow:
     at: Path = ("flows", index)
     written = reading.written["flows"][index]
@@ -211,8 +232,26 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     settings = tcp.settings(spec, written, reading.written.get("tcp", {}), at, reading.refuse)
     stop = number(spec["stop"]) if "stop" in spec else None
     sends = tcp.sends(spec, settings) if settings else _datagrams(spec, reading.seed * 1000 + id_)
+    if kind in SESSIONS:
+        sends = {**sends, **_transfers(reading, id_, index, spec)}
     start = float(reading.empty["flows"][id_]["start_s"])
-    return Flow(id_, kind, forward, start, stop, round(extra_s, 9), written.get("node"), sends, settings)
+    ends = (network.LEFT, network.RIGHT) if reading.is_dumbbell else (spec["from"], spec["to"])
+    path = tuple(reading.paths[id_])
+    if "node" in written and not reading.is_dumbbell and any(reverse for _, reverse in path):
+        raise reading.refuse((*at, "node"), "a node on the wire is a host on the left of all links that it crosses")
+    return Flow(id_, kind, forward, start, stop, round(extra_s, 9), written.get("node"), sends, ends, path, settings)
+
+
+def _transfers(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a session is told: the waits and sizes that the simulator draws with the same seed."""
+    drawn = reading.transfers[id_]
+    waits = spec["kind"] == "http"
+    if len(drawn) > _MOST_TRANSFERS and not waits:
+        raise reading.refuse(
+            ("flows", index, "kind"), f"{len(drawn)} transfers; a flow on the wire has up to {_MOST_TRANSFERS}"
+        )
+    same = spec.get("connection") == "same"
+    return {"over": "sessions", "transfers": drawn[:_MOST_TRANSFERS], "waits": waits, "same": same}
 
 
 def _datagrams(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -241,31 +280,34 @@ def _datagrams(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
     }
 
 
-def _changes(reading: _Reading, access_s: float) -> tuple[Any, tuple[Change, ...]]:
-    """Returns the table of changes which the simulator plays, and what the emulator is told of them."""
-    deaf = reading.tree.get("aqm", {}).get("name", "droptail") in _DEAF
-    for index, change in enumerate(reading.tree.get("changes", [])):
+def _changes(reading: _Reading, links: Sequence[Link], shared_s: float) -> tuple[Any, tuple[Change, ...]]:
+    """Returns the table of changes which the simulator plays, and what the emulators are told of them."""
+    changes = reading.tree.get("changes", [])
+    for index, change in enumerate(changes):
         at: Path = ("changes", index)
+        link = next(link for link in links if link.name == change["link"])
+        deaf = all(aqm["name"] in _DEAF for aqm in link.aqm)
         if "stations" in change:
             raise reading.refuse((*at, "stations"), "the emulator has no stations")
         if not change.get("told", True) and not deaf:
             raise reading.refuse((*at, "told"), "the emulator tells its discipline of each change")
         if number(change.get("tell_after", "0ms")) > 0 and not deaf:
             raise reading.refuse((*at, "tell_after"), "the emulator tells its discipline of a change at once")
-    if not reading.tree.get("changes"):
+    if not changes:
         return None, ()
     table = engine.link_changes(reading.scenario, reading.seed)
     rows = sorted(table.to_pylist(), key=lambda row: float(row["t_s"]))
-    return table, tuple(_told(reading, rows, access_s))
+    return table, tuple(_told(reading, rows, shared_s))
 
 
-def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], access_s: float) -> list[Change]:
+def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], shared_s: float) -> list[Change]:
     found: list[Change] = []
-    before: dict[int, Mapping[str, Any]] = {}
+    before: dict[tuple[int, int], Mapping[str, Any]] = {}
     for row in rows:
+        way = int(row["link"]), int(row["reverse"])
         prefix = "reverse_" if row["reverse"] else ""
-        last = before.get(int(row["reverse"]), {})
-        before[int(row["reverse"])] = row
+        last = before.get(way, {})
+        before[way] = row
         values: dict[str, Any] = {}
         if row["rate_bps"] != last.get("rate_bps"):
             if not row["rate_bps"]:
@@ -274,32 +316,35 @@ def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], access_s: float)
                 )
             values[f"{prefix}rate"] = f"{row['rate_bps']:.0f}bit/s"
         if row["delay_s"] != last.get("delay_s"):
-            values[f"{prefix}delay"] = f"{(row['delay_s'] + access_s) * 1e9:.0f}ns"
+            values[f"{prefix}delay"] = f"{(row['delay_s'] + shared_s) * 1e9:.0f}ns"
         if row["loss"] != last.get("loss"):
             values[f"{prefix}loss"] = float(row["loss"])
         if values:
-            found.append(Change(float(row["t_s"]), values))
+            found.append(Change(float(row["t_s"]), values, way[0]))
     return found
 
 
-def config(plan: Plan) -> str:
-    """Returns the file of the emulator for the bottleneck, without its ends."""
+def config(plan: Plan, link: int) -> str:
+    """Returns the file of the emulator for a link, without its ends."""
     from penstock.scenario import to_toml
 
-    forward, reverse = plan.aqm
-    return to_toml({"mtu": plan.mtu, "seed": plan.seed, "link": plan.link, "aqm": forward, "reverse_aqm": reverse})
+    wanted = plan.links[link]
+    forward, reverse = wanted.aqm
+    head = {"mtu": plan.mtu, "seed": plan.seed + link}
+    return to_toml({**head, "link": wanted.table, "aqm": forward, "reverse_aqm": reverse})
 
 
 def told(plan: Plan) -> dict[str, Any]:
     """Returns what `--check` prints of a plan."""
     names = {flow.tcp.control for flow in plan.flows if flow.tcp}
     return {
-        "link": json.loads(json.dumps(plan.link)),
-        "aqm": plan.aqm[0]["name"],
+        "link": json.loads(json.dumps(plan.links[0].table)),
+        "aqm": plan.links[0].aqm[0]["name"],
         "mtu": plan.mtu,
-        "round_trips": 1 + len(plan.extras_s),
+        "round_trips": len({(flow.from_left, flow.extra_s) for flow in plan.flows}),
         "flows": len(plan.flows),
         "controls": sorted(names),
         "changes": len(plan.changes),
         "duration_s": plan.duration_s,
+        "links": {link.name: link.aqm[0]["name"] for link in plan.links},
     }

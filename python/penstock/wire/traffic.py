@@ -17,6 +17,7 @@ import heapq
 import json
 import os
 import random
+import resource
 import selectors
 import socket
 import struct
@@ -37,6 +38,13 @@ _TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 10, 13, 25
 # struct tcp_info of <linux/tcp.h>: offsets of its fields.
 _OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
 _OPTION_ECN = 8
+_COUNTERS = {"resent": ("I", _SENT_AGAIN), "timeouts": ("H", _TIMEOUTS)}
+# Transfer n of a session leaves from this port plus n, so that its receiver knows which it is. Other connections have
+# ports above these.
+_FIRST_PORT, _MOST_TRANSFERS = 1024, 31_000
+_MOST_WAITING = 1024
+_NOTHING = memoryview(bytes(_CHUNK))
+_NEWS = struct.Struct("!IId")  # flow, number of the transfer, when its last byte came
 
 
 class Hosts:
@@ -46,6 +54,8 @@ class Hosts:
         self.begin = begin
         self.ready = selectors.DefaultSelector()
         self.buffer = bytearray(_CHUNK)
+        # What senders do when their receiver has the last byte of a transfer, by flow.
+        self.news: dict[int, Callable[[int, float], None]] = {}
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
         self._timer = Timer()
@@ -59,6 +69,23 @@ class Hosts:
         """Calls `work` at a time of the run."""
         self._number += 1
         heapq.heappush(self._due, (due, self._number, work))
+
+    def hear(self, path: str) -> None:
+        """Listens to receivers, which are in other namespaces and reach this file."""
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        self.ready.register(listener, selectors.EVENT_READ, lambda _: self._hear(listener.accept()[0]))
+
+    def _hear(self, teller: socket.socket) -> None:
+        def read(_: int) -> None:
+            if said := teller.recv(_NEWS.size, socket.MSG_WAITALL):
+                flow, number, at = _NEWS.unpack(said)
+                self.news[flow](number, at)
+            else:
+                self.ready.unregister(teller)
+
+        self.ready.register(teller, selectors.EVENT_READ, read)
 
     def run(self, end: float) -> None:
         """Does what is due and what sockets ask for, until the end."""
@@ -97,8 +124,6 @@ class TcpSender:
     def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
         self._hosts, self._flow, self._left = hosts, flow, flow["size"]
         self._socket: socket.socket | None = None
-        self._data = memoryview(bytes(_CHUNK))
-        self._first_resent = False
         self._error: str | None = None
         self.rtts: list[float] = []
         self.windows: list[list[float]] = []
@@ -107,20 +132,13 @@ class TcpSender:
             hosts.at(flow["stop_s"], self._finish)
 
     def _connect(self) -> None:
-        made = socket.socket()
-        made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, self._flow["cc"].encode())
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, self._flow["max_segment"])
-        made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
-        made.setblocking(False)
-        made.bind((self._flow["from"], 0))
-        made.connect_ex((self._flow["to"], _PORT))
-        self._socket = made
-        self._hosts.ready.register(made, selectors.EVENT_WRITE, self._give)
+        self._socket = _connected(self._flow, 0)
+        self._hosts.ready.register(self._socket, selectors.EVENT_WRITE, self._give)
 
     def _give(self, _: int) -> None:
         assert self._socket is not None
         try:
-            sent = self._socket.send(self._data[: _CHUNK if self._left is None else self._left])
+            sent = self._socket.send(_NOTHING[: _CHUNK if self._left is None else self._left])
         except BlockingIOError:
             return
         except OSError as error:
@@ -219,6 +237,194 @@ class UdpSender:
         return {"sent": self._sent, "refused": self._refused, "late_s": self._late}
 
 
+class Connection:
+    """One connection of a session, which sends what it is given."""
+
+    def __init__(self, session: Sessions, number: int) -> None:
+        self._session, self._hosts = session, session.hosts
+        self.socket = _connected(session.flow, _FIRST_PORT + number)
+        self._left, self._closes = 0, False
+
+    def give(self, size: int, last: bool) -> None:
+        """Sends a transfer; the `last` one closes the connection."""
+        self._left, self._closes = self._left + size, last
+        self._watch(selectors.EVENT_WRITE)
+
+    def close(self) -> None:
+        """Closes the connection when all is sent."""
+        self._closes = True
+        self._watch(selectors.EVENT_WRITE)
+
+    def _watch(self, events: int) -> None:
+        known = self.socket in self._hosts.ready.get_map()
+        (self._hosts.ready.modify if known else self._hosts.ready.register)(self.socket, events, self._go_on)
+
+    def _go_on(self, mask: int) -> None:
+        try:
+            if mask & selectors.EVENT_READ:
+                self._end(failed=bool(self.socket.recv(1)))
+                return
+            # The last segment carries the FIN, as in the simulator.
+            more = socket.MSG_MORE if self._closes else 0
+            self._left -= self.socket.send(_NOTHING[: min(self._left, _CHUNK)], more) if self._left else 0
+        except BlockingIOError:
+            return
+        except OSError:
+            self._end(failed=True)
+            return
+        if not self._left:
+            if self._closes:
+                self.socket.shutdown(socket.SHUT_WR)
+            self._watch(selectors.EVENT_READ)
+
+    def _end(self, failed: bool) -> None:
+        self._hosts.ready.unregister(self.socket)
+        self._session.over(self, failed)
+
+
+class Sessions:
+    """Transfers over connections of their own or over one: at the times of `web`, or after each other as in `http`."""
+
+    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
+        self.hosts, self.flow = hosts, flow
+        self._coming = iter(flow["transfers"])
+        self._begun: list[list[float | None]] = []  # of each transfer: size, begin, arrival of its last byte
+        self._open: dict[Connection, int] = {}  # connections, with the number of their last transfer
+        self._failed, self._connections, self._with_ecn = 0, 0, 0
+        self._counted = {"resent": 0, "timeouts": 0}
+        self._least: int | None = None
+        self.rtts: list[float] = []
+        hosts.news[flow["id"]] = self._arrived
+        self._plan_next(flow["start_s"])
+
+    def _plan_next(self, since: float) -> None:
+        wait, size = next(self._coming, (None, 0))
+        if wait is not None and since + wait < self._stop:
+            self.hosts.at(since + wait, lambda: self._begin(since + wait, size))
+        elif self.flow["same"]:
+            for connection in self._open:
+                connection.close()
+
+    @property
+    def _stop(self) -> float:
+        stop = self.flow["stop_s"]
+        return float("inf") if stop is None else float(stop)
+
+    def _begin(self, due: float, size: int) -> None:
+        number = len(self._begun)
+        self._begun.append([size, self.hosts.now(), None])
+        connection = next(iter(self._open), None) if self.flow["same"] else None
+        if connection is None:
+            connection = Connection(self, number)
+            self._connections += 1
+        self._open[connection] = number
+        connection.give(size, last=not self.flow["same"])
+        if not self.flow["waits"]:
+            self._plan_next(due)
+
+    def _arrived(self, number: int, at: float) -> None:
+        """The receiver has the last byte of a transfer. The simulator's client knows it at once, too."""
+        self._begun[number][2] = at
+        if self.flow["waits"]:
+            self._plan_next(at)
+
+    def over(self, connection: Connection, failed: bool) -> None:
+        """Counts what the kernel knows of a connection, and closes it."""
+        number = self._open.pop(connection)
+        unfinished = failed and self._begun[number][2] is None
+        self._failed += unfinished
+        self._count(connection.socket)
+        connection.socket.close()
+        if unfinished and self.flow["waits"]:
+            self._plan_next(self.hosts.now())
+
+    def _count(self, connection: socket.socket) -> None:
+        info = _info(connection)
+        self._note_rtt(info)
+        self._with_ecn += bool(info[_OPTIONS] & _OPTION_ECN)
+        for key, (form, offset) in _COUNTERS.items():
+            self._counted[key] += _field(form, info, offset) or 0
+        least = _field("I", info, _LEAST_RTT_US)
+        if least not in (None, 0xFFFFFFFF):
+            self._least = least if self._least is None else min(self._least, least)
+
+    def _note_rtt(self, info: bytes) -> None:
+        if rtt := _field("I", info, _RTT_US):
+            self.rtts.append(rtt / 1e3)
+
+    def sample(self) -> None:
+        """Notes the smoothed round trip times of open connections."""
+        for connection in self._open:
+            self._note_rtt(_info(connection.socket))
+
+    def result(self) -> dict[str, Any]:
+        """Returns the transfers, and what the kernel counted of all connections."""
+        for connection in self._open:
+            self._count(connection.socket)
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.socket.close()
+        return {
+            **self._counted,
+            "error": f"more than {_MOST_TRANSFERS} transfers" if len(self._begun) >= _MOST_TRANSFERS else None,
+            "rtts_ms": self.rtts,
+            "least_rtt_ms": None if self._least is None else self._least / 1e3,
+            "connections": self._connections,
+            "with_ecn": self._with_ecn,
+            "failed": self._failed,
+            "transfers": self._begun,
+        }
+
+
+class SessionsReceiver:
+    """Counts what comes over the connections of a session, and tells its sender when a transfer has come."""
+
+    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
+        self._hosts, self._flow = hosts, flow
+        self.bytes = 0
+        self._last = 0.0
+        self._news: socket.socket | None = None
+        self._listener = _listening(flow, _MOST_WAITING)
+        hosts.ready.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def _accept(self, _: int) -> None:
+        connection, (_address, port) = self._listener.accept()
+        connection.setblocking(False)
+        came = [port - _FIRST_PORT, 0]  # the number of the transfer that comes, and how much of it has
+        self._hosts.ready.register(connection, selectors.EVENT_READ, lambda _: self._take(connection, came))
+
+    def _take(self, connection: socket.socket, came: list[int]) -> None:
+        try:
+            while got := connection.recv_into(self._hosts.buffer):
+                self._last = self._hosts.now()
+                self.bytes += got
+                came[1] += got
+                self._note(came)
+        except BlockingIOError:
+            return
+        except OSError:
+            pass  # a reset ends it as well
+        self._hosts.ready.unregister(connection)
+        connection.close()
+
+    def _note(self, came: list[int]) -> None:
+        while came[0] < len(self._flow["transfers"]) and came[1] >= self._flow["transfers"][came[0]][1]:
+            self._tell(came[0])
+            came[:] = [came[0] + 1, came[1] - self._flow["transfers"][came[0]][1]]
+
+    def _tell(self, number: int) -> None:
+        if self._news is None:
+            self._news = socket.socket(socket.AF_UNIX)
+            self._news.connect(self._flow["news"])
+        self._news.sendall(_NEWS.pack(self._flow["id"], number, self._last))
+
+    def sample(self) -> None:
+        """Every segment wakes the receiver."""
+
+    def result(self) -> dict[str, Any]:
+        """Returns the number of bytes, and when the last of them came."""
+        return {"bytes": self.bytes, "ended_s": None, "last_s": self._last}
+
+
 class TcpReceiver:
     """Counts what comes over one connection."""
 
@@ -227,10 +433,7 @@ class TcpReceiver:
         self.bytes = 0
         self._ended: float | None = None
         self._connection: socket.socket | None = None
-        self._listener = socket.socket()
-        self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
-        self._listener.bind((flow["to"], _PORT))
-        self._listener.listen(1)
+        self._listener = _listening(flow, 1)
         hosts.ready.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def _accept(self, _: int) -> None:
@@ -303,6 +506,28 @@ class UdpReceiver:
         return {"bytes": self.bytes, "packets": self._packets, "ended_s": None, "delays": self._delays}
 
 
+def _connected(flow: dict[str, Any], port: int) -> socket.socket:
+    """Returns the socket of a connection to the receiver of a flow, which begins its handshake; port 0 is any."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1 if port else 0)  # sessions of a node have the same ports
+    made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["cc"].encode())
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, flow["max_segment"])
+    made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
+    made.setblocking(False)
+    made.bind((flow["from"], port))
+    made.connect_ex((flow["to"], _PORT))
+    return made
+
+
+def _listening(flow: dict[str, Any], waiting: int) -> socket.socket:
+    """Returns the socket at which a receiver accepts connections."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
+    made.bind((flow["to"], _PORT))
+    made.listen(waiting)
+    return made
+
+
 def _info(connection: socket.socket) -> bytes:
     return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
 
@@ -327,23 +552,24 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     hosts = Hosts(time.monotonic())
-    receivers = {
-        flow["id"]: TcpReceiver(hosts, flow) if flow["over"] == "tcp" else UdpReceiver(hosts, flow)
-        for flow in wanted["receive"]
-    }
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    hosts.hear(wanted["news"])
+    receivers = {flow["id"]: _RECEIVERS[flow["over"]](hosts, flow) for flow in wanted["receive"]}
     print("listening", flush=True)
     hosts.begin = _begin(Path(wanted["begin"]))
-    senders = {
-        flow["id"]: TcpSender(hosts, flow) if flow["over"] == "tcp" else UdpSender(hosts, flow)
-        for flow in wanted["send"]
-    }
+    senders = {flow["id"]: _SENDERS[flow["over"]](hosts, flow) for flow in wanted["send"]}
     json.dump(_played(hosts, senders, receivers, wanted["duration_s"]), sys.stdout)
+
+
+_SENDERS: dict[str, Any] = {"tcp": TcpSender, "udp": UdpSender, "sessions": Sessions}
+_RECEIVERS: dict[str, Any] = {"tcp": TcpReceiver, "udp": UdpReceiver, "sessions": SessionsReceiver}
 
 
 def _played(
     hosts: Hosts,
-    senders: dict[int, TcpSender | UdpSender],
-    receivers: dict[int, TcpReceiver | UdpReceiver],
+    senders: dict[int, Any],
+    receivers: dict[int, Any],
     end: float,
 ) -> dict[str, Any]:
     """Plays until the end, and returns what hosts counted in all and at the end of each second."""

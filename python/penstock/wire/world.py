@@ -1,4 +1,4 @@
-"""One run on the wire: namespaces as hosts, `penstock-emulate` as bottleneck, and what all of them printed."""
+"""One run on the wire: namespaces as hosts and routers, `penstock-emulate` as links, and what all of them printed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,13 @@ from typing import Any
 from penstock import store
 from penstock.mistake import MistakeError
 from penstock.verify.recording import SYSCTLS, LabError, Program, inside
-from penstock.wire import owner, plan, tcp
-from penstock.wire.plan import Flow, Plan
+from penstock.wire import owner, plan, routes, shell
+from penstock.wire.plan import Plan
 
 Tick = Callable[[float, float], None]
-PACKETS = "packets.csv"
 _TRAFFIC = Path(__file__).with_name("traffic.py")
 _PATIENCE_S = 20.0
 _SOON_S = 0.3  # the run begins so long after all are ready
-_RIGHT, _LEFT = 200, 80  # second numbers of addresses: hosts on the right; those on the left, one block for each group
-_BLOCK = 250
 # A child that its killed parent leaves is killed by the kernel.
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 _SHARED_SYSCTLS = {
@@ -45,13 +43,13 @@ _SHARED_SYSCTLS = {
 class Recorded:
     """What the programs of a run printed, and where the packets are."""
 
-    report: dict[str, Any]
-    others: tuple[dict[str, Any], ...]  # reports of the emulators of longer ways
+    reports: tuple[dict[str, Any], ...]  # of the emulators of links
+    others: tuple[dict[str, Any], ...]  # of the emulators of longer ways
     sent: dict[int, dict[str, Any]]
     received: dict[int, dict[str, Any]]
     seconds: list[tuple[float, dict[int, int]]]
-    packets: Path
-    zero_s: float  # when the run began, by the clock of the emulator
+    packets: tuple[Path, ...]  # of each link
+    zeros_s: tuple[float, ...]  # when the run began, by the clock of each of these emulators
     changed: tuple[dict[str, float], ...]
     sysctls: dict[str, str]
 
@@ -75,7 +73,7 @@ def require() -> None:
     """Raises `MistakeError` with what this machine lacks for real packets."""
     if os.geteuid() != 0:
         raise MistakeError("--on wire makes network namespaces, which needs root: sudo penstock run ... --on wire")
-    if missing := [name for name in ("ip", "nsenter", "setpriv", "sysctl") if shutil.which(name) is None]:
+    if missing := [name for name in ("ip", "nsenter", "setpriv", "sysctl", "unshare") if shutil.which(name) is None]:
         raise MistakeError(f"--on wire needs {', '.join(missing)}: apt-get install iproute2 util-linux procps")
     if not Path("/dev/net/tun").exists():
         raise MistakeError(
@@ -99,57 +97,64 @@ def _marked() -> Iterator[tuple[str, Path]]:
                 owner.remove(namespace)
 
 
-def play(wanted: Plan, packets: Path, tick: Tick = lambda _now, _end: None) -> Recorded:
-    """Plays a plan in real time; the fate of each packet comes into the file `packets`."""
+def play(wanted: Plan, folder: Path, tick: Tick = lambda _now, _end: None, *, on_host: str | None = None) -> Recorded:
+    """Plays a plan in real time; the fates of packets come into files in a folder, one for each link.
+
+    With `on_host` the terminal has a shell on that host meanwhile.
+    """
     require()
     with _marked() as (mark, directory), contextlib.ExitStack() as stack:
         try:
-            return _Run(wanted, mark, directory, stack).play(packets, tick)
+            return _Run(wanted, mark, directory, stack).play(folder, tick, on_host)
         except LabError as error:
             raise MistakeError(f"--on wire: {error}") from None
 
 
 def check(wanted: Plan) -> None:
-    """Asks the emulator whether it takes the bottleneck of a plan."""
+    """Asks the emulator whether it takes the links of a plan."""
     with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory) / "bottleneck.toml"
-        store.write(file, plan.config(wanted))
-        done = subprocess.run(
-            [str(emulator()), "--config", str(file), "--check"], capture_output=True, text=True, check=False
-        )
-    if done.returncode:
-        raise MistakeError(f"--on wire: {done.stderr.strip().removeprefix('error: ')}")
+        file = Path(directory) / "link.toml"
+        for link in range(len(wanted.links)):
+            store.write(file, plan.config(wanted, link))
+            done = subprocess.run(
+                [str(emulator()), "--config", str(file), "--check"], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                raise MistakeError(f"--on wire: {done.stderr.strip().removeprefix('error: ')}")
 
 
 class _Run:
     def __init__(self, wanted: Plan, mark: str, directory: Path, stack: contextlib.ExitStack) -> None:
         self._wanted, self._mark, self._directory, self._stack = wanted, mark, directory, stack
-        self._groups = [0.0, *wanted.extras_s]
-        self._spaces = ["left", "right", *(f"far{number}" for number in range(1, len(self._groups)))]
+        self._links = range(len(wanted.links))
+        self._groups = range(1, len(wanted.groups) + 1)
 
-    def play(self, packets: Path, tick: Tick) -> Recorded:
-        for space in self._spaces:
+    def play(self, folder: Path, tick: Tick, on_host: str | None) -> Recorded:
+        lines = routes.commands(self._wanted)
+        for space in lines:
             self._make(space)
-        bottleneck = self._bottleneck(packets)
-        others = [self._longer(number) for number in range(1, len(self._groups))]
-        self._route()
-        hosts = [self._hosts(space) for space in self._spaces]
-        clock = min(self._ask_clock() for _ in range(3))
+        packets = tuple(folder / f"{link}.csv" for link in self._links)
+        links = [self._link(link, file) for link, file in zip(self._links, packets, strict=True)]
+        others = [self._longer(group) for group in self._groups]
+        for space, wanted in lines.items():
+            _run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
+        hosts = [one for space in lines if (one := self._hosts(space))]
+        clocks = self._ask_clocks()
         begin = time.monotonic() + _SOON_S
         store.write(self._directory / "begin", repr(begin))
-        with _prompt():
+        with self._shell(on_host), _prompt():
             changed = self._wait(begin, tick)
-        for one in (bottleneck, *others):
-            one.stop()
+        for program in (*links, *others):
+            program.stop()
         told = [one.result(_PATIENCE_S) for one in hosts]
         return Recorded(
-            report=bottleneck.result(_PATIENCE_S),
+            reports=tuple(one.result(_PATIENCE_S) for one in links),
             others=tuple(one.result(_PATIENCE_S) for one in others),
             sent={int(flow): one for host in told for flow, one in host["sent"].items()},
             received={int(flow): one for host in told for flow, one in host["received"].items()},
             seconds=_joined([host["seconds"] for host in told]),
             packets=packets,
-            zero_s=begin - clock[1],
+            zeros_s=tuple(begin - zero for zero in clocks),
             changed=tuple(changed),
             sysctls=self._sysctls,
         )
@@ -166,21 +171,25 @@ class _Run:
         told = [f"{key}={value}" for key, value in self._sysctls.items()]
         _run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
 
-    def _bottleneck(self, packets: Path) -> Program:
-        file = self._directory / "bottleneck.toml"
-        store.write(file, plan.config(self._wanted))
-        options = ["--config", str(file), "--packets", str(packets)]
-        return self._emulate("left", "right", 0, options)
+    def _link(self, link: int, packets: Path) -> Program:
+        file = self._directory / f"{link}.toml"
+        store.write(file, plan.config(self._wanted, link))
+        named = routes.spaces(self._wanted)
+        left, right = (named[end] for end in self._wanted.links[link].ends)
+        return self._emulate(left, right, link, ["--config", str(file), "--packets", str(packets)])
 
-    def _longer(self, number: int) -> Program:
-        """Starts the emulator through which hosts of a longer way reach the left end of the bottleneck."""
-        delay = f"{self._groups[number] * 1e9:.0f}ns"
-        options = ["--rate", "10Gbit/s", "--delay", delay, "--limit", "100000p", "--reverse-limit", "100000p"]
-        return self._emulate(f"far{number}", "left", number, [*options, "--mtu", str(self._wanted.mtu)])
+    def _longer(self, group: int) -> Program:
+        """Starts the emulator through which hosts behind long access links reach their router."""
+        router, extra_s = self._wanted.groups[group - 1]
+        options = ["--rate", "10Gbit/s", "--delay", f"{extra_s * 1e9:.0f}ns"]
+        options += ["--limit", "100000p", "--reverse-limit", "100000p", "--mtu", str(self._wanted.mtu)]
+        space = routes.spaces(self._wanted)[router]
+        return self._emulate(routes.far(group), space, routes.number_of_way(self._wanted, group), options)
 
     def _emulate(self, left: str, right: str, number: int, options: Sequence[str]) -> Program:
         ends = ["--left-netns", self._name(left), "--right-netns", self._name(right)]
-        ends += ["--left", f"wire{number}l", "--right", f"wire{number}r"]
+        near, away = routes.interfaces(number)
+        ends += ["--left", near, "--right", away]
         ends += ["--left-address", f"10.77.{number}.1/24", "--right-address", f"10.77.{number}.2/24"]
         most = self._wanted.duration_s + 3 * _PATIENCE_S
         ends += [
@@ -195,71 +204,56 @@ class _Run:
         program.await_line("ready", of_stderr=True)
         return program
 
-    def _addresses(self, flow: Flow) -> tuple[str, str]:
-        """Returns the addresses of a flow on the left and on the right. Flows of a node share that on the left."""
-        group = self._groups.index(flow.extra_s)
-        named = [one for one in self._wanted.flows if flow.node is not None and one.node == flow.node]
-        host = min((one.id for one in named if one.extra_s == flow.extra_s), default=flow.id)
-        left = f"10.{_LEFT + group}.{host // _BLOCK}.{host % _BLOCK + 1}"
-        return left, f"10.{_RIGHT}.{flow.id // _BLOCK}.{flow.id % _BLOCK + 1}"
-
-    def _route(self) -> None:
-        lines: dict[str, list[str]] = {space: ["link set lo up"] for space in self._spaces}
-        lines["left"].append(f"route add 10.{_RIGHT}.0.0/16 dev wire0l")
-        lines["right"].append("route add 10.64.0.0/10 dev wire0r")
-        for number in range(1, len(self._groups)):
-            lines[f"far{number}"].append(f"route add default dev wire{number}l")
-            lines["left"].append(f"route add 10.{_LEFT + number}.0.0/16 dev wire{number}r")
-        for flow in self._wanted.flows:
-            left, right = self._addresses(flow)
-            space, number = self._side(flow)
-            for where, address in ((space, left), ("right", right)):
-                if (line := f"addr add {address}/32 dev lo") not in lines[where]:
-                    lines[where].append(line)
-            if flow.tcp:
-                to_right = tcp.metrics(flow.tcp, flow.forward)
-                to_left = tcp.metrics(flow.tcp, not flow.forward)
-                if to_right:
-                    lines[space].append(f"route replace {right}/32 dev wire{number}l src {left} {' '.join(to_right)}")
-                if to_left:
-                    lines["right"].append(f"route replace {left}/32 dev wire0r src {right} {' '.join(to_left)}")
-        for space, wanted in lines.items():
-            _run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
-
-    def _side(self, flow: Flow) -> tuple[str, int]:
-        group = self._groups.index(flow.extra_s)
-        return (f"far{group}" if group else "left"), group
-
-    def _hosts(self, space: str) -> Program:
-        file = self._directory / f"{space}.json"
+    def _hosts(self, space: str) -> Program | None:
+        """Starts the program of the hosts in a namespace; `None` if there are none."""
         send, receive = [], []
         for flow in self._wanted.flows:
-            left, right = self._addresses(flow)
+            left, right = routes.addresses(self._wanted, flow)
+            near, away = routes.hosts(self._wanted, flow)
             ways = {"from": left, "to": right} if flow.forward else {"from": right, "to": left}
             told = {"window": 1 << 22, "size": None, **flow.sends, **ways, "id": flow.id}
             told |= {"start_s": flow.start_s, "stop_s": flow.stop_s, "keeps_delays": flow.sends.get("keeps_delays")}
-            here, there = (self._side(flow)[0], "right") if flow.forward else ("right", self._side(flow)[0])
+            here, there = (near, away) if flow.forward else (away, near)
+            told["news"] = self._news(here)
             send += [told] if space == here else []
             receive += [told] if space == there else []
-        wanted = {"send": send, "receive": receive, "duration_s": self._wanted.duration_s}
+        if not send and not receive:
+            return None
+        file = self._directory / f"{space}.json"
+        wanted = {"send": send, "receive": receive, "duration_s": self._wanted.duration_s, "news": self._news(space)}
         store.write(file, json.dumps({**wanted, "begin": str(self._directory / "begin")}))
         command = [*_WITH_PARENT, *inside(self._name(space)), sys.executable, "-I", str(_TRAFFIC), str(file)]
         program = self._stack.enter_context(Program(command))
         program.await_line("listening")
         return program
 
-    def _ask_clock(self) -> tuple[float, float]:
-        """Returns how exact it is, and when the bottleneck's clock was zero."""
-        time.sleep(0.12)  # an answer is computed at most every 100 ms
-        before = time.monotonic()
-        report = self._ask({"do": "status"})
-        after = time.monotonic()
-        return after - before, (before + after) / 2 - float(report["elapsed_s"])
+    def _shell(self, on_host: str | None) -> AbstractContextManager[None]:
+        if on_host is None:
+            return contextlib.nullcontext()
+        space, _ = shell.hosts(self._wanted)[on_host]
+        begin = [*_WITH_PARENT, *inside(self._name(space))]
+        return shell.opened(self._wanted, on_host, begin, self._directory)
 
-    def _ask(self, request: dict[str, Any]) -> Any:
+    def _news(self, space: str) -> str:
+        """Returns the socket at which the senders in a namespace hear of transfers that have arrived."""
+        return str(self._directory / f"{space}.news")
+
+    def _ask_clocks(self) -> list[float]:
+        """Returns when the clock of each link was zero, by the most exact of three answers."""
+        asked: list[list[tuple[float, float]]] = [[] for _ in self._links]
+        for _ in range(3):
+            time.sleep(0.12)  # an answer is computed at most every 100 ms
+            for link in self._links:
+                before = time.monotonic()
+                report = self._ask(link, {"do": "status"})
+                after = time.monotonic()
+                asked[link].append((after - before, (before + after) / 2 - float(report["elapsed_s"])))
+        return [min(answers)[1] for answers in asked]
+
+    def _ask(self, link: int, request: dict[str, Any]) -> Any:
         with socket.socket(socket.AF_UNIX) as asked:
             asked.settimeout(5)
-            asked.connect(str(self._directory / "0.sock"))
+            asked.connect(str(self._directory / f"{link}.sock"))
             asked.sendall(json.dumps({"v": 1, **request}).encode() + b"\n")
             answer = json.loads(asked.makefile().readline())
         if "error" in answer:
@@ -274,7 +268,7 @@ class _Run:
         while (now := time.monotonic() - begin) < duration:
             if coming and now >= coming[0].at_s:
                 change = coming.pop(0)
-                self._ask({"do": "set", "values": change.values})
+                self._ask(change.link, {"do": "set", "values": change.values})
                 changed.append({"at_s": change.at_s, "late_s": round(time.monotonic() - begin - change.at_s, 6)})
                 continue
             tick(max(now, 0), duration)
