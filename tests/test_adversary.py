@@ -14,7 +14,7 @@ import numpy as np
 import penstock as lab
 import pytest
 from conftest import Command
-from penstock.adversary import breaking, known, sentence, space, standing, subject, theorems
+from penstock.adversary import breaking, known, sentence, space, standing, subject
 from penstock.adversary.breaking import Budget, Plan
 from penstock.adversary.page import tables
 from penstock.adversary.quantities import QUANTITIES, Run, values
@@ -393,17 +393,6 @@ def test_an_algorithm_that_fails_breaks_and_a_wrong_scenario_does_not(tmp_path: 
     assert "ZeroDivisionError" in failed.error or "exception" in failed.error
     refused = Judge(small(), goals).trial({"flows.0.count": -1}, 1)
     assert refused.refused and not failed.refused
-
-
-@pytest.mark.parametrize("theorem", theorems.THEOREMS, ids=lambda one: one.scheduler)
-def test_no_input_violates_a_theorem(theorem: theorems.Theorem) -> None:
-    assert 0.3 < theorems.search(theorem, 300).ratio <= 1
-
-
-def test_a_bound_that_is_too_small_is_violated() -> None:
-    """The B-WFI of WF2Q+ over all intervals is not one packet (docs/tempest.md)."""
-    one = theorems.Theorem("wf2q-plus", "B-WFI <= 1", theorems._wfi(lambda _phi: 1.0))
-    assert theorems.search(one, 300).ratio > 1
 
 
 # Known weaknesses, and the command.
