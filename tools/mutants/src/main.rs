@@ -28,7 +28,7 @@ struct Arguments {
     #[arg(long, default_value_t = 660)]
     sample: usize,
     /// Decides which; as a rule the hash of a commit.
-    #[arg(long, default_value = "38bff71")]
+    #[arg(long, default_value = "141bd95")]
     seed: String,
     /// All mutations of lines that changed since this revision, instead of a sample.
     #[arg(long)]
