@@ -72,9 +72,19 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
+# Variants of quick forms that tests look at. That all of them are scenarios is tested without running them.
+VARIANTS = {
+    "ern": "late-starts,all-marked,certain-drops",
+    "fq-pie": "udp-28",
+    "lindrop": "falling-steps",
+    "modified-codel": "interval-30ms,law-alone,departure-rate",
+    "tempest-twfi": "all",
+}
+
+
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs the quick form of an experiment, once for all processes; gives what it printed, and its directory."""
+    """Runs the quick form of an experiment with some variants, once for all processes: what it printed, and where."""
     base = tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "quick"
     root.mkdir(exist_ok=True)
@@ -85,6 +95,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be running it
             if not printed.exists():
                 command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
+                variants = VARIANTS.get(name, "none")
+                command += [] if variants == "all" else ["--variants", variants]
                 ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900, check=False)
                 assert ran.returncode == 0, ran.stderr
                 printed.write_text(ran.stdout)

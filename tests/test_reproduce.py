@@ -8,17 +8,28 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import Command
 from made_up import evidence
 from penstock import engine, rundir
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, Case, Series, Sweep, Variant, columns, load
+from penstock.reproduce import EXPERIMENTS, Case, Series, Sweep, Tempest, Variant, columns, load
 from penstock.reproduce import runner as running
 from penstock.reproduce.results import RESULTS, drops, home, stored
 from penstock.scenario import Scenario
 
 VARIANTS = EXPERIMENTS["pink-dsl"].variants
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if not isinstance(one, Tempest)])
+def test_every_variant_is_a_scenario(name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    cells = {(case.variant, case.setting, case.aqm): case for case in experiment.variant_cases(seeds=1)}
+    assert {variant for variant, _, _ in cells} == {variant.name for variant in experiment.variants}
+    for case in cells.values():
+        engine.stepped(experiment.scenario(case, quick=True), case.seed)
 
 
 def test_the_dsl_testbed_is_table_2() -> None:
@@ -209,7 +220,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_finished_runs_are_kept_for_the_same_build_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def go(**options: bool) -> tuple[Notes, str]:
+    def go(**options: Any) -> tuple[Notes, str]:
         notes = Notes()
         found, complete = running.reproduce(EXPERIMENTS["pink-dsl"], tmp_path, quick=True, watcher=notes, **options)
         assert complete
@@ -282,3 +293,15 @@ def test_ctrl_c_from_outside(tmp_path: Path) -> None:
     assert "Traceback" not in rest
     assert "finished runs are kept" in rest
     assert len(load(tmp_path / "out").outcomes) == len(list((tmp_path / "out/cases").glob("*.json")))
+
+
+def test_variants_are_chosen_by_name(penstock: Command, tmp_path: Path) -> None:
+    wrong = penstock("reproduce", "pink-multi", "--quick", "--variants", "max-min,max-mix")
+    assert wrong.returncode == 2
+    known = [variant.name for variant in EXPERIMENTS["pink-multi"].variants]
+    assert "has no variant" in wrong.stderr and all(name in wrong.stderr for name in ("none", *known))
+    for names, found in (("none", set()), (known[0], {known[0]})):
+        done = penstock("reproduce", "pink-multi", "--quick", "--variants", names, "--json", "--out", "out")
+        assert done.returncode == 0, done.stderr
+        assert {run["variant"] for run in json.loads(done.stdout)["variants"]} == found
+    assert {outcome.case.variant for outcome in load(tmp_path / "out").variants} == {known[0]}

@@ -58,6 +58,11 @@ def reproduce(
     ),
     seeds: int = typer.Option(1, min=1, help="Number of seeds: 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
+    variants: str | None = typer.Option(
+        None,
+        metavar="NAMES",
+        help="Run only these variants, which ask why a claim does not hold: names with commas, or none; default: all.",
+    ),
     own: list[str] = typer.Option(
         [], "--with", help="Add an algorithm of your own. Repeatable.", metavar="FILE.py:CLASS"
     ),
@@ -78,13 +83,29 @@ def reproduce(
     experiment = with_own(_experiment(name), own)
     label = "-".join([experiment.name, *(["with", *experiment.aqms[-len(own) :]] if own else [])])
     path = out or home(label, quick)
-    evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json)
+    wanted = _wanted(experiment, variants)
+    evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json, variants=wanted)
     if evidence is None:
         raise typer.Exit(130)
     _tell(evidence, path, json)
     if not complete:
         print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
         raise typer.Exit(130)
+
+
+def _wanted(experiment: Experiment, given: str | None) -> list[str] | None:
+    """Returns the names of the variants that are to be run, or `None` for all."""
+    if given is None:
+        return None
+    names = [] if given == "none" else given.split(",")
+    known = [variant.name for variant in experiment.variants]
+    for name in names:
+        if name not in known:
+            raise MistakeError(
+                f"--variants {given}: {experiment.name} has no variant {name!r}; {did_you_mean(name, known)}"
+                f"there are {', '.join(['none', *known])}"
+            )
+    return names
 
 
 def _controls(own: list[str]) -> list[str]:
@@ -175,12 +196,21 @@ def _tell(evidence: Evidence, path: Path, json: bool) -> None:
 
 
 def _run(
-    experiment: Experiment, out: Path, quick: bool, seeds: int, jobs: int | None, fresh: bool, quiet: bool
+    experiment: Experiment,
+    out: Path,
+    quick: bool,
+    seeds: int,
+    jobs: int | None,
+    fresh: bool,
+    quiet: bool,
+    variants: list[str] | None = None,
 ) -> tuple[Evidence | None, bool]:
     from penstock.reproduce import reproduce as run_experiment
 
     with Bar(experiment.name, quiet) as bar:
-        done = run_experiment(experiment, out, quick=quick, seeds=seeds, jobs=jobs, fresh=fresh, watcher=bar)
+        done = run_experiment(
+            experiment, out, quick=quick, seeds=seeds, jobs=jobs, fresh=fresh, variants=variants, watcher=bar
+        )
     if done[0]:
         runs = (*done[0].outcomes, *done[0].variants)
         show.warn(ecn.warning_of([outcome.summary for outcome in runs]))

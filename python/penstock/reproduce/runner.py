@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,6 +38,14 @@ class _Plan:
     experiment: Experiment
     quick: bool
     out: Path
+    variants: frozenset[str] | None = None
+
+    def cases(self, seeds: int) -> Iterator[Case]:
+        """Yields the published runs, then those of the variants that are wanted."""
+        yield from self.experiment.cases(self.quick, seeds)
+        for case in self.experiment.variant_cases(VARIANT_SEEDS):
+            if self.variants is None or case.variant in self.variants:
+                yield case
 
     def kept(self, case: Case) -> Path:
         folder = self.out / "variants" / case.variant if case.variant else self.out / "cases"
@@ -58,21 +66,29 @@ def reproduce(
     seeds: int = 1,
     jobs: int | None = None,
     fresh: bool = False,
+    variants: Collection[str] | None = None,
     watcher: Watcher,
 ) -> tuple[Evidence | None, bool]:
     """Runs the cases without stored results, and stores all results. Returns false as well if Ctrl-C interrupted it.
 
-    `fresh` runs all cases. The evidence is `None` if no published run has finished.
+    `fresh` runs all cases, and `variants` names the variants that are wanted; by default they all are.
+    The evidence is `None` if no published run has finished.
     """
     with store.held(out):
-        return _reproduce(_Plan(experiment, quick, out), seeds, jobs, fresh, watcher)
+        return _reproduce(
+            _Plan(experiment, quick, out, None if variants is None else frozenset(variants)),
+            seeds,
+            jobs,
+            fresh,
+            watcher,
+        )
 
 
 def _reproduce(
     plan: _Plan, seeds: int, jobs: int | None, fresh: bool, watcher: Watcher
 ) -> tuple[Evidence | None, bool]:
     experiment, quick = plan.experiment, plan.quick
-    cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(VARIANT_SEEDS)]
+    cases = list(plan.cases(seeds))
     done = {} if fresh else {case: stored for case in cases if (stored := _reuse(plan, case)) is not None}
     todo = [Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
     watcher.begin(len(cases), len(done), sum(experiment.duration_s(job.key, quick) for job in todo))
