@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 # Methods of paths and functions of modules, whatever they are called on.
 METHODS = {
@@ -30,7 +31,8 @@ def wrong_writes(files: Mapping[str, str], home: str, known: frozenset[tuple[str
         yield f"[[writes.known]]: {file} has no {call} any more; remove its row"
 
 
-def calls(text: str) -> Iterator[tuple[int, str]]:
+@cache
+def calls(text: str) -> tuple[tuple[int, str], ...]:
     """Returns the calls in a module that change the disk: their lines, and the last names of what is called."""
     tree = ast.parse(text)
     named = {
@@ -40,9 +42,8 @@ def calls(text: str) -> Iterator[tuple[int, str]]:
         for alias in node.names
         if alias.name in OF_MODULES[node.module]
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (call := _changes(node, named)):
-            yield node.lineno, call
+    found = ((node, _changes(node, named)) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return tuple((node.lineno, call) for node, call in found if call)
 
 
 def _changes(node: ast.Call, named: Mapping[str, str]) -> str:

@@ -454,6 +454,20 @@ mod tests {
         assert_ne!(of(0), of(2));
     }
 
+    /// A class that waits to move counts once, however often its weight changes, and no longer once it has moved or its old
+    /// weight is back.
+    #[test]
+    fn classes_that_wait_to_move_are_counted() {
+        let mut queues = qfq_plus(2, &[1; 4]);
+        queues.offer(0, &[1500; 4]);
+        for (weight, waiting) in [(5, 1), (7, 1), (1, 0), (3, 1), (9, 1)] {
+            queues.queues.scheduler_mut().set_weight(0, Weight::new(weight).unwrap()).unwrap();
+            assert_eq!(queues.queues.scheduler().to_move, waiting, "weight {weight}");
+        }
+        queues.serve();
+        assert_eq!(queues.queues.scheduler().to_move, 0);
+    }
+
     #[test]
     fn sizes_of_aggregates_are_limited() {
         let setup = Setup { weights: &[Weight::ONE], max_packet: Bytes::new(1500) };

@@ -62,4 +62,18 @@ mod tests {
         while !simulation.advance(Span::MAX).unwrap() {}
         assert_eq!(simulation.summary().flows[0].delivered_bytes, 5000);
     }
+
+    /// A wire that loses every fifth packet goes on to do so after its delay was steered.
+    #[test]
+    fn what_is_not_steered_stays() {
+        let text = "duration = \"20s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"10Mbit/s\"\ndelay = \"5ms\"\nlimit = \"99p\"\n\
+                    loss = 0.2\n[[flows]]\nkind = \"cbr\"\nrate = \"4Mbit/s\"\n";
+        let mut simulation = Simulation::new(&Scenario::parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}")));
+        let delay = Values { rate: None, delay: Some(Span::from_millis(7)), loss: None };
+        simulation.steer(0, Instant::ZERO, delay);
+        while !simulation.advance(Span::MAX).unwrap() {}
+        let link = &simulation.summary().bottlenecks[0];
+        let share = link.lost as f64 / link.packets_all as f64;
+        assert!((share - 0.2).abs() < 0.03, "{} of {} are lost", link.lost, link.packets_all);
+    }
 }

@@ -155,7 +155,7 @@ impl MakeCc for Records {
         Box::new(self.clone())
     }
     fn requirements(&self) -> Requirements {
-        Requirements::default()
+        Requirements { ack_per_segment: true, ..Requirements::default() }
     }
 }
 
@@ -164,6 +164,8 @@ impl MakeCc for Records {
 fn nothing_that_stands_around_a_control_forgets_a_method() {
     let heard = Arc::new(Mutex::new(vec![]));
     let control = Control::new("records", Map::new(), Arc::new(Records(heard.clone())));
+    // The endpoints ask the factory before there is a connection.
+    assert_eq!(control.requirements(), Requirements { ack_per_segment: true, ..Requirements::default() });
     let plain = AnyCc::Foreign(Box::new(control.make(&SETUP, 1)));
     let with_budget = plain.clone().with_budget(&SETUP, Form::On, Bytes::new(52));
     let (now, ack) = (Instant::ZERO, driver::ack(MSS, 100));
