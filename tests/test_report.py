@@ -302,3 +302,8 @@ def test_a_frame_is_one_of_pandas(home: penstock.Result) -> None:
     assert list(frame["t_s"]) == [1, 2, 3, 4, 5, 6]
     with pytest.raises(MistakeError, match="no table 'queues'; there are: flow_seconds"):
         home.frame("queues")
+
+
+def test_a_column_without_a_name_is_no_table() -> None:
+    with pytest.raises(ValueError, match="'Flows': a column without a name"):
+        Table("Flows", ("Name", ""), [["a", "b"]])

@@ -51,6 +51,13 @@ def runs_500() -> str:
     return table_page("A sweep of 500 runs", "500 points, made up.", tables, titles=["Maps", "Lines"])
 
 
+def _command(*words: str | Path) -> None:
+    """Calls `penstock`."""
+    called = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    if called.exit_code not in (0, 1):  # 1: something breaks, which is what `verify break` looks for
+        raise RuntimeError(f"{words[0]}: {called.output}")
+
+
 def _replay(out: Path) -> None:
     """Replays packets of four flows, which come in bursts."""
     draw = random.Random(2)
@@ -59,19 +66,20 @@ def _replay(out: Path) -> None:
     )
     out.mkdir()
     (out / "trace.csv").write_text("t_ns,flow,size,ecn\n" + "".join(f"{t},{flow},1000,0\n" for t, flow in arrivals))
-    words = [
-        "replay",
-        str(out / "trace.csv"),
-        "--aqm",
-        "codel",
-        "--rate",
-        "3Mbit/s",
-        "--limit",
-        "30p",
-        "--out",
-        str(out),
-    ]
-    CliRunner().invoke(app, words, catch_exceptions=False)
+    link = ("--aqm", "codel", "--rate", "3Mbit/s", "--limit", "30p")
+    _command("replay", out / "trace.csv", *link, "--out", out)
+
+
+def _commands(out: Path) -> None:
+    """Writes the pages of the commands that write one, small."""
+    _replay(out / "replay")
+    bulk = ROOT / "examples" / "applications.toml"
+    _command("sweep", bulk, "--vary", "aqm.name=codel,pie", "--seeds", "3", "--delays", "--out", out / "sweep")
+    _command("suite", "rrul", "fq-codel", "--out", out / "flent")
+    _command("suite", "rfc7928", "codel", "--quick", "--out", out / "suite")
+    _command("verify", "break", "codel", "--trials", "10", "--out", out / "break")
+    _command("run", bulk, "--pcapng", out / "capture.pcapng", "--out", out / "captured")
+    _command("what-if", out / "capture.pcapng", "--out", out / "what-if")
 
 
 def main(out: Path) -> None:
@@ -79,8 +87,9 @@ def main(out: Path) -> None:
     for name in EXAMPLES:
         penstock.lab.run(ROOT / "examples" / f"{name}.toml").save(out / name)
         (out / name / "report.html").rename(out / f"run-{name}.html")
-    _replay(out / "replay")
-    (out / "replay" / "report.html").rename(out / "replay.html")
+    _commands(out)
+    for page in out.glob("*/report.html"):
+        page.rename(out / f"{page.parent.name}.html")
     sys.path.insert(0, str(ROOT / "tests"))
     from made_up import evidence
 

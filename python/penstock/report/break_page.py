@@ -69,7 +69,7 @@ def _goals(findings: Sequence[Mapping[str, Any]]) -> Table:
                 "–" if one["first_trial"] is None else f"{one['first_trial']:,}",
             ]
         )
-    columns = ("Goal", "Broken if", "", "Worst", "Seeds", "Keys", "First trial")
+    columns = ("Goal", "Broken if", "Verdict", "Worst", "Seeds", "Keys", "First trial")
     note = "Worst: the median over seeds. Keys: those that are not at the defaults of the space, after shrinking."
     return Table("", columns, rows, 4, note)
 

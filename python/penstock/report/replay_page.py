@@ -208,4 +208,4 @@ def _about(told: Mapping[str, Any]) -> Table:
     ]
     if both := summary["directions"]:
         rows.append(["directions", f"told apart {both['told_apart']}; replayed: {both['replayed']}"])
-    return Table("", ("", ""), rows, 2)
+    return Table("", ("What", "Value"), rows, 2)

@@ -78,4 +78,4 @@ def _seen(shows: Mapping[str, Any]) -> Table:
         "queueing delay": ", ".join(f"{value:.1f} ms ({name})" for name, value in delay.items()) or "–",
         "limit of the queue": f"{shows['limit_bytes']:,} B" if shows["limit_bytes"] else "–",
     }
-    return Table("", ("", ""), [list(item) for item in told.items()], 2)
+    return Table("", ("What", "Value"), [list(item) for item in told.items()], 2)

@@ -132,6 +132,10 @@ class Table:
     most: int = ROWS
     level: int = 3
 
+    def __post_init__(self) -> None:
+        if not all(self.columns):
+            raise ValueError(f"table {self.title!r}: a column without a name is read by nobody who listens to the page")
+
     @property
     def cells(self) -> list[list[Cell]]:
         """The rows, all as cells."""
