@@ -50,6 +50,7 @@ impl Simulation {
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
+    use crate::table::Column;
 
     /// A stream without end becomes one of 5000 bytes; datagrams take no orders.
     #[test]
@@ -75,5 +76,10 @@ mod tests {
         let link = &simulation.summary().bottlenecks[0];
         let share = link.lost as f64 / link.packets_all as f64;
         assert!((share - 0.2).abs() < 0.03, "{} of {} are lost", link.lost, link.packets_all);
+        let tables = simulation.tables();
+        let changes = tables.iter().find(|table| table.name == "link_changes").expect("a run with series");
+        let (_, loss) = changes.columns.iter().find(|(name, _)| *name == "loss").expect("a table of losses");
+        // Before and after, one direction after the other.
+        assert!(matches!(loss, Column::F64(losses) if losses[..2] == [0.2, 0.2]), "{loss:?}");
     }
 }
