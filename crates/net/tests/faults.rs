@@ -84,8 +84,20 @@ impl Run {
         }
         let room = std::env::temp_dir().join(&name);
         std::fs::create_dir(&room).unwrap();
-        let mut command = Command::new("sh");
-        command.args(["-c", shell, "sh", EMULATOR, "--left-netns", &left, "--right-netns", &right]);
+        // Whoever started the tests may ignore signals, as a shell does for what runs in its background.
+        let mut command = Command::new("env");
+        command.args([
+            "--default-signal",
+            "sh",
+            "-c",
+            shell,
+            "sh",
+            EMULATOR,
+            "--left-netns",
+            &left,
+            "--right-netns",
+            &right,
+        ]);
         command.args(["--rate", "1Gbit/s", "--json"]);
         if !arguments.contains(&"--duration") {
             command.args(["--duration", "30s"]);
