@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -300,6 +301,29 @@ def test_only_what_a_dead_maker_marked_is_removed() -> None:
         assert not owner.is_dead(name)
 
 
+def test_only_the_programs_of_a_dead_maker_are_ended() -> None:
+    own = owner.mark()
+    dead = f"{owner.PREFIX}4194305-1-{own.rpartition('-')[2]}"
+    started = [
+        ("setpriv", f"/tmp/{dead}-x/0.toml"),
+        ("setpriv", f"/tmp/{own}-x/0.toml"),
+        ("less", f"/tmp/{dead}-x/0.toml"),
+    ]
+    running = [
+        subprocess.Popen([name, "-c", "sleep 60; :", "x", marked], executable="/bin/sh", start_new_session=True)
+        for name, marked in started
+    ]
+    try:
+        owner.remove_leftovers()
+        assert running[0].wait(10) == -signal.SIGKILL
+        assert [one.poll() for one in running[1:]] == [None, None]
+    finally:
+        for one in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
+
+
 def possible() -> str:
     """Why nothing can be played here; empty if it can."""
     try:
@@ -329,7 +353,10 @@ SHORT += FLOWS + 'count = 4\nstart_spread = "100ms"\n'
 
 
 @real
-def test_a_killed_run_leaves_nothing_after_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("later_s", [0, 0.1, 0.4])
+def test_a_killed_run_leaves_nothing_after_the_next_start(
+    later_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "home.toml").write_text(SHORT)
     temporary = Path(tempfile.mkdtemp(prefix="w", dir="/tmp"))  # short: the path of a socket has 108 characters
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -337,13 +364,17 @@ def test_a_killed_run_leaves_nothing_after_the_next_start(tmp_path: Path, monkey
     mine = subprocess.Popen([sys.executable, "-m", "penstock", "run", "home.toml", "--on", "wire"], cwd=tmp_path)
     try:
         end = time.monotonic() + 60
-        while not any(f"-{mine.pid}-" in name for name in left()) and time.monotonic() < end:
+        while not any(owner.NAMED.glob(f"{owner.PREFIX}{mine.pid}-*")) and time.monotonic() < end:
             time.sleep(0.02)
+        time.sleep(later_s)
     finally:
         mine.send_signal(signal.SIGKILL)
         mine.wait()
     assert [name for name in left() if f"-{mine.pid}-" in name], "killed while it had made something"
-    owner.remove_leftovers()
+    end = time.monotonic() + 10
+    while [name for name in left() if f"-{mine.pid}-" in name] and time.monotonic() < end:
+        owner.remove_leftovers()  # what the run had just started may end a moment after it
+        time.sleep(0.02)
     assert not [name for name in left() if f"-{mine.pid}-" in name]
     temporary.rmdir()  # it is empty: there is no directory without a mark either
 

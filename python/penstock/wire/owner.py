@@ -18,6 +18,7 @@ from pathlib import Path
 PREFIX = "penstock-wire-"
 NAMED = Path("/run/netns")
 _MARKED = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-(?P<ns>[0-9a-f]+)(?:-.*)?")
+_STARTED = {"ip", "nsenter", "penstock-emulate", "setpriv"}  # the programs whose command lines have marked names
 _START_FIELD = 21  # of /proc/PID/stat: when the process started, in clock ticks since the boot
 
 
@@ -57,7 +58,12 @@ def _folders() -> list[Path]:
 
 
 def remove_leftovers() -> list[Path]:
-    """Removes what dead runs left: first the processes in their namespaces, then the namespaces and directories."""
+    """Removes what dead runs left: first the processes, then the namespaces and directories.
+
+    `setpriv --pdeathsig` ends a program with its run, unless the run was killed before `setpriv` had said so.
+    """
+    for pid in _orphans():
+        _kill(pid)
     found = leftovers()
     for path in found:
         remove(path)
@@ -70,10 +76,26 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
         return
     for pid in _inside(path):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        _kill(pid)
     subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, check=False)
     path.unlink(missing_ok=True)  # a run killed between the file and the mount left the file alone
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _orphans() -> list[int]:
+    """Lists the programs that dead runs have started, by the marked names in their command lines."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            program, *told = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            parts = (part for argument in told for part in argument.split("/"))
+            if Path(program).name in _STARTED and any(is_dead(part) for part in parts):
+                found.append(int(entry.name))
+    return found
 
 
 def _inside(namespace: Path) -> list[int]:

@@ -167,7 +167,7 @@ class _Run:
         return f"{self._mark}-{space}"
 
     def _make(self, space: str) -> None:
-        _run(["ip", "netns", "add", self._name(space)])
+        _run([*_WITH_PARENT, "ip", "netns", "add", self._name(space)])
         told = [f"{key}={value}" for key, value in self._sysctls.items()]
         _run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
 
