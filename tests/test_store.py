@@ -202,6 +202,21 @@ def test_a_set_that_was_interrupted_is_finished(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.json", "page.md"]
 
 
+def test_a_file_of_a_set_that_is_a_directory_is_named(tmp_path: Path) -> None:
+    page, numbers = tmp_path / "page.md", tmp_path / "page.json"
+    numbers.mkdir()
+    with pytest.raises(store.StoreError, match=r"page\.json: is a directory; name a file"):
+        store.together({page: "new", numbers: "new"})
+    assert [path.name for path in tmp_path.iterdir()] == ["page.json"]
+
+
+def test_a_pipe_in_the_place_of_an_own_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "results.json")
+    with pytest.raises(store.StoreError, match=r"results\.json: is a pipe or a device; remove it"):
+        store.own_file(tmp_path / "results.json")
+    assert store.own_file(tmp_path / "other.json") == tmp_path / "other.json"
+
+
 def test_the_rights_of_a_file_stay(tmp_path: Path) -> None:
     file = tmp_path / "file"
     store.write(file, "one")

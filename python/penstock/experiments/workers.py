@@ -1,7 +1,8 @@
 """Processes of this machine that execute runs. Processes, not threads: a run holds the lock of Python at times.
 
 Workers are forked from this process, so that they load nothing. Each gets batches of runs that take about 0.1 s,
-of which it has two, so that it never waits. A worker that dies costs the runs that it had not returned: they are
+of which it has two, so that it never waits; it takes them while it runs, so that both sides may send at once however
+much that is. A worker that dies costs the runs that it had not returned: they are
 run again, one at a time; the one with which a worker dies again is returned as failed.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import queue
 import signal
+import threading
 import time
 import warnings
 from collections import deque
@@ -198,15 +201,28 @@ def _serve(pipe: Connection, life: _Life) -> None:
     def stop() -> bool:
         return bool(life.asked) or os.getppid() != parent
 
-    with contextlib.suppress(EOFError, OSError):
+    given: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
+    threading.Thread(target=_take, args=(pipe, given), daemon=True).start()
+    with contextlib.suppress(OSError):
         while not stop():
-            if pipe.poll(1.0):
+            with contextlib.suppress(queue.Empty):
+                batch = given.get(timeout=1.0)
+                if batch is None:
+                    break
                 tasks = [
                     Task(point, seed, b"", Scenario(text, file, life.classes, kept), delays)
-                    for point, seed, text, file, kept, delays in pipe.recv()
+                    for point, seed, text, file, kept, delays in batch
                 ]
                 _batch(pipe, tasks, life, stop)
     os._exit(0)
+
+
+def _take(pipe: Connection, given: queue.SimpleQueue[list[Any] | None]) -> None:
+    """Takes batches from the pipe as they come. If both sides sent and neither read, both would wait for ever."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            given.put(pipe.recv())
+    given.put(None)
 
 
 def _close_all_but(pipe: Connection) -> None:

@@ -88,6 +88,7 @@ def _reproduce(
     plan: _Plan, seeds: int, jobs: int | None, fresh: bool, watcher: Watcher
 ) -> tuple[Evidence | None, bool]:
     experiment, quick = plan.experiment, plan.quick
+    results = store.own_file(plan.out / RESULTS)
     cases = list(plan.cases(seeds))
     done = {} if fresh else {case: stored for case in cases if (stored := _reuse(plan, case)) is not None}
     todo = [Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
@@ -105,7 +106,7 @@ def _reproduce(
         return None, complete
     variants = tuple(outcome for outcome in ordered if outcome.case.variant)
     evidence = Evidence(experiment, quick, outcomes, provenance.versions(), variants)
-    store.write(plan.out / RESULTS, store.dump(evidence.to_json()))
+    store.write(results, store.dump(evidence.to_json()))
     return evidence, complete
 
 

@@ -10,7 +10,7 @@ written, `reading` how it is read.
 from penstock.store.directories import Directory, clear, clear_left, remove, replacing, settle
 from penstock.store.files import Content, adopt, create, receiving, tidy, write
 from penstock.store.locks import HeldError, held, parents
-from penstock.store.names import StoreError, is_beside
+from penstock.store.names import StoreError, is_beside, own_file
 from penstock.store.reading import as_written, dump, newer, parsed, read, read_json, read_text, sha256, text
 from penstock.store.sets import finish, together
 
@@ -29,6 +29,7 @@ __all__ = [
     "held",
     "is_beside",
     "newer",
+    "own_file",
     "parents",
     "parsed",
     "read",

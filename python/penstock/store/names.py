@@ -56,6 +56,13 @@ def is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def own_file(path: Path) -> Path:
+    """Returns the place of a file of the program's own; raises `StoreError` if a pipe or a device has its name."""
+    if is_special(path):
+        raise StoreError(f"{path}: is a pipe or a device; remove it")
+    return path
+
+
 def directory_place(path: Path) -> Path:
     """Returns the place of a directory; raises `StoreError` if it cannot be replaced as a whole."""
     place = Path(os.path.realpath(path))

@@ -33,6 +33,8 @@ def together(contents: Mapping[Path, Content], *, alone: bool = False) -> None:
         try:
             for path, content in places.items():
                 with explained(path):
+                    if path.is_dir():
+                        raise StoreError(f"{path}: is a directory; name a file")
                     parents(path)
                     made.append(beside(path, NEW))
                     with contextlib.suppress(FileNotFoundError):
