@@ -183,8 +183,11 @@ fuzz_target!(|data: &[u8]| {
                 let (direction, len) = (input.direction(), usize::from(input.byte()));
                 let bytes = input.0.as_slice();
                 let (raw, rest) = bytes.split_at(len.min(bytes.len()));
-                // A number beyond those of made segments: it is compared with none.
-                world.arrive(direction, raw);
+                let mut raw = raw.to_vec();
+                if let Some(number) = raw.get_mut(4..6) {
+                    number.fill(0xff); // beyond those of made segments: it is compared with none
+                }
+                world.arrive(direction, &raw);
                 input.0 = rest.iter();
             }
             10 => {

@@ -205,7 +205,11 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     fn shed<O: PacketObserver<P>>(&mut self, position: Position, now: Instant, observer: &mut O) -> bool {
         let mut gone = false;
         while self.exceeds(Backlog::default()) {
-            let fattest = fattest(&self.bytes);
+            let mut fattest = fattest(&self.bytes);
+            if self.queues[fattest].packets == 0 {
+                // All packets are without bytes.
+                fattest = self.queues.iter().position(|queue| queue.packets > 0).unwrap_or(fattest);
+            }
             gone |= self.shed_from(fattest, position, now, observer);
             self.note_timer(fattest);
         }

@@ -134,6 +134,15 @@ fn the_fattest_flow_pays_with_half_of_its_bytes_from_the_head() {
     bench.check();
 }
 
+/// Packets of no bytes make no queue fat, and room is made all the same.
+#[test]
+fn packets_without_bytes_are_dropped_from_the_first_queue_that_has_some() {
+    let mut bench = Bench::new(&plain(Parameters::default()), Limit::Packets(10));
+    bench.arrive_often(3, 12, 0);
+    assert_eq!(bench.dropped.0, [(0, 3, DropReason::Overflow), (1, 3, DropReason::Overflow)]);
+    bench.check();
+}
+
 #[test]
 fn a_batch_has_at_most_drop_batch_packets() {
     let few = Parameters { drop_batch: 2, ..Parameters::default() };
