@@ -24,6 +24,7 @@ from penstock.reference.cc.cubic_linux import CubicLinux
 from penstock.reference.cc.dctcp import Dctcp
 from penstock.reference.cc.highspeed import HighSpeed
 from penstock.reference.cc.hybla import Hybla
+from penstock.reference.cc.ledbat_pp import LedbatPp
 from penstock.reference.cc.newreno import NewReno
 from penstock.reference.cc.noordwijk import Noordwijk
 from penstock.reference.cc.prague import Prague
@@ -40,6 +41,7 @@ TWINS: dict[str, Callable[[], Control]] = {
     "bic": Bic,
     "westwood": Westwood,
     "vegas": Vegas,
+    "ledbat-pp": LedbatPp,
     "compound": Compound,
     "dctcp": Dctcp,
     "prague": Prague,

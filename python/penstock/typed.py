@@ -956,6 +956,13 @@ class VegasControl(TypedDict):
     name: Literal["vegas"]
 
 
+class LedbatPpControl(TypedDict):
+    constant: NotRequired[float]
+    name: Literal["ledbat-pp"]
+    slowdown_factor: NotRequired[float]  # Time between two slowdowns, in durations of the first of them (9).
+    target: NotRequired[str]  # Queueing delay above which the window shrinks (60 ms).
+
+
 class CompoundControl(TypedDict):
     alpha: NotRequired[float]  # Factor of the growth of dwnd: alpha win^k segments per round trip (§III.B: 1/8).
     beta: NotRequired[float]  # Part of the data in flight which a loss takes (§III.B: 1/2).
@@ -1031,7 +1038,7 @@ class PragueControl(TypedDict):
     reference_rtt: NotRequired[str]
 
 
-class Other17Control(TypedDict):
+class Other18Control(TypedDict):
     name: str
 
 
@@ -1046,6 +1053,7 @@ Control = (
         "westwood",
         "scalable",
         "vegas",
+        "ledbat-pp",
         "compound",
         "noordwijk",
         "bbr",
@@ -1063,13 +1071,14 @@ Control = (
     | WestwoodControl
     | ScalableControl
     | VegasControl
+    | LedbatPpControl
     | CompoundControl
     | NoordwijkControl
     | BbrControl
     | Bbr3Control
     | DctcpControl
     | PragueControl
-    | Other17Control
+    | Other18Control
 )
 
 

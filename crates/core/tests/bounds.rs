@@ -203,6 +203,9 @@ scalable | b | | 1e-9 0.9999 | 0 1
 vegas | alpha | {"beta": 1e6} | 0 1e6 | -0.0001 1.0001e6
 vegas | beta | {"alpha": 2} | 2 1e6 | 1.9999 1.0001e6
 vegas | gamma | | 0 1e6 | -0.0001 1.0001e6
+ledbat-pp | target | | 1ns 86400s | 0s 86400000000001ns
+ledbat-pp | constant | | 0 1e6 | -0.0001 1.0001e6
+ledbat-pp | slowdown_factor | | 1 1e6 | 0.9999 1.0001e6
 compound | alpha | | 1e-9 1e9 | 0 1.0001e9
 compound | k | | 0 1 | -0.0001 1.0001
 compound | gamma | | 0 1e6 | -0.0001 1.0001e6

@@ -31,14 +31,14 @@ fn path(cc: &str, buffer: &str, more: &str) -> String {
 /// not made for losses: its delta divides 19 gaps by 20, so it sends 5 % too much, fills 50 kB in a second, and then
 /// needs two trains, another second, to find its timer again. It has a path of its own below. After a loss Prague paces
 /// half a window per round trip of the full buffer, which is a quarter of the rate until the queue is gone: 0.9 of the
-/// link is left to it.
+/// link is left to it. LEDBAT++ spends a tenth of the time in slowdowns.
 #[test]
 fn every_control_fills_a_path_with_a_buffer_of_its_size() {
     for cc in NAMES.iter().filter(|cc| **cc != "noordwijk") {
         let summary = run(&path(cc, "50kB", ""));
         let (utilization, flow) = (summary.bottlenecks[0].utilization, &summary.flows[0]);
         println!("{cc}: {utilization:.3}, {} retransmits, {} timeouts", flow.retransmits, flow.timeouts);
-        assert!(utilization > if *cc == "prague" { 0.9 } else { 0.93 }, "{cc}: {utilization}");
+        assert!(utilization > if ["prague", "ledbat-pp"].contains(cc) { 0.9 } else { 0.93 }, "{cc}: {utilization}");
         assert_eq!(flow.cc, *cc);
     }
 }
@@ -56,6 +56,43 @@ fn delay_and_models_keep_a_large_buffer_empty() {
     // Two to four segments of 0.84 ms wait or are being sent.
     let vegas = run(&path("vegas", "500kB", "").replace("initial", "ack_every_segment = true, initial"));
     assert!((0.84..3.4).contains(&vegas.bottlenecks[0].queue_delay_ms.p50), "{:?}", vegas.bottlenecks[0]);
+}
+
+/// LEDBAT++ keeps about its 60 ms alone, though the buffer holds 400 ms; beside a NewReno flow, which fills the buffer, it
+/// stays at its least window most of the time.
+#[test]
+fn background_transfers_give_way() {
+    let alone = run(&path("ledbat-pp", "500kB", ""));
+    let queue = &alone.bottlenecks[0].queue_delay_ms;
+    assert!((20.0..75.0).contains(&queue.p50) && queue.p90 < 80.0, "{queue:?}");
+    assert!(alone.bottlenecks[0].utilization > 0.85, "{}", alone.bottlenecks[0].utilization);
+    let both = "flows = [{ kind = \"bulk\" }, { kind = \"bulk\", cc = \"newreno\" }]";
+    let beside = run(&path("ledbat-pp", "500kB", "").replace("flows = [{ kind = \"bulk\" }]", both));
+    let rates: Vec<f64> = beside.flows.iter().map(|flow| flow.goodput_bps).collect();
+    println!("alone {:.3}, {queue:?}; beside NewReno {rates:?}", alone.bottlenecks[0].utilization);
+    assert!(rates[0] < 0.03 * rates[1], "{rates:?}");
+    assert!(rates[0] + rates[1] > 9e6, "{rates:?}");
+}
+
+/// A flow that begins when another one has the link: with slowdowns both see the path without a queue and share it; LEDBAT
+/// without them leaves most to the latecomer, which takes the queue of the first for the path.
+#[test]
+fn slowdowns_let_background_transfers_share() {
+    let shares = |factor: &str| {
+        let text =
+            path("X", "500kB", "").replace("\"X\"", &format!("{{ name = \"ledbat-pp\", slowdown_factor = {factor} }}"));
+        let flows = "flows = [{ kind = \"bulk\" }, { kind = \"bulk\", start = \"20s\" }]";
+        let text = text
+            .replace("flows = [{ kind = \"bulk\" }]", flows)
+            .replace("\"30s\"", "\"150s\"")
+            .replace("\"10s\"", "\"60s\"");
+        let summary = run(&text);
+        summary.flows[0].goodput_bps / summary.flows[1].goodput_bps
+    };
+    let (with, without) = (shares("9"), shares("1e6"));
+    println!("the first has {with:.2} of the second with slowdowns, {without:.2} with none");
+    assert!((0.6..1.7).contains(&with), "{with}");
+    assert!(without < 0.5, "{without}");
 }
 
 /// The dissertation's satellite link (Modena, 2.2.2): 1 Mbit/s, 300 ms one way, MSS 500, a buffer of 4 MB, bursts of 20.

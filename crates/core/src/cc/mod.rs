@@ -77,6 +77,7 @@ pub mod dctcp;
 pub mod foreign;
 pub mod highspeed;
 pub mod hybla;
+pub mod ledbat_pp;
 pub mod newreno;
 pub mod noordwijk;
 pub mod prague;

@@ -210,6 +210,7 @@ controls! {
     Westwood westwood, "westwood", "a loss leaves what the path carries, by an estimate of the bandwidth (Westwood+)", "Grieco, Mascolo, CCR 34(2), 2004";
     Scalable scalable, "scalable", "growth and reduction in proportion to the window", "Kelly, CCR 33(2), 2003";
     Vegas vegas, "vegas", "two to four segments in the queue, by round trip times", "Brakmo, Peterson, JSAC 13(8), 1995";
+    LedbatPp ledbat_pp, "ledbat-pp", "gives way to everybody else (LEDBAT++)", "draft-irtf-iccrg-ledbat-plus-plus-02";
     Compound compound, "compound", "Reno's window, and beside it one that delay controls", "Tan, Song, Zhang, Sridharan, INFOCOM 2006";
     Noordwijk noordwijk, "noordwijk", "bursts by a timer, for satellite links with bandwidth on demand", "Roseti, Kristiansen, 2008; the Modena dissertation 2.2";
     Bbr bbr, "bbr", "the window and the pace are made of a model of the path (version 1)", "Cardwell et al., ACM Queue 14(5), 2016";

@@ -39,6 +39,7 @@ pub const EXEMPT: &[(&str, &str)] = &[
     ("bbr3", "goes by its model of the path, which losses only bound"),
     ("dctcp", "is made for marks, and there are none"),
     ("prague", "is made for marks, and there are none"),
+    ("ledbat-pp", "gives way to a queue of 60 ms before it is full, and slows down for a tenth of the time"),
     ("noordwijk", "sends bursts by a timer, on satellite links of its own"),
 ];
 
