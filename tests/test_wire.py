@@ -15,11 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import engine, manual, rundir, wire
-from penstock.engine import ScenarioError
+from penstock import engine, jar, manual, rundir, wire
+from penstock.engine import BrokenInvariant, ScenarioError, Stopped
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
-from penstock.wire import calls, examples, owner, packets, plan, position, routes, tcp, transfers, world
+from penstock.wire import (
+    calls,
+    examples,
+    jarred,
+    measure,
+    owner,
+    packets,
+    plan,
+    position,
+    routes,
+    tcp,
+    transfers,
+    world,
+)
 from penstock.wire.packets import Queue
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +70,6 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + '[tcp]\ncc = { name = "cubic", beta = 0.8 }\n' + FLOWS, "9:31", "no beta"),
         (HEAD + FLOWS + FLOWS + "tcp = { sack = false }\n", "12:16", "the same sack"),
         (HEAD + FLOWS + 'node = "a"\nweight = 2\n', "11:10", "weights"),
-        (HEAD + FLOWS + '[invariants]\nmax_queue = "9kB"\n', "10:2", "invariants"),
         (HEAD + 'access_rate = "5Mbit/s"\n' + FLOWS, "8:15", "slower than the bottleneck"),
         (HEAD + '[aqm]\nname = "drr"\nflows = 4\n' + FLOWS, "9:8", "classes"),
     ],
@@ -129,6 +141,45 @@ def test_routes_in_a_graph_are_the_paths_of_the_simulator() -> None:
         "router2": [f"route replace {right}/32 dev wire1r", f"route replace {left}/32 dev wire2l"],
         "router1": [f"route replace {left}/32 dev wire1l src {right}"],
     }
+
+
+def in_place_of_a_kernel(tmp_path: Path, does: str) -> jar.Jar:
+    """A program that boots as the kernel of a jar does, and runs nothing."""
+    file = tmp_path / "linux"
+    booted = """echo '{"version": "6.12.1-um", "controls": ["reno", "dctcp"]}'"""
+    file.write_text(f"#!/bin/sh\n{booted}\n{does}\n")
+    file.chmod(0o755)
+    return jar.opened(file, "PENSTOCK_JAR")
+
+
+def test_a_plan_for_the_jar_has_the_controls_of_its_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel = in_place_of_a_kernel(tmp_path, "true")
+    scenario = Scenario(HEAD + FLOWS + 'cc = "cubic"\n', "home.toml")
+    with pytest.raises(ScenarioError, match="--on jar: this kernel has no control cubic") as refused:
+        wire.check(scenario, None, kernel)
+    assert "home.toml:10:6\n" in str(refused.value)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_jar_says_how_far_it_is_and_why_it_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "emulator", lambda: Path("/bin/true"))
+    told: list[float] = []
+    kernel = in_place_of_a_kernel(tmp_path, "echo at 1.5; echo panic")
+    with pytest.raises(MistakeError, match=r"ended without a result: .*panic"):
+        jarred.play(wanted(HEAD + FLOWS), tmp_path, kernel, lambda now, _end: told.append(now))
+    assert told == [1.5]
+    with pytest.raises(Stopped):
+        jarred.play(wanted(HEAD + FLOWS), tmp_path, kernel, stop=lambda: True)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_program_in_the_jar_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "emulator", lambda: Path("/bin/true"))
+    inside = Path(wire.__file__).with_name("inside.py")
+    kernel = in_place_of_a_kernel(tmp_path, f"PATH=/nowhere {sys.executable} -I {inside} {tmp_path}")
+    with pytest.raises(MistakeError, match=r"--on jar.*(root|needs ip)"):
+        jarred.play(wanted(HEAD + FLOWS), tmp_path, kernel)
 
 
 @pytest.mark.usefixtures("kernel")
@@ -288,6 +339,49 @@ def test_a_call_counts_what_is_missing_up_to_the_last_that_came() -> None:
 
 
 # Owners.
+
+
+def test_a_frame_is_played_if_all_of_it_came_in_time() -> None:
+    # Frames of 2, 3, 1 and 2 packets: the first is late, of the second a packet is missing, the last is on its way.
+    arrived = [[0, 0.0, 0.05], [1, 0.0, 0.2], [2, 0.04, 0.05], [4, 0.04, 0.06], [5, 0.08, 0.1], [6, 0.12, 0.1]]
+    found = calls.judge_video([0, 2, 5, 6], 8, arrived, 0.15)
+    frames = found["frames"]
+    assert {key: frames[key] for key in ("sent", "played", "late", "lost")} == {
+        "sent": 4,
+        "played": 1,
+        "late": 1,
+        "lost": 1,
+    }
+    assert (frames["delay_ms"]["max"], frames["delay_ms"]["p50"]) == (200.0, 150.0)
+    assert (found["sent"], found["received"], found["lost"]) == (8, 6, 1)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_what_sources_of_datagrams_are_told() -> None:
+    video = '[[flows]]\nkind = "video"\nrate = "1Mbit/s"\n'
+    calls_ = '[[flows]]\nkind = "voip"\ntalk_spurts = true\n'
+    found = wanted(HEAD + video + calls_)
+    told = found.flows[0].sends
+    # 5 kB per frame; 25 frames of which one is five times as large: 29 shares.
+    assert told["sizes"] == [pytest.approx(5000 * 25 / 29 * 5), pytest.approx(5000 * 25 / 29)]
+    assert (told["body"], told["packet"], told["deadline_s"]) == (1188, 1228, 0.15)
+    assert found.flows[1].sends["mean_on_s"] == pytest.approx(1.004)
+    assert found.flows[1].sends["mean_off_s"] == pytest.approx(1.587)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_invariants_are_checked_when_a_run_on_the_wire_is_over() -> None:
+    plan_ = wanted(HEAD + FLOWS + '[invariants]\nmax_queue = "9kB"\nno_drops = true\n')
+    summary = plan_.empty
+    queue = summary["bottlenecks"][0]
+    queue["queue_bytes"]["max"] = 9000
+    measure.check_invariants(plan_, summary)
+    queue["queue_bytes"]["max"] = 9001
+    with pytest.raises(BrokenInvariant, match="9001 bytes"):
+        measure.check_invariants(plan_, summary)
+    queue["drops_aqm"] = 2
+    with pytest.raises(BrokenInvariant, match="2 packets were dropped"):
+        measure.check_invariants(plan_, summary)
 
 
 def test_only_what_a_dead_maker_marked_is_removed() -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock import engine
+from penstock import engine, worlds
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, Source
 from penstock.suggest import did_you_mean
@@ -14,9 +14,6 @@ from penstock.suggest import did_you_mean
 if TYPE_CHECKING:
     from penstock.engine import Watch
     from penstock.typed import Summary
-
-
-WORLDS = ("sim", "fluid", "wire")
 
 
 class Result(engine.Result):
@@ -50,28 +47,18 @@ def run(
 ) -> Result:
     """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
-    `on` is the world: "sim", the simulator, "fluid", the equations (docs/fluid.md), or "wire", real kernels
-    (docs/wire.md). With `watch` the result has the
+    `on` is the world: "sim", the simulator, "fluid", the equations (docs/fluid.md), "wire", real kernels, or "jar", a
+    stock kernel in virtual time (docs/wire.md). With `watch` the result has the
     tables `tcp_trace` and `queue_trace`; only the simulator has packets to watch. Raises `ScenarioError` with the
     complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not
     hold, and `AlgorithmError` when an algorithm written in Python fails.
     """
-    if on not in WORLDS:
-        raise MistakeError(f"on={on!r}: {did_you_mean(on, WORLDS)}there are {', '.join(WORLDS)}")
-    if on == "fluid" and (pcapng is not None or watch is not None):
+    if on not in worlds.NAMES:
+        raise MistakeError(f"on={on!r}: {did_you_mean(on, worlds.NAMES)}there are {', '.join(worlds.NAMES)}")
+    if on == worlds.FLUID and (pcapng is not None or watch is not None):
         raise MistakeError("the equations have no packets: leave pcapng and watch out, or run on sim")
-    scenario = Scenario.load(source)
-    if on == "wire":
-        found = _wired(scenario, seed, pcapng, watch)
-    else:
-        found = engine.solve(scenario, seed) if on == "fluid" else engine.simulate(scenario, seed, pcapng, watch=watch)
+    if on in worlds.KERNELS and watch is not None:
+        raise MistakeError("only the simulator shows the state of its TCP: leave watch out, or run on sim")
+    found = worlds.run(Scenario.load(source), seed, on, pcapng=pcapng, watch=watch)
     values: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
     return Result(**values)
-
-
-def _wired(scenario: Scenario, seed: int | None, packets: Path | None, watch: Watch | None) -> engine.Result:
-    from penstock import wire
-
-    if watch is not None:
-        raise MistakeError("only the simulator shows the state of its TCP: leave watch out, or run on sim")
-    return wire.play(scenario, seed, packets=packets)

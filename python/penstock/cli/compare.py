@@ -12,7 +12,7 @@ from penstock.cli.base import verb
 from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
 from penstock.cli.sweep import varied
-from penstock.cli.worlds import On
+from penstock.cli.worlds import OnAny
 
 if TYPE_CHECKING:
     from penstock.experiments.compare import Comparison, Difference, Line
@@ -41,7 +41,7 @@ def compare(
     ),
     seeds: str | None = typer.Option(None, help='Number of seeds, or seeds: "20", "3,7", "11..20"; default 10.'),
     measure: list[str] = typer.Option([], metavar="NAME", help="Measure to compare; `penstock docs measures`."),
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: OnAny = "sim",
     jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
     dask: str = typer.Option("", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -60,6 +60,7 @@ def compare(
                 own=own,
                 jobs=jobs,
                 dask=dask,
+                on=on,
                 watcher=bar,
             )
         except KeyboardInterrupt:

@@ -14,13 +14,19 @@ from penstock.cli.progress import Bar
 from penstock.cli.worlds import OnAny
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
+from penstock.worlds import KERNELS
 
 if TYPE_CHECKING:
     from penstock.engine import Result
     from penstock.scenario import Scenario
 
 TRACES = ("tcp",)
-_COUNTED = {"sim": "events", "fluid": "steps", "wire": "packets"}  # what the key `events` counts in each world
+_COUNTED = {
+    "sim": "events",
+    "fluid": "steps",
+    "wire": "packets",
+    "jar": "packets",
+}  # what the key `events` counts in each world
 
 
 @verb(
@@ -31,6 +37,7 @@ _COUNTED = {"sim": "events", "fluid": "steps", "wire": "packets"}  # what the ke
     "sudo penstock run home.toml --on wire",
     "penstock run home.toml --on wire --check",
     "sudo penstock run home.toml --on wire --shell c0",
+    "penstock run home.toml --on jar",
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
     "penstock run 'https://example.org/playground/#p1=...'",
 )
@@ -91,24 +98,17 @@ def _check_world(on: str, trace: str, pcapng: Path | None) -> None:
     given = [name for name, value in (("--trace", trace), ("--pcapng", pcapng)) if value]
     if on == "fluid" and given:
         raise MistakeError(f"{given[0]} needs packets, which the equations of --on {on} do not have")
-    if on == "wire" and trace:
+    if on in KERNELS and trace:
         raise MistakeError("--trace needs the state of the simulator's TCP, which real kernels do not show")
-    if on == "wire" and pcapng is not None and pcapng.suffix != ".csv":
-        raise MistakeError(f"--pcapng {pcapng}: the emulator of --on wire writes CSV: name a file that ends in .csv")
+    if on in KERNELS and pcapng is not None and pcapng.suffix != ".csv":
+        raise MistakeError(f"--pcapng {pcapng}: the emulator of --on {on} writes CSV: name a file that ends in .csv")
 
 
 def _check(source: Scenario, seed: int | None, on: str, json: bool) -> None:
     """Says whether a world can run a scenario."""
-    from penstock import engine
+    from penstock import worlds
 
-    if on == "wire":
-        from penstock import wire
-
-        told = wire.check(source, seed)
-    else:
-        told = {"duration_s": engine.check(source)}
-        if on == "fluid":
-            raise MistakeError("--check goes with --on sim and --on wire; the equations are solved within seconds")
+    told = worlds.check(source, seed, on)
     if json:
         show.as_json(told)
         return
@@ -227,14 +227,8 @@ def _inside(file: Path | None, path: Path) -> Path | None:
 def _run(
     source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool, on: str = "sim", shell: str = ""
 ) -> Result:
-    from penstock.engine import simulate, solve
+    from penstock import worlds
 
-    if on == "fluid":
-        return solve(source, seed)
-    quiet = quiet or bool(shell)
+    quiet = quiet or bool(shell) or on == worlds.FLUID
     with Bar("" if quiet else source.name, quiet) as bar:
-        if on == "wire":
-            from penstock import wire
-
-            return wire.play(source, seed, packets=pcapng, on_progress=bar.of_one_run(), on_host=shell or None)
-        return simulate(source, seed, pcapng, on_progress=bar.of_one_run())
+        return worlds.run(source, seed, on, pcapng=pcapng, on_progress=bar.of_one_run(), shell=shell)

@@ -11,7 +11,7 @@ import typer
 from penstock.cli import show
 from penstock.cli.base import verb
 from penstock.cli.progress import RunsBar
-from penstock.cli.worlds import On
+from penstock.cli.worlds import OnAny
 from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _FAILURES_SHOWN = 5
     "penstock sweep home.toml --vary aqm.name=codel,pie --vary flows.0.count=1..64:log7 --seeds 10",
     "penstock sweep experiment.toml --until 2%",
     "penstock sweep experiment.toml --dry-run",
+    "penstock sweep home.toml --vary aqm.name=codel,pink --on jar",
     "penstock sweep experiment.toml --shard 1/16 --out /shared/results",
 )
 def sweep(
@@ -47,7 +48,7 @@ def sweep(
         [], "--with", metavar="FILE.py:Class", help="An algorithm of yours, beside the rest."
     ),
     delays: bool = typer.Option(False, "--delays", help="Keep the distributions of delays, added over seeds."),
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: OnAny = "sim",
     jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
     shard: str = typer.Option("", metavar="I/N", help="Run only part I of N, into a directory that all parts share."),
     dask: str = typer.Option("", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
@@ -71,6 +72,7 @@ def sweep(
         measure=measure,
         own=own,
         delays=delays,
+        on=on,
     )
     path = out or results.default_path(experiment)
     how = _how(jobs, shard, dask)

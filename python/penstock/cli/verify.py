@@ -13,8 +13,9 @@ import typer
 
 from penstock.cli import show
 from penstock.cli.base import examples, group, old_name
-from penstock.cli.progress import Bar
+from penstock.cli.progress import Bar, RunsBar
 from penstock.mistake import MistakeError
+from penstock.worlds import NAMES
 
 verify = group(
     "verify",
@@ -130,6 +131,59 @@ def _show(plan: Plan, wanted: Wanted, left_out: list[str], complete: bool, to: P
         print(f"left out: {name}, which this kernel does not have", file=sys.stderr)
     if to:
         page.write_all(to, plan, wanted)
+
+
+@verify.command(
+    "linux",
+    epilog=examples(
+        "penstock verify linux home.toml",
+        "penstock verify linux examples/*.toml --seconds 20",
+        "sudo penstock verify linux home.toml --on wire",
+    ),
+)
+def linux(
+    files: list[Path] = typer.Argument(help="Scenarios, which run with the TCP of Linux.", metavar="FILE.toml ..."),
+    on: str = typer.Option("jar", "--on", help=f"The kernel: jar, {NAMES['jar']}; or wire, {NAMES['wire']}."),
+    seeds: int = typer.Option(5, min=1, max=100, help="Seeds of the simulator."),
+    repeat: int = typer.Option(1, min=1, max=100, help="Seeds of the kernel."),
+    seconds: float = typer.Option(30.0, min=1, max=3600, help="Longest part of a scenario that runs."),
+    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    to: Path | None = typer.Option(None, "--page", help="Write the tables into this page."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run scenarios on a real kernel and in the simulator, with the same hosts, and compare goodput and delays."""
+    from penstock import beside, store
+    from penstock.scenario import Scenario
+    from penstock.worlds import KERNELS
+
+    if on not in KERNELS:
+        raise MistakeError(f"--on {on}: a kernel is in {' or '.join(KERNELS)}")
+    wanted = [Scenario.load(file) for file in files]
+    with RunsBar("verify linux", json) as bar:
+        bar.begin(len(wanted) * (seeds + repeat), 0, 0.0)
+        found = beside.compare(
+            wanted,
+            on,
+            seeds=seeds,
+            kernel_seeds=repeat,
+            most_s=seconds,
+            jobs=jobs,
+            tick=lambda _name: bar.finished(False),
+        )
+    if found is None:
+        raise typer.Exit(130)
+    if to:
+        beside.write(to, found)
+        store.write(to.with_suffix(".json"), store.dump(found.to_json()))
+    if json:
+        show.as_json(found.to_json())
+        return
+    show.table(
+        f"Linux {found.kernel}: kernel / simulator", beside.HEADINGS, [beside.cells(row) for row in found.rows], left=2
+    )
+    show.line(found.summary)
+    for name, why in found.refused.items():
+        show.warn(f"left out: {name}: {why}")
 
 
 @verify.command("ns3", epilog=examples("penstock verify ns3", "penstock verify ns3 --page docs/verify-ns3.md"))

@@ -8,17 +8,10 @@ import typer
 
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
+from penstock.worlds import NAMES as HERE
 
-# The worlds in which this version runs scenarios; the others have only a name and a description yet.
-HERE = {
-    "sim": "the simulator",
-    "fluid": "the equations of the fluid model",
-    "wire": "the emulator between real hosts in network namespaces",
-}
-_ELSEWHERE = {
-    "tc": "the kernel's own disciplines",
-    "jar": "a stock kernel in virtual time",
-}
+# What has only a name and a description yet.
+_ELSEWHERE = {"tc": "the kernel's own disciplines"}
 
 
 def _checked(name: str, worlds: tuple[str, ...]) -> str:
@@ -46,4 +39,4 @@ def _option(*worlds: str) -> typer.models.OptionInfo:
 
 
 On = Annotated[str, _option("sim")]
-OnAny = Annotated[str, _option("sim", "fluid", "wire")]
+OnAny = Annotated[str, _option(*HERE)]

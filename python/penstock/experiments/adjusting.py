@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock import worlds
 from penstock.experiments import measures, reading, values
 from penstock.experiments.model import SETTING, Dimension, Experiment
 from penstock.experiments.tables import RESERVED
@@ -29,6 +30,7 @@ def adjusted(
     measure: Sequence[str] = (),
     own: Sequence[str] = (),
     delays: bool = False,
+    on: str = worlds.SIM,
 ) -> Experiment:
     """Returns the experiment with these changes. A key that varies already gets the new values in place of the old."""
     dimensions = _varied(experiment.dimensions, vary or {})
@@ -48,6 +50,7 @@ def adjusted(
         measure=keys,
         until=experiment.until if until is None else reading.until(until, keys),
         delays=experiment.delays or delays,
+        on=on,
     )
     for name in own:
         found = with_own(found, name)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock import worlds
 from penstock.experiments import compare as comparing
 from penstock.experiments import reading, results, runner
 from penstock.experiments.adjusting import adjusted
@@ -13,6 +14,8 @@ from penstock.experiments.compare import Comparison
 from penstock.experiments.model import Experiment
 from penstock.experiments.results import Sweep
 from penstock.experiments.runner import How, Watcher
+from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
 
 Source = str | Path | Mapping[str, Any] | Experiment
 
@@ -24,6 +27,12 @@ class InterruptedSweepError(KeyboardInterrupt):
 def experiment(source: Source) -> Experiment:
     """Returns the experiment of a file, of a TOML text, of a mapping, or of a scenario in any of these forms."""
     return source if isinstance(source, Experiment) else reading.load(source)
+
+
+def _world(on: str) -> str:
+    if on not in worlds.NAMES:
+        raise MistakeError(f"on={on!r}: {did_you_mean(on, worlds.NAMES)}there are {', '.join(worlds.NAMES)}")
+    return on
 
 
 def sweep(
@@ -39,17 +48,18 @@ def sweep(
     out: str | Path | None = None,
     jobs: int | None = None,
     dask: str = "",
+    on: str = worlds.SIM,
     watcher: Watcher | None = None,
 ) -> Sweep:
     """Runs a scenario or an experiment over what varies, and returns the results; what is finished is not run again.
 
     `vary` has lists, ranges (`{"from": 1, "to": 64, "points": 7, "scale": "log"}`) or the texts of `--vary` by keys of
     the scenario. `seeds` is a number of seeds, a list, or a text such as "11..20". With `delays` the distributions of
-    delays are kept. `out` is the directory of the results; without it they are in runs/sweeps/. Raises `ScenarioError`
-    if no point can be run; a point that fails is a row.
+    delays are kept. `out` is the directory of the results; without it they are in runs/sweeps/. `on` is the world, as
+    for `penstock.run`. Raises `ScenarioError` if no point can be run; a point that fails is a row.
     """
     changes: dict[str, Any] = {"vary": vary, "zipped": zipped, "seeds": seeds, "until": until, "measure": measure}
-    wanted = adjusted(experiment(source), **changes, own=own, delays=delays)
+    wanted = adjusted(experiment(source), **changes, own=own, delays=delays, on=_world(on))
     path = Path(out) if out else results.default_path(wanted)
     done = runner.run(wanted, path, How(jobs, dask=dask), watcher)
     if done.sweep is None:
@@ -66,12 +76,18 @@ def compare(
     own: Sequence[str] = (),
     jobs: int | None = None,
     dask: str = "",
+    on: str = worlds.SIM,
     watcher: Watcher | None = None,
 ) -> Comparison:
     """Runs what is not run yet, and tells which is better and by how much.
 
     Each item is a scenario, an experiment, or the directory of a run or a sweep. All have the same seeds (by
-    default 10). Of one item, the values of the key `by` are compared, or of the first key that varies.
+    default 10). Of one item, the values of the key `by` are compared, or of the first key that varies. Scenarios and
+    experiments run in the world `on`.
     """
-    found = [(label, adjusted(one, vary=vary, own=own), path) for label, one, path in comparing.items(items)]
+    world = _world(on)
+    found = [
+        (label, adjusted(one, vary=vary, own=own, on=one.on if path else world), path)
+        for label, one, path in comparing.items(items)
+    ]
     return comparing.compare(found, seeds=seeds, measure=measure, by=by, how=How(jobs, dask=dask), watcher=watcher)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock import worlds
 from penstock.experiments import results, until, work
 from penstock.experiments.processes import cores
 from penstock.experiments.runner import How, Plan
 from penstock.store import segments
 
 _OVERHEAD_S = 0.001  # CPU time of a run besides its events
+_SETUP_S = 2.0  # until a run in real time begins, and after it
 _TABLE_BYTES = 300  # of the tables, for each run
 
 
@@ -53,8 +55,10 @@ def estimate(plan: Plan, out: Path, how: How) -> Estimate:
     answers = [work.unpacked(probe) for probe in probes]
     cpu_s = (sum(answer.cpu_s for answer in answers) / len(answers) + _OVERHEAD_S) * len(left)
     size = sum(map(len, probes)) // len(probes) + segments.KEY_BYTES + _TABLE_BYTES
-    jobs = how.jobs or cores()
+    on = plan.experiment.on
+    jobs = worlds.at_once(on) or how.jobs or cores()
     busy = max(1, min(jobs, cores(), len(left)))
+    wall_s = plan.simulated_s(left) + _SETUP_S * len(left) if on == worlds.WIRE else cpu_s / busy
     error = next((answer.error for answer in answers if answer.error), "")
     counts = (len(plan.points), len(tasks), len(tasks) - len(left))
-    return Estimate(*counts, cpu_s, cpu_s / busy, size * len(left), jobs, bool(plan.experiment.until), error)
+    return Estimate(*counts, cpu_s, wall_s, size * len(left), jobs, bool(plan.experiment.until), error)

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from penstock import worlds
 from penstock.experiments.paths import put_all
 from penstock.experiments.settings import Setting
 from penstock.experiments.values import called, parts, shown
@@ -103,6 +104,7 @@ class Experiment:
     listed: tuple[Point, ...] = ()  # points that are no product; what varies is then empty
     situations: Mapping[str, Setting] = field(default_factory=dict)  # settings by name
     delays: bool = False  # keep the distributions of delays
+    on: str = worlds.SIM  # the world in which it runs
     draw: Any = None  # how a report draws it; the engine only keeps it
     source: Path | None = field(default=None, compare=False)  # the file that it was read from
 
@@ -191,6 +193,7 @@ class Experiment:
             "rules": {name: one.rules for name, one in self.situations.items() if one.rules},
             "delays": self.delays,
             "draw": self.draw,
+            **({} if self.on == worlds.SIM else {"on": self.on}),
         }
 
 

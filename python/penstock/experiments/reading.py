@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock import units
+from penstock import units, worlds
 from penstock.experiments import measures, settings, values
 from penstock.experiments.model import SETTING, Dimension, Experiment, Point, Until
 from penstock.experiments.places import AtError, at, known, told
@@ -287,4 +287,13 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
         name: Setting(name, change=change, **rules.get(name, {})) for name, change in stored.get("settings", {}).items()
     }
     source = Path(stored["source"]) if stored.get("source") else None
-    return Experiment(scenario, *rest, listed, situations, stored.get("delays", False), stored["draw"], source)
+    return Experiment(
+        scenario,
+        *rest,
+        listed,
+        situations,
+        stored.get("delays", False),
+        stored.get("on", worlds.SIM),
+        stored["draw"],
+        source,
+    )

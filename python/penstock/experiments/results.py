@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import columns, provenance, rundir, store
+from penstock import columns, provenance, rundir, store, worlds
 from penstock.engine import frame_of
 from penstock.experiments import delays as sketches
 from penstock.experiments import reading
@@ -144,7 +144,8 @@ def default_path(experiment: Experiment, root: Path = Path("runs/sweeps")) -> Pa
     import re
 
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", experiment.called).strip("-.") or "sweep"
-    made_of = store.dump([experiment.scenario.text, list(experiment.paths)])
+    world = [] if experiment.on == worlds.SIM else [experiment.on]
+    made_of = store.dump([experiment.scenario.text, list(experiment.paths), *world])
     return root / f"{name}-{store.sha256(made_of.encode())[:8]}"
 
 

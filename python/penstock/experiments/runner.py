@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import engine, store
+from penstock import engine, store, worlds
 from penstock.experiments import delays, results, tables, until, work
 from penstock.experiments.interrupts import Stop, stopping
 from penstock.experiments.measures import BY_KEY, BY_PART
@@ -22,6 +22,7 @@ from penstock.experiments.results import Sweep
 from penstock.experiments.rows import rows
 from penstock.experiments.work import Task
 from penstock.experiments.workers import DiedError, Returned, Workers
+from penstock.mistake import MistakeError
 from penstock.store import segments
 
 SYNC_S = 1.0  # what was finished in the last second may be lost if the machine (not the command) stops
@@ -109,14 +110,16 @@ class Plan:
     _keys: list[Callable[[int], bytes]] = field(init=False)
 
     def __post_init__(self) -> None:
-        keys = work.Keys()
-        self.points = list(self.experiment.points())
-        self._keys = [keys.of(point.scenario, point.facts.texts, self.experiment.delays) for point in self.points]
+        keys, experiment = work.Keys(), self.experiment
+        world = worlds.fingerprint(experiment.on)
+        self.points = list(experiment.points())
+        self._keys = [keys.of(point.scenario, point.facts.texts, experiment.delays, world) for point in self.points]
 
     def tasks(self, seeds: Mapping[int, Sequence[int]]) -> list[Task]:
         """Returns the runs of each point with its seeds."""
+        experiment = self.experiment
         return [
-            Task(index, seed, self._keys[index](seed), self.points[index].scenario, self.experiment.delays)
+            Task(index, seed, self._keys[index](seed), self.points[index].scenario, experiment.delays, experiment.on)
             for index, wanted in seeds.items()
             for seed in wanted
         ]
@@ -132,6 +135,8 @@ class Plan:
             told = f" with {point.label}" if point.settings else ""
             try:
                 engine.check(point.scenario, point.scenario.file + told)
+                if self.experiment.on in worlds.KERNELS:
+                    worlds.check(point.scenario, self.experiment.seeds[0], self.experiment.on)
                 return
             except Exception as error:  # a file of the user may raise anything
                 first = first or error
@@ -236,12 +241,15 @@ class _Call:
             kept.clear()
 
     def _results(self, todo: list[Task]) -> Iterator[Returned]:
+        on = self.plan.experiment.on
         if self.how.dask:
+            if on in worlds.KERNELS:
+                raise MistakeError(f"--on {on} runs on this machine: leave --dask out")
             from penstock.experiments import cluster
 
             yield from cluster.results(self.how.dask, todo, self.stop)
             return
-        count = min(self.how.jobs or cores(), len(todo))
+        count = min(worlds.at_once(on) or self.how.jobs or cores(), len(todo))
         workers = Workers(count, self.stop, self.plan.experiment.scenario.classes, self.watcher.simulated)
         try:
             yield from workers.results(todo)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import engine
+from penstock import engine, worlds
 from penstock.experiments import delays
 from penstock.experiments.delays import Kept
 from penstock.mistake import MistakeError
@@ -29,6 +29,7 @@ class Task:
     key: bytes
     scenario: Scenario
     delays: bool = False  # keep the distributions of delays as well
+    on: str = worlds.SIM  # the world in which it runs
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,25 @@ class Keys:
     core: str = field(default_factory=engine.core_fingerprint)
     _files: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def of(self, scenario: Scenario, texts: Iterable[str], with_delays: bool = False) -> Callable[[int], bytes]:
-        """Returns the function from a seed to the key of the run of `scenario`, of which `texts` may name files."""
+    def of(
+        self, scenario: Scenario, texts: Iterable[str], with_delays: bool = False, world: str = ""
+    ) -> Callable[[int], bytes]:
+        """Returns the function from a seed to the key of the run of `scenario`, of which `texts` may name files.
+
+        `world` is what tells another world than the simulator.
+        """
         library = Library(scenario.file, scenario.classes, scenario.kept)
         files = {name: found for name in texts if (found := self._hash(library, name))}
         made_of = json.dumps(
-            [FORMAT, scenario.text, self.core, files, *(["delays"] if with_delays else [])], sort_keys=True
+            [
+                FORMAT,
+                scenario.text,
+                self.core,
+                files,
+                *(["delays"] if with_delays else []),
+                *([world] if world else []),
+            ],
+            sort_keys=True,
         )
         base = hashlib.sha256(made_of.encode())
 
@@ -82,15 +96,25 @@ def run(
 ) -> bytes:
     """Executes one run; returns what is kept of it. An error of the run is kept as well; a stop raises `Stopped`."""
     try:
-        text, cpu_s, tables = engine.summarize(
-            task.scenario, task.seed, stop=stop, on_progress=on_progress, tables=task.delays
-        )
+        text, cpu_s, tables = _summarized(task, stop, on_progress)
         kept = f', "delays": {json.dumps(delays.of_run(json.loads(text), tables))}' if task.delays else ""
     except engine.Stopped:
         raise
     except Exception as error:  # an algorithm of the user may raise anything; the other runs go on
         return packed(failed(str(error) or type(error).__name__))
     return packed(f'{{"cpu_s": {cpu_s:.6f}, "summary": {text}{kept}}}')
+
+
+def _summarized(
+    task: Task, stop: Callable[[], bool], on_progress: Callable[[float], None] | None
+) -> tuple[str, float, dict[str, Any]]:
+    """Returns the summary of a run as JSON, its CPU time in seconds, and its tables if distributions are kept."""
+    if task.on == worlds.SIM:
+        return engine.summarize(task.scenario, task.seed, stop=stop, on_progress=on_progress, tables=task.delays)
+    told = on_progress or (lambda _now: None)
+    result = worlds.run(task.scenario, task.seed, task.on, on_progress=lambda now, _end: told(now), stop=stop)
+    told(result.summary["duration_s"])
+    return json.dumps(result.summary), result.cpu_s, result.tables if task.delays else {}
 
 
 def failed(message: str) -> str:

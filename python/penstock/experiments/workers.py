@@ -120,7 +120,10 @@ class Workers:
                 worker.batches.append(batch)
                 with contextlib.suppress(OSError):  # it has died, which `_receive` notices
                     worker.pipe.send(
-                        [(t.point, t.seed, t.scenario.text, t.scenario.file, t.scenario.kept, t.delays) for t in batch]
+                        [
+                            (t.point, t.seed, t.scenario.text, t.scenario.file, t.scenario.kept, t.delays, t.on)
+                            for t in batch
+                        ]
                     )
 
     def _batch(self, waiting: deque[Task]) -> list[Task]:
@@ -210,8 +213,8 @@ def _serve(pipe: Connection, life: _Life) -> None:
                 if batch is None:
                     break
                 tasks = [
-                    Task(point, seed, b"", Scenario(text, file, life.classes, kept), delays)
-                    for point, seed, text, file, kept, delays in batch
+                    Task(point, seed, b"", Scenario(text, file, life.classes, kept), delays, on)
+                    for point, seed, text, file, kept, delays, on in batch
                 ]
                 _batch(pipe, tasks, life, stop)
     os._exit(0)

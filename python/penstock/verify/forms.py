@@ -19,6 +19,7 @@ _LINUX = {
 }
 _ALSO = {"newreno": "reno", "cubic-linux": "cubic"}
 PRESETS = ("linux",)
+NAMES = (*_LINUX, *_ALSO)  # controls that have a Linux form here
 
 
 def linux(name: str) -> tuple[str, list[str]]:

@@ -2,10 +2,10 @@
 
 Like `traffic`, this file imports nothing of the package, so that it also runs where only files are, as in the jar:
 
-    python -I recording.py WANTED.json DIRECTORY
+    python -I recording.py DIRECTORY
 
-`WANTED.json` holds the command lines and settings, which `real` makes. Into the directory go `packets.csv`, what became
-of each packet, and `recorded.json`, what the programs printed.
+`wanted.json` in the directory holds the command lines and settings, which `real` makes. Into the directory go
+`packets.csv`, what became of each packet, and `recorded.json`, what the programs printed.
 """
 
 from __future__ import annotations
@@ -161,9 +161,11 @@ def about() -> dict[str, Any]:
 
 def main() -> None:
     """Makes the recording that the arguments describe."""
-    wanted, directory = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2])
+    directory = Path(sys.argv[1])
+    wanted = json.loads((directory / "wanted.json").read_text(encoding="utf-8"))
+    found: dict[str, Any]
     try:
-        found = record(wanted, directory) if wanted else about()
+        found = record(wanted, directory)
     except (LabError, OSError, subprocess.SubprocessError, ValueError) as error:
         found = {"error": f"{type(error).__name__}: {error}"}
     (directory / "recorded.json").write_text(json.dumps(found), encoding="utf-8")

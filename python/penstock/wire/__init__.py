@@ -1,29 +1,38 @@
-"""Scenarios on real kernels: namespaces as hosts, `penstock-emulate` as bottleneck. docs/wire.md describes it."""
+"""Scenarios on real kernels: namespaces as hosts, `penstock-emulate` as bottleneck. docs/wire.md describes it.
+
+The kernel is that of this machine, in real time, or one in a jar, in virtual time.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from penstock import store
 from penstock.engine import Result
+from penstock.jar import Jar
 from penstock.scenario import Scenario
-from penstock.wire import measure, owner, plan, shell, tcp, world
+from penstock.wire import jarred, measure, owner, plan, shell, tcp, world
 from penstock.wire.packets import joined
 from penstock.wire.world import Tick
 
 __all__ = ["check", "play"]
 
 
-def check(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
+def check(scenario: Scenario, seed: int | None = None, kernel: Jar | None = None) -> dict[str, Any]:
     """Says what a run would do; raises `ScenarioError` at the first key that the wire cannot do."""
-    wanted = plan.read(scenario, seed)
+    return plan.told(_planned(scenario, seed, kernel))
+
+
+def _planned(scenario: Scenario, seed: int | None, kernel: Jar | None) -> plan.Plan:
+    wanted = plan.read(scenario, seed, "jar", kernel.controls) if kernel else plan.read(scenario, seed)
     world.check(wanted)
-    return plan.told(wanted)
+    return wanted
 
 
 def play(
@@ -33,28 +42,35 @@ def play(
     packets: Path | None = None,
     on_progress: Tick = lambda _now, _end: None,
     on_host: str | None = None,
+    kernel: Jar | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """Plays a scenario in real time; with `packets` the fate of each packet comes into that file.
+    """Plays a scenario in real time, or in the virtual time of a `kernel` in a jar.
 
-    With `on_host` the terminal has a shell on that host while the scenario runs.
+    With `packets` the fate of each packet comes into that file. With `on_host` the terminal has a shell on that host
+    while the scenario runs in real time. Raises `Stopped` when `stop` returns true.
     """
-    world.require()
+    if kernel is None:
+        world.require()
     begin, cpu = time.perf_counter(), _cpu_s()
-    wanted = plan.read(scenario, seed)
-    world.check(wanted)
+    wanted = _planned(scenario, seed, kernel)
     if on_host is not None:
         shell.check(wanted, on_host)
     with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:
-        found = world.play(wanted, Path(directory), on_progress, on_host=on_host)
+        if kernel is None:
+            found = world.play(wanted, Path(directory), on_progress, on_host=on_host, stop=stop)
+        else:
+            owner.remove_leftovers()
+            found = jarred.play(wanted, Path(directory), kernel, on_progress, stop)
         summary, tables = measure.summarize(wanted, found)
+        measure.check_invariants(wanted, summary)
         if packets is not None:
             names = [link.name for link in wanted.links]
             store.write(packets, joined(list(zip(names, found.packets, found.zeros_s, strict=True))))
     kept = tables if wanted.keeps_series else {k: v for k, v in tables.items() if not k.endswith("_seconds")}
     times = (_cpu_s() - cpu, time.perf_counter() - begin)
-    return Result(
-        scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire={**_about(found), "shell": on_host}
-    )
+    about = {**_about(found, kernel), "shell": on_host}
+    return Result(scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire=about)
 
 
 def _cpu_s() -> float:
@@ -62,7 +78,7 @@ def _cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-def _about(found: world.Recorded) -> dict[str, Any]:
+def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
     """Returns what belongs to a run on the wire in its manifest."""
     reports = found.reports
     lates = {way: [report[way]["lateness_us"] for report in reports] for way in ("forward", "reverse")}
@@ -70,8 +86,8 @@ def _about(found: world.Recorded) -> dict[str, Any]:
     disturbed = sorted({why for one in (*reports, *found.others) for why in one["disturbed_by"]})
     traffic = [one["late_s"] for one in found.sent.values() if "late_s" in one]
     return {
-        "kernel": platform.release(),
-        "controls": tcp.controls(),
+        "kernel": f"{kernel.version} in virtual time" if kernel else platform.release(),
+        "controls": kernel.controls if kernel else tcp.controls(),
         "sysctls": found.sysctls,
         "offloads": "TUN interfaces have none: each packet passes alone",
         "emulator": str(world.emulator()),

@@ -1,7 +1,8 @@
-"""What a call was like: delay, jitter, loss and the score of the E-model, by the formulas of docs/scenarios.md."""
+"""What calls and video were like, by the formulas of docs/scenarios.md."""
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,55 @@ _NOTHING = dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max"), 0.0)
 def judge(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Judges a call whose packets arrived in this order: number, time of sending, and delay in seconds."""
     delays = np.array([row[2] for row in arrived]) * 1e3
-    expected = max((int(row[0]) + 1 for row in arrived), default=0)
+    playout, late, rating_ = _best_playout(np.sort(delays), _expected(arrived))
+    return {
+        **_delivery(sent, arrived),
+        "playout_ms": round(playout, 6),
+        "late": round(late, 6),
+        "r": round(rating_, 6),
+        "mos": round(mos(rating_), 6),
+    }
+
+
+def judge_video(firsts: Sequence[int], sent: int, arrived: Sequence[Sequence[float]], deadline_s: float) -> Any:
+    """Judges a stream of frames, of which `firsts` has the numbers of the first packets.
+
+    A frame is played if all of its packets arrive before the deadline. The last frame of which anything arrived may
+    still be completed, and is not lost.
+    """
+    came: dict[int, int] = {}
+    played, late, last = 0, 0, -1
+    delays = []
+    for number, _, delay in arrived:
+        frame = bisect.bisect_right(firsts, int(number)) - 1
+        came[frame], last = came.get(frame, 0) + 1, max(last, frame)
+        if came[frame] == [*firsts, sent][frame + 1] - firsts[frame]:
+            delays.append(delay * 1e3)
+            played, late = (played + 1, late) if delay <= deadline_s else (played, late + 1)
+            came[frame] = 0
+    whole = last >= 0 and came[last] == 0
+    return {
+        **_delivery(sent, arrived),
+        "frames": {
+            "sent": len(firsts),
+            "played": played,
+            "late": late,
+            "lost": max(last, 0) + whole - played - late,
+            "delay_ms": quantiles(np.array(delays)),
+        },
+    }
+
+
+def _expected(arrived: Sequence[Sequence[float]]) -> int:
+    """Returns how many packets were sent up to the last one that arrived."""
+    return max((int(row[0]) + 1 for row in arrived), default=0)
+
+
+def _delivery(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Returns what became of packets which arrived in this order: number, time of sending, and delay in seconds."""
+    delays = np.array([row[2] for row in arrived]) * 1e3
+    expected = _expected(arrived)
     lost = max(expected - len(arrived), 0)
-    playout, late, rating_ = _best_playout(np.sort(delays), expected)
     return {
         "sent": sent,
         "received": len(arrived),
@@ -25,10 +72,6 @@ def judge(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
         "loss": round(lost / max(expected, 1), 6),
         "delay_ms": quantiles(delays),
         "jitter_ms": _jitter(delays),
-        "playout_ms": round(playout, 6),
-        "late": round(late, 6),
-        "r": round(rating_, 6),
-        "mos": round(mos(rating_), 6),
     }
 
 

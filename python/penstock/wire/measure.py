@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock.engine import BrokenInvariant
 from penstock.fairness import jain
+from penstock.units import number
 from penstock.wire import calls, transfers
 from penstock.wire.calls import quantiles
 from penstock.wire.network import Step
@@ -55,6 +58,20 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     summary["jain"] = {"overall": _round(jain(active)), **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()
     return summary, {**seconds.tables(queues), **_distributions(queues, plan, found)}
+
+
+def check_invariants(plan: Plan, summary: Mapping[str, Any]) -> None:
+    """Raises `BrokenInvariant` if an invariant of the scenario did not hold; a real run cannot be stopped before."""
+    wanted = tomllib.loads(plan.resolved).get("invariants", {})
+    most = number(wanted["max_queue"]) if "max_queue" in wanted else math.inf
+    for queue in summary["bottlenecks"]:
+        dropped = queue["drops_overflow"] + queue["drops_aqm"]
+        if wanted.get("no_drops") and dropped:
+            raise BrokenInvariant(f'invariant no_drops: {dropped} packets were dropped at "{queue["name"]}"')
+        if queue["queue_bytes"]["max"] > most:
+            raise BrokenInvariant(
+                f'invariant max_queue: {queue["queue_bytes"]["max"]} bytes waited at "{queue["name"]}"'
+            )
 
 
 def _is_fair(flow: Flow) -> bool:
@@ -134,6 +151,9 @@ def _flow(plan: Plan, flow: Flow, found: Recorded, empty: Mapping[str, Any]) -> 
         made["transfers"] = transfers.judge(flow.kind, sent)
     if flow.kind == "voip":
         made["voip"] = calls.judge(sent["sent"], received["delays"])
+    if flow.kind == "video":
+        deadline_s = float(flow.sends["deadline_s"])
+        made["video"] = calls.judge_video(sent["frames"], sent["sent"], received["delays"], deadline_s)
     return made
 
 

@@ -15,7 +15,7 @@ from penstock.wire import network, tcp
 from penstock.wire.network import Link, Step
 from penstock.wire.position import Path, refuse
 
-KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "http", "web")
+KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "video", "http", "web")
 SESSIONS = ("http", "web")
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
 _MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 8, 16
@@ -28,7 +28,6 @@ _DEAF = ("droptail", "codel", "modified-codel", "fq-codel")
 _PARTS = {
     "handovers": "hosts on the wire stay where they are: there are no [[handovers]]",
     "cooperation": "there is no gateway of [cooperation] on the wire",
-    "invariants": "the emulator does not watch [invariants]",
     "profile": "a profile is the TCP of another simulator; the wire has the kernel's",
 }
 _FLOW_KEYS = {
@@ -105,8 +104,8 @@ class Plan:
 class _Reading:
     """A scenario with its text, in which refusals find their place."""
 
-    def __init__(self, scenario: Scenario, seed: int | None) -> None:
-        self.scenario = scenario
+    def __init__(self, scenario: Scenario, seed: int | None, world: str, controls: Sequence[str]) -> None:
+        self.scenario, self.world, self.controls = scenario, world, controls
         before = engine.before(scenario, seed)
         self.resolved, self.seed, self.empty = before.resolved, before.seed, before.summary
         self.paths, self.transfers = before.paths, before.transfers
@@ -116,12 +115,17 @@ class _Reading:
         self.places = network.places(self.tree, self.written)
 
     def refuse(self, path: Path, message: str) -> Exception:
-        return refuse(self.scenario.text, self.scenario.file, path, message)
+        return refuse(self.scenario.text, self.scenario.file, path, message, self.world)
 
 
-def read(scenario: Scenario, seed: int | None = None) -> Plan:
-    """Plans a run; raises `ScenarioError` with line and column at the first key that the wire cannot do."""
-    reading = _Reading(scenario, seed)
+def read(
+    scenario: Scenario, seed: int | None = None, world: str = "wire", controls: Sequence[str] | None = None
+) -> Plan:
+    """Plans a run; raises `ScenarioError` with line and column at the first key that the wire cannot do.
+
+    `controls` are those of the kernel, by default of that of this machine; `world` is the name in messages.
+    """
+    reading = _Reading(scenario, seed, world, tcp.controls() if controls is None else controls)
     _check_parts(reading)
     specs = list(_specs(reading))
     if len(specs) > _MOST_FLOWS:
@@ -224,12 +228,10 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     kind = spec["kind"]
     if kind not in KINDS:
         raise reading.refuse((*at, "kind"), f"hosts on the wire have traffic of kind {', '.join(KINDS)}, and no {kind}")
-    if kind == "voip" and ("mean_on" in spec or spec.get("talk_spurts")):
-        raise reading.refuse((*at, "talk_spurts"), "calls on the wire have no talk spurts")
     forward = spec.get("direction", "forward") == "forward"
     if not forward and "node" in written:
         raise reading.refuse((*at, "node"), "a node on the wire is the host on the left, which sends forward")
-    settings = tcp.settings(spec, written, reading.written.get("tcp", {}), at, reading.refuse)
+    settings = tcp.settings(spec, written, reading.written.get("tcp", {}), at, reading.refuse, reading.controls)
     stop = number(spec["stop"]) if "stop" in spec else None
     sends = tcp.sends(spec, settings) if settings else _datagrams(spec, reading.seed * 1000 + id_)
     if kind in SESSIONS:
@@ -258,25 +260,50 @@ def _datagrams(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
     if spec["kind"] == "voip":
         payload = _VOICE_BYTES + _RTP_HEADER
         told = {"sizes": [payload], "weights": [1], "rate_bps": (payload + _IP_AND_UDP) * 8 / _VOICE_S}
-        return {"over": "udp", **told, "headers": _IP_AND_UDP, "mean_on_s": None, "mean_off_s": None} | {
+        return {"over": "udp", **told, "headers": _IP_AND_UDP, **_spurts(spec)} | {
             "seed": seed,
             "packet": payload + _IP_AND_UDP,
             "keeps_delays": True,
         }
+    if spec["kind"] == "video":
+        return _video(spec, seed)
     given = spec["packet_size"]
     sizes = [int(number(size)) for size in (given if isinstance(given, list) else [given])]
-    on, off = (number(spec[key]) if key in spec else None for key in ("mean_on", "mean_off"))
     return {
         "over": "udp",
         "sizes": sizes,
         "weights": spec.get("packet_weights", [1] * len(sizes)),
         "rate_bps": number(spec["rate"]),
         "headers": _IP_AND_UDP,
-        "mean_on_s": on,
-        "mean_off_s": off,
+        **_spurts(spec),
         "seed": seed,
         "packet": max(sizes) + _IP_AND_UDP,
         "keeps_delays": False,
+    }
+
+
+def _spurts(spec: Mapping[str, Any]) -> dict[str, float | None]:
+    """Returns the mean times for which a source sends and is silent, in seconds; `None` for one that always sends."""
+    return {f"{key}_s": number(spec[key]) if key in spec else None for key in ("mean_on", "mean_off")}
+
+
+def _video(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Returns what a source of frames is told. Its packets carry what RTP would, in a header of 12 bytes."""
+    [size] = [spec["packet_size"]] if not isinstance(spec["packet_size"], list) else spec["packet_size"]
+    payload = int(number(size))
+    mean = number(spec["rate"]) / 8 / spec["fps"]
+    other = mean * spec["gop"] / (spec["i_frame_ratio"] + spec["gop"] - 1)
+    return {
+        "over": "video",
+        "fps": spec["fps"],
+        "gop": spec["gop"],
+        "sizes": [other * spec["i_frame_ratio"], other],  # of the first frame of a group, and of the others
+        "spread": spec["spread"],
+        "body": payload - _RTP_HEADER,
+        "deadline_s": number(spec["deadline"]),
+        "seed": seed,
+        "packet": payload + _IP_AND_UDP,
+        "keeps_delays": True,
     }
 
 

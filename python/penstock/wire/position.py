@@ -16,8 +16,8 @@ _STRING = r'"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'"
 _VALUE = re.compile(rf"\s*=\s*({_STRING}|[^\s,\]}}#]+)")
 
 
-def refuse(text: str, file: str, path: Path, message: str) -> ScenarioError:
-    """Returns the error which says that the wire cannot do what the text has at a path."""
+def refuse(text: str, file: str, path: Path, message: str, world: str = "wire") -> ScenarioError:
+    """Returns the error which says that a world cannot do what the text has at a path."""
     begin, end = find(text, path)
     line = text.count("\n", 0, begin) + 1
     first = text.rfind("\n", 0, begin) + 1
@@ -26,7 +26,8 @@ def refuse(text: str, file: str, path: Path, message: str) -> ScenarioError:
     gap = " " * len(str(line))
     marked = f"{' ' * column}{'^' * width}"
     place = f"{gap}--> {file}:{line}:{column + 1}"
-    return ScenarioError(f"error: --on wire: {message}\n{place}\n{gap} |\n{line} | {whole}\n{gap} | {marked}\n{gap} |")
+    said = f"error: --on {world}: {message}"
+    return ScenarioError(f"{said}\n{place}\n{gap} |\n{line} | {whole}\n{gap} | {marked}\n{gap} |")
 
 
 def find(text: str, path: Path) -> tuple[int, int]:

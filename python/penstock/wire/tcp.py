@@ -22,7 +22,7 @@ _HEADERS, _TIMESTAMPS = 40, 12
 _LEAST_WINDOW = 4096
 
 # What a flow may say if it is what every Linux does; another value that is written is refused.
-_KERNEL: Mapping[str, tuple[Any, str]] = {
+FIXED: Mapping[str, tuple[Any, str]] = {
     "c2ml": ("off", "the kernel's TCP knows no budgets"),
     "without_sack": ("linux", 'without SACK the kernel recovers as "linux" says'),
     "prr": (True, "the kernel always reduces proportionally"),
@@ -59,21 +59,31 @@ class Settings:
 
 
 def settings(
-    spec: Mapping[str, Any], written: Mapping[str, Any], general: Mapping[str, Any], at: Path, refuse: Refuse
+    spec: Mapping[str, Any],
+    written: Mapping[str, Any],
+    general: Mapping[str, Any],
+    at: Path,
+    refuse: Refuse,
+    there: Sequence[str],
 ) -> Settings | None:
-    """Reads the TCP of a flow; `None` for a flow of datagrams. What the kernel does not do is refused at its key."""
+    """Reads the TCP of a flow; `None` for a flow of datagrams. What the kernel does not do is refused at its key.
+
+    `there` has the names of its controls.
+    """
     told = spec.get("tcp")
     if told is None:
         return None
     own = written.get("tcp", {})
     if "initial_ssthresh" in told:
         raise refuse(_place("initial_ssthresh", own, at), "the kernel's slow start has no threshold at the start")
-    for key, (value, message) in _KERNEL.items():
+    for key, (value, message) in FIXED.items():
+        if key == "rack" and not told["sack"]:
+            continue  # without SACK there is nothing that RACK could look at
         said = own.get(key, general.get(key)) if key not in _LIKE_SIMULATOR else told.get(key)
         if said is not None and said != value:
             raise refuse(_place(key, own, at), f"{message}: {key} = {_toml(value)}")
     return Settings(
-        control=_control(told["cc"], written, own, general, at, refuse),
+        control=_control(told["cc"], written, own, general, at, refuse, there),
         mss=int(number(told["mss"])),
         timestamps=told["timestamps"],
         sack=told["sack"],
@@ -98,11 +108,17 @@ def _place(key: str, own: Mapping[str, Any], at: Path) -> Path:
 
 
 def _control(
-    cc: Any, written: Mapping[str, Any], own: Mapping[str, Any], general: Mapping[str, Any], at: Path, refuse: Refuse
+    cc: Any,
+    written: Mapping[str, Any],
+    own: Mapping[str, Any],
+    general: Mapping[str, Any],
+    at: Path,
+    refuse: Refuse,
+    there: Sequence[str],
 ) -> str:
     name = cc if isinstance(cc, str) else cc["name"]
     place: Path = (*at, "cc") if "cc" in written else _place("cc", own, at)
-    kernel, there = _NAMES.get(name, name), controls()
+    kernel = _NAMES.get(name, name)
     if kernel not in there:
         meant = did_you_mean(kernel, there)
         raise refuse(place, f"this kernel has no control {kernel}; {meant}it has {', '.join(there)}")

@@ -1,6 +1,6 @@
 """The hosts of one namespace: senders and receivers of real packets. It prints one JSON object at its end.
 
-The file is run by its path and imports nothing of the package, so that it starts quickly:
+The file is run by its path and imports little, so that it starts quickly:
 
     python -I traffic.py HOSTS.json
 
@@ -16,7 +16,6 @@ import ctypes
 import heapq
 import json
 import os
-import random
 import resource
 import selectors
 import socket
@@ -27,13 +26,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from penstock.datagrams import PORT, SO_RCVBUFFORCE, UdpReceiver, UdpSender, VideoSender
+
 SAMPLE_S = 0.1
-_PORT = 5000
 _CHUNK = 1 << 16
 # As in penstock/verify/traffic.py, which says why: a window that neither grows nor shrinks, and no late ACKs.
 _WAKE_BYTES = 1 << 15
 _NOT_SENT_BYTES = 1 << 16
-_SO_RCVBUFFORCE = 33
 _TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 10, 13, 25
 # struct tcp_info of <linux/tcp.h>: offsets of its fields.
 _OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
@@ -183,58 +184,6 @@ class TcpSender:
             "timeouts": _field("H", info, _TIMEOUTS),
             "least_rtt_ms": None if least in (None, 0xFFFFFFFF) else least / 1e3,
         }
-
-
-class UdpSender:
-    """Datagrams at a constant rate, all the time or in on-times. Each carries its number and when it was sent."""
-
-    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
-        self._hosts, self._flow = hosts, flow
-        self._dice = random.Random(flow["seed"])
-        self._sent, self._late, self._refused = 0, 0.0, 0
-        self._off_at: float | None = None
-        self._due = flow["start_s"]
-        self._size = self._draw()
-        self._socket = socket.socket(type=socket.SOCK_DGRAM)
-        self._socket.bind((flow["from"], 0))
-        self._socket.connect((flow["to"], _PORT))
-        self._socket.setblocking(False)
-        hosts.at(self._due, self._begin)
-
-    def _draw(self) -> int:
-        return int(self._dice.choices(self._flow["sizes"], self._flow["weights"])[0])
-
-    def _begin(self) -> None:
-        if self._flow["mean_on_s"]:
-            self._off_at = self._due + self._dice.expovariate(1 / self._flow["mean_on_s"])
-        self._send()
-
-    def _send(self) -> None:
-        stop = self._flow["stop_s"]
-        if stop is not None and self._due >= stop:
-            return
-        now = self._hosts.now()
-        self._late = max(self._late, now - self._due)
-        head = struct.pack("!Id", self._sent, now)[: self._size]
-        try:
-            self._socket.send(head + bytes(self._size - len(head)))
-        except OSError:
-            self._refused += 1
-        self._sent += 1
-        self._due += (self._size + self._flow["headers"]) * 8 / self._flow["rate_bps"]
-        self._size = self._draw()
-        if self._off_at is not None and self._due >= self._off_at:
-            self._due = self._off_at + self._dice.expovariate(1 / self._flow["mean_off_s"])
-            self._hosts.at(self._due, self._begin)
-        else:
-            self._hosts.at(self._due, self._send)
-
-    def sample(self) -> None:
-        """A stream has no window."""
-
-    def result(self) -> dict[str, Any]:
-        """Returns how much was sent, and how late."""
-        return {"sent": self._sent, "refused": self._refused, "late_s": self._late}
 
 
 class Connection:
@@ -475,37 +424,6 @@ class TcpReceiver:
         return {"bytes": self.bytes, "ended_s": self._ended}
 
 
-class UdpReceiver:
-    """Counts datagrams, and notes how long each was on its way."""
-
-    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
-        self._hosts, self._keeps = hosts, flow["keeps_delays"]
-        self.bytes, self._packets = 0, 0
-        self._delays: list[list[float]] = []
-        self._socket = socket.socket(type=socket.SOCK_DGRAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
-        self._socket.bind((flow["to"], _PORT))
-        self._socket.setblocking(False)
-        hosts.ready.register(self._socket, selectors.EVENT_READ, self._take)
-
-    def _take(self, _: int) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionError):
-            while True:
-                size = self._socket.recv_into(self._hosts.buffer)
-                self.bytes += size
-                self._packets += 1
-                if self._keeps:
-                    number, sent = struct.unpack_from("!Id", self._hosts.buffer)
-                    self._delays.append([number, sent, self._hosts.now() - sent])
-
-    def sample(self) -> None:
-        """Every datagram wakes the receiver."""
-
-    def result(self) -> dict[str, Any]:
-        """Returns what came."""
-        return {"bytes": self.bytes, "packets": self._packets, "ended_s": None, "delays": self._delays}
-
-
 def _connected(flow: dict[str, Any], port: int) -> socket.socket:
     """Returns the socket of a connection to the receiver of a flow, which begins its handshake; port 0 is any."""
     made = socket.socket()
@@ -515,15 +433,15 @@ def _connected(flow: dict[str, Any], port: int) -> socket.socket:
     made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
     made.setblocking(False)
     made.bind((flow["from"], port))
-    made.connect_ex((flow["to"], _PORT))
+    made.connect_ex((flow["to"], PORT))
     return made
 
 
 def _listening(flow: dict[str, Any], waiting: int) -> socket.socket:
     """Returns the socket at which a receiver accepts connections."""
     made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
-    made.bind((flow["to"], _PORT))
+    made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
+    made.bind((flow["to"], PORT))
     made.listen(waiting)
     return made
 
@@ -562,8 +480,13 @@ def main() -> None:
     json.dump(_played(hosts, senders, receivers, wanted["duration_s"]), sys.stdout)
 
 
-_SENDERS: dict[str, Any] = {"tcp": TcpSender, "udp": UdpSender, "sessions": Sessions}
-_RECEIVERS: dict[str, Any] = {"tcp": TcpReceiver, "udp": UdpReceiver, "sessions": SessionsReceiver}
+_SENDERS: dict[str, Any] = {"tcp": TcpSender, "udp": UdpSender, "video": VideoSender, "sessions": Sessions}
+_RECEIVERS: dict[str, Any] = {
+    "tcp": TcpReceiver,
+    "udp": UdpReceiver,
+    "video": UdpReceiver,
+    "sessions": SessionsReceiver,
+}
 
 
 def _played(

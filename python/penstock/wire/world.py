@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import store
+from penstock.engine import Stopped
 from penstock.mistake import MistakeError
 from penstock.verify.recording import SYSCTLS, LabError, Program, inside
 from penstock.wire import owner, plan, routes, shell
@@ -97,15 +98,28 @@ def _marked() -> Iterator[tuple[str, Path]]:
                 owner.remove(namespace)
 
 
-def play(wanted: Plan, folder: Path, tick: Tick = lambda _now, _end: None, *, on_host: str | None = None) -> Recorded:
+def play(
+    wanted: Plan,
+    folder: Path,
+    tick: Tick = lambda _now, _end: None,
+    *,
+    on_host: str | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Recorded:
     """Plays a plan in real time; the fates of packets come into files in a folder, one for each link.
 
-    With `on_host` the terminal has a shell on that host meanwhile.
+    With `on_host` the terminal has a shell on that host meanwhile. Raises `Stopped` when `stop` returns true.
     """
+
+    def passed(now: float, end: float) -> None:
+        if stop():
+            raise Stopped
+        tick(now, end)
+
     require()
     with _marked() as (mark, directory), contextlib.ExitStack() as stack:
         try:
-            return _Run(wanted, mark, directory, stack).play(folder, tick, on_host)
+            return _Run(wanted, mark, directory, stack).play(folder, passed, on_host)
         except LabError as error:
             raise MistakeError(f"--on wire: {error}") from None
 

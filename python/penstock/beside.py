@@ -1,0 +1,213 @@
+"""Scenarios beside kernels: the simulator, and the same scenario with the same hosts on a kernel, in a table."""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from penstock import marked, worlds
+from penstock.engine import Result, ScenarioError
+from penstock.experiments.processes import Job, cores, run_all
+from penstock.scenario import Scenario, to_toml
+from penstock.units import number
+
+# The bars: goodput, and the mean queueing delay, as a part and in milliseconds.
+GOODPUT, DELAY, DELAY_MS = 0.03, 0.10, 0.5
+_LEAST_USE = 0.05  # queues before links that are used less are left out
+HEADINGS = ("scenario", "queue", "Mbit/s", "gap", "queue ms", "gap", "dropped %", "verdict")
+Numbers = dict[str, tuple[float, float, float, float]]  # of each queue: goodput, mean delay, drops, use
+
+
+@dataclass(frozen=True)
+class Row:
+    """One queue of a scenario: the medians of both sides."""
+
+    scenario: str
+    queue: str
+    goodput_mbps: tuple[float, float]
+    delay_ms: tuple[float, float]
+    dropped: tuple[float, float]
+    ranges: tuple[tuple[float, float], tuple[float, float]]  # of the simulator's seeds: goodput, delay
+
+    @property
+    def gaps(self) -> tuple[float, float]:
+        """How far the simulator is from the kernel: goodput, delay."""
+        return tuple(ours / theirs - 1 if theirs else 0.0 for ours, theirs in (self.goodput_mbps, self.delay_ms))  # type: ignore[return-value]
+
+    @property
+    def missed(self) -> dict[str, bool]:
+        """What is beyond its bar, and whether the simulator's seeds differ by as much."""
+        ours, theirs = self.delay_ms
+        goodput, delay = self.gaps
+        found = {}
+        if abs(goodput) > GOODPUT:
+            found["goodput"] = self.ranges[0][0] <= self.goodput_mbps[1] <= self.ranges[0][1]
+        if abs(delay) > DELAY and abs(ours - theirs) > DELAY_MS:
+            found["delay"] = self.ranges[1][0] <= theirs <= self.ranges[1][1]
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """What the table says."""
+        told = [f"{what} (seeds)" if of_seeds else what for what, of_seeds in self.missed.items()]
+        return f"apart: {', '.join(told)}" if told else "pass"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the row as plain values."""
+        return {**vars(self), "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What was compared, and what a kernel cannot do."""
+
+    on: str
+    seeds: int
+    kernel_seeds: int
+    most_s: float
+    rows: tuple[Row, ...]
+    refused: dict[str, str]  # scenarios that the world refuses, with its words
+    kernel: str
+
+    @property
+    def summary(self) -> str:
+        """Counts what is within the bars."""
+        good = sum("goodput" not in row.missed for row in self.rows)
+        delay = sum("delay" not in row.missed for row in self.rows)
+        seeds = sum(all(row.missed.values()) and bool(row.missed) for row in self.rows)
+        return (
+            f"{len({row.scenario for row in self.rows})} scenarios, {len(self.rows)} queues: goodput within "
+            f"{GOODPUT:.0%} in {good}, mean queueing delay within {DELAY:.0%} or {DELAY_MS} ms in {delay}; "
+            f"{seeds} of the others no further apart than the seeds"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns all of it as plain values."""
+        return {**vars(self), "rows": [row.to_json() for row in self.rows], "summary": self.summary}
+
+
+@dataclass(frozen=True)
+class _Key:
+    name: str
+    on: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.on}, seed {self.seed}"
+
+
+def compare(
+    scenarios: Sequence[Scenario],
+    on: str,
+    *,
+    seeds: int = 5,
+    kernel_seeds: int = 1,
+    most_s: float = 30.0,
+    jobs: int | None = None,
+    tick: Callable[[str], None] = lambda _done: None,
+) -> Beside | None:
+    """Runs scenarios in the simulator and on a kernel, with hosts as Linux has them; `None` if Ctrl-C ended it.
+
+    The simulator runs with `seeds` seeds and the kernel with the first `kernel_seeds` of them; `most_s` shortens long
+    scenarios.
+    """
+    taken, refused = {}, {}
+    for scenario in scenarios:
+        name = Path(scenario.file).stem
+        hosts = _shortened(worlds.linux_hosts(scenario), most_s)
+        try:
+            worlds.check(hosts, 1, on)
+            taken[name] = hosts
+        except ScenarioError as error:
+            refused[name] = str(error).splitlines()[0].removeprefix(f"error: --on {on}: ")
+    found: dict[tuple[str, str], list[Numbers]] = {}
+    kernels: set[str] = set()
+
+    def kept(job: Job[_Key], told: tuple[Numbers, str]) -> None:
+        found.setdefault((job.key.name, job.key.on), []).append(told[0])
+        kernels.update([told[1]] if told[1] else [])
+        tick(str(job.key))
+
+    for world, count, processes in ((worlds.SIM, seeds, jobs or cores()), (on, kernel_seeds, jobs or cores())):
+        todo = [
+            Job(_Key(name, world, seed), hosts, seed) for name, hosts in taken.items() for seed in range(1, count + 1)
+        ]
+        at_once = worlds.at_once(world) or processes
+        if not run_all(todo, at_once, _kept, kept, run=partial(_run, world)):
+            return None
+    rows = [row for name in taken for row in _rows(name, found[name, worlds.SIM], found[name, on])]
+    return Beside(on, seeds, kernel_seeds, most_s, tuple(rows), refused, ", ".join(sorted(kernels)))
+
+
+def _run(world: str, scenario: Scenario, seed: int, **given: Any) -> Result:
+    return worlds.run(scenario, seed, world, **given)
+
+
+def _shortened(scenario: Scenario, most_s: float) -> Scenario:
+    tree = tomllib.loads(scenario.text)
+    if number(tree["duration"]) <= most_s:
+        return scenario
+    tree["duration"] = f"{most_s:g}s"
+    if number(tree.get("warmup", "0s")) > most_s / 2:
+        tree["warmup"] = f"{most_s / 2:g}s"
+    return replace(scenario, text=to_toml(tree))
+
+
+def _kept(_job: Job[_Key], result: Result) -> tuple[Numbers, str]:
+    found = {}
+    for queue in result.summary["bottlenecks"]:
+        drops = queue["drops_overflow"] + queue["drops_aqm"]
+        share = drops / max(drops + queue["packets_all"], 1)
+        found[queue["name"]] = (
+            queue["goodput_bps"] / 1e6,
+            queue["queue_delay_ms"]["mean"],
+            share,
+            queue["utilization"],
+        )
+    return found, str(result.wire["kernel"]) if result.wire else ""
+
+
+def _rows(name: str, ours: Sequence[Numbers], theirs: Sequence[Numbers]) -> Iterable[Row]:
+    for queue in ours[0]:
+        if statistics.median(run[queue][3] for run in theirs) < _LEAST_USE:
+            continue
+
+        def both(place: int, queue: str = queue) -> tuple[float, float]:
+            return tuple(statistics.median(run[queue][place] for run in side) for side in (ours, theirs))  # type: ignore[return-value]
+
+        def ends(place: int, queue: str = queue) -> tuple[float, float]:
+            values = [run[queue][place] for run in ours]
+            return min(values), max(values)
+
+        yield Row(name, queue, both(0), both(1), both(2), (ends(0), ends(1)))
+
+
+def cells(row: Row) -> list[str]:
+    """Returns a row of the table: the kernel's number / the simulator's."""
+    goodput, delay = row.gaps
+    return [
+        row.scenario,
+        row.queue,
+        f"{row.goodput_mbps[1]:.3g} / {row.goodput_mbps[0]:.3g}",
+        f"{goodput:+.1%}",
+        f"{row.delay_ms[1]:.2f} / {row.delay_ms[0]:.2f}",
+        f"{delay:+.1%}",
+        f"{row.dropped[1]:.2%} / {row.dropped[0]:.2%}".replace("%", ""),
+        row.verdict,
+    ]
+
+
+def write(page: Path, found: Beside) -> None:
+    """Writes the tables into the page."""
+    about = (
+        f"Linux {found.kernel}: kernel / simulator, the median of {found.kernel_seeds} and {found.seeds} seeds, "
+        f"at most {found.most_s:g} s of each scenario."
+    )
+    lines = [about, "", *marked.table(HEADINGS, [cells(row) for row in found.rows]), "", f"{found.summary}."]
+    refused = marked.table(("scenario", "why not"), [[name, why] for name, why in found.refused.items()])
+    marked.replace(page, "\n".join([*lines, "", "Not on this kernel:", "", *refused]))

@@ -1,0 +1,58 @@
+"""A scenario with hosts as Linux has them, for the simulator and for kernels alike, so that both run the same."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.engine import tcp_defaults
+from penstock.scenario import Scenario, to_toml
+from penstock.verify import forms
+from penstock.wire.tcp import FIXED
+
+Tree = dict[str, Any]
+
+
+def hosts(scenario: Scenario) -> Scenario:
+    """Returns the scenario with the TCP of Linux: its controls in their Linux form, RACK, and nothing that it lacks.
+
+    What a kernel can be told stays: segments, windows, buffers, SACK, ECN, the least timeout, ACKs of every segment.
+    """
+    tree: Tree = tomllib.loads(scenario.text)
+    tree.pop("profile", None)
+    general = tree.setdefault("tcp", {})
+    _forget(general)
+    general |= _recovery(general.get("sack", True))
+    general["cc"] = _control(general.get("cc", tcp_defaults()["cc"]))
+    for flow in tree.get("flows", []):
+        if "cc" in flow:
+            flow["cc"] = _control(flow["cc"])
+        if isinstance(flow.get("tcp"), dict):
+            _forget(flow["tcp"])
+            flow["tcp"] |= _recovery(flow["tcp"]["sack"]) if "sack" in flow["tcp"] else {}
+            if "cc" in flow["tcp"]:
+                flow["tcp"]["cc"] = _control(flow["tcp"]["cc"])
+    return replace(scenario, text=to_toml(tree))
+
+
+def _recovery(sack: bool) -> Tree:
+    """Returns how Linux recovers from losses, with SACK and without it."""
+    return {"rack": True} if sack else {"rack": False, "without_sack": "linux"}
+
+
+def _forget(table: Tree) -> None:
+    """Removes what is fixed in the kernel."""
+    for key in (*FIXED, "initial_ssthresh"):
+        table.pop(key, None)
+
+
+def _control(given: Any) -> Any:
+    """Returns a control in the form of Linux; one that Linux does not have stays as it is, and is refused there."""
+    name = given["name"] if isinstance(given, Mapping) else given
+    if name not in forms.NAMES:
+        return name
+    named, settings = forms.linux(name)
+    given = dict(setting.split("=") for setting in settings)
+    return {"name": named, **{key: value == "true" if key == "hystart" else value for key, value in given.items()}}

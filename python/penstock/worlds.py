@@ -1,0 +1,105 @@
+"""The worlds in which a scenario runs: the simulator, the fluid equations, and real kernels. All return the same keys.
+
+Commands that run nothing import this module as well, so it imports what a world needs when it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.mistake import MistakeError
+
+if TYPE_CHECKING:
+    from penstock.engine import Result, Watch
+    from penstock.jar import Jar
+    from penstock.scenario import Scenario
+
+SIM, FLUID, WIRE, JAR = "sim", "fluid", "wire", "jar"
+NAMES = {
+    SIM: "the simulator",
+    FLUID: "the equations of the fluid model",
+    WIRE: "the emulator between real hosts in network namespaces",
+    JAR: "the same with a stock kernel in virtual time",
+}
+KERNELS = (WIRE, JAR)
+
+
+def run(
+    scenario: Scenario,
+    seed: int | None = None,
+    on: str = SIM,
+    *,
+    pcapng: Path | None = None,
+    on_progress: Callable[[float, float], None] = lambda _now, _end: None,
+    stop: Callable[[], bool] = lambda: False,
+    watch: Watch | None = None,
+    shell: str = "",
+) -> Result:
+    """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
+
+    `pcapng` is a file for the packets of the bottlenecks, CSV for real kernels. `watch` goes with the simulator alone,
+    `shell`, the name of a host, with the wire.
+    """
+    from penstock import engine
+
+    if on == FLUID:
+        return engine.solve(scenario, seed)
+    if on in KERNELS:
+        from penstock import wire
+
+        return wire.play(
+            scenario,
+            seed,
+            packets=pcapng,
+            on_progress=on_progress,
+            on_host=shell or None,
+            kernel=_kernel(on),
+            stop=stop,
+        )
+    return engine.simulate(scenario, seed, pcapng, on_progress=on_progress, stop=stop, watch=watch)
+
+
+def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[str, Any]:
+    """Says what a run would do; raises `ScenarioError` where the world cannot run the scenario."""
+    if on in KERNELS:
+        from penstock import wire
+
+        return wire.check(scenario, seed, _kernel(on))
+    if on == FLUID:
+        raise MistakeError("--check goes with --on sim, wire and jar; the equations are solved within seconds")
+    from penstock import engine
+
+    return {"duration_s": engine.check(scenario)}
+
+
+def fingerprint(on: str) -> str:
+    """Returns what results depend on besides scenario, seed and compiled part; nothing for the simulator."""
+    kernel = _kernel(on)
+    if on == WIRE:
+        import os
+
+        return f"{on} {os.uname().release}"
+    return f"{on} {kernel.version} {kernel.linux.stat().st_mtime_ns}" if kernel else on * (on != SIM)
+
+
+def linux_hosts(scenario: Scenario) -> Scenario:
+    """Returns the scenario with the TCP of Linux, so that the simulator and kernels run the same."""
+    from penstock.wire import linux
+
+    return linux.hosts(scenario)
+
+
+def at_once(on: str) -> int | None:
+    """Returns how many runs may go on at the same time; `None` for as many as there are cores."""
+    return 1 if on == WIRE else None  # runs in real time disturb each other
+
+
+def _kernel(on: str) -> Jar | None:
+    """Returns the kernel in the jar, if the world is one."""
+    if on != JAR:
+        return None
+    from penstock import jar
+
+    return jar.opened(jar.find(), f"{jar.ENVIRONMENT}:")

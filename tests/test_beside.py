@@ -1,0 +1,100 @@
+"""`verify linux`: the simulator beside kernels, with another simulator in the place of a kernel."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import beside, engine, worlds
+from penstock.engine import ScenarioError
+from penstock.scenario import Scenario
+from penstock.wire import linux
+
+TEXT = """\
+duration = "6s"
+profile = "ns-3.37"
+[topology]
+kind = "dumbbell"
+rate = "5Mbit/s"
+delay = "10ms"
+limit = "40p"
+[tcp]
+cc = { name = "newreno", growth = "acks" }
+prr = false
+sack = false
+mss = "1000B"
+[[flows]]
+kind = "bulk"
+[[flows]]
+kind = "bulk"
+cc = "cubic"
+tcp = { limited_transmit = false, ecn = true, sack = true }
+"""
+
+
+def test_hosts_are_those_of_linux_and_what_a_kernel_can_be_told_stays() -> None:
+    tree = tomllib.loads(linux.hosts(Scenario(TEXT, "home.toml")).text)
+    assert tree["tcp"] == {
+        "cc": {"name": "newreno", "compat": "linux"},
+        "sack": False,
+        "mss": "1000B",
+        "rack": False,
+        "without_sack": "linux",
+    }
+    assert tree["flows"][1]["cc"] == {"name": "cubic-linux", "hystart": True}
+    assert tree["flows"][1]["tcp"] == {"ecn": True, "sack": True, "rack": True}
+    assert "profile" not in tree
+    # A control without a Linux form here is left for the kernel to judge.
+    other = linux.hosts(Scenario(TEXT.replace('cc = "cubic"', 'cc = { name = "vegas", alpha = 3 }'), "home.toml"))
+    assert tomllib.loads(other.text)["flows"][1]["cc"] == "vegas"
+
+
+def played(monkeypatch: pytest.MonkeyPatch, changed: str, to: str) -> None:
+    """Puts a simulator with a changed scenario in the place of the kernel."""
+
+    def run(scenario: Scenario, seed: int, on: str, **given: Any) -> engine.Result:
+        text = scenario.text if on == worlds.SIM else scenario.text.replace(changed, to)
+        assert on == worlds.SIM or text != scenario.text or changed == to
+        return engine.simulate(Scenario(text, scenario.file), seed, **given)
+
+    def check(scenario: Scenario, _seed: int, on: str) -> None:
+        if "refused" in scenario.file:
+            raise ScenarioError(f"error: --on {on}: no such thing\n --> {scenario.file}:1:1")
+
+    monkeypatch.setattr(worlds, "run", run)
+    monkeypatch.setattr(worlds, "check", check)
+
+
+def compared(**given: Any) -> beside.Beside:
+    found = beside.compare([Scenario(TEXT, "home.toml"), Scenario(TEXT, "refused.toml")], worlds.JAR, **given)
+    assert found is not None
+    return found
+
+
+def test_equal_sides_pass_and_what_a_kernel_cannot_do_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    played(monkeypatch, "x", "x")
+    found = compared(seeds=2, kernel_seeds=2, most_s=4)
+    [row] = found.rows
+    assert (row.scenario, row.queue, row.verdict, row.gaps) == ("home", "bottleneck", "pass", (0.0, 0.0))
+    assert found.refused == {"refused": "no such thing"}
+    assert "goodput within 3% in 1" in found.summary
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: begin -->\n<!-- table: end -->\n")
+    beside.write(page, found)
+    assert "| home | bottleneck |" in page.read_text()
+    assert "| refused | no such thing |" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "to", "missed"),
+    [('rate = "5000000bit/s"', 'rate = "4500000bit/s"', "goodput"), ('limit = "40p"', 'limit = "80p"', "delay")],
+)
+def test_sides_that_differ_are_apart(monkeypatch: pytest.MonkeyPatch, changed: str, to: str, missed: str) -> None:
+    changed, to = (text.replace("5000000bit/s", "5Mbit/s").replace("4500000bit/s", "4Mbit/s") for text in (changed, to))
+    played(monkeypatch, changed, to)
+    [row] = compared(seeds=2).rows
+    assert missed in row.missed
+    assert not row.missed[missed]
+    assert row.verdict.startswith("apart: ")
