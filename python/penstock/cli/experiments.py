@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from penstock import ecn
-from penstock.cli import show
+from penstock.cli import show, worlds
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
-from penstock.cli.worlds import On
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -43,6 +42,7 @@ class _NamesThem(TyperCommand):
     "reproduce",
     "penstock reproduce pink-dsl --quick",
     "penstock reproduce friendliness --seeds 3 --jobs 2",
+    "penstock reproduce pink-dsl --quick --on jar",
     "penstock reproduce pink-dsl --with mine.py:Step",
     "penstock reproduce pink-dsl --with mine.py:Step --vary flows.0.count=1,4,256 --seeds 20",
     cls=_NamesThem,
@@ -66,22 +66,30 @@ def reproduce(
     own: list[str] = typer.Option(
         [], "--with", help="Add an algorithm of your own. Repeatable.", metavar="FILE.py:CLASS"
     ),
-    on: On = "sim",  # noqa: ARG001 - its callback checks it; there is one world so far
+    on: Annotated[str, worlds.option("sim", "wire", "jar")] = "sim",
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
     fresh: bool = typer.Option(
         False, "--fresh", help="Run all again; otherwise finished runs of the same build are reused."
     ),
     json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs, variants and claims."),
 ) -> None:
-    """Run a published experiment again: figures, claims and a report."""
+    """Run a published experiment again: figures, claims and a report. On a kernel, with the hosts that Linux has."""
     from penstock.reproduce.own import with_own
     from penstock.reproduce.results import home
 
     if vary or _controls(own):
+        if on != "sim":
+            raise MistakeError(f"--on {on} does not go with --vary and own controls: the published runs go there")
         _vary(_experiment(name), quick, vary, own, seeds, jobs, out, fresh, json)
         return
     experiment = with_own(_experiment(name), own)
-    label = "-".join([experiment.name, *(["with", *experiment.aqms[-len(own) :]] if own else [])])
+    if on != "sim":
+        experiment = experiment.with_linux(on)
+        for why in dict.fromkeys(experiment.refused.values()):
+            count = sum(one == why for one in experiment.refused.values())
+            show.warn(f"left out: {count} of the runs: {why}")
+    kernel = [] if on == "sim" else [on]
+    label = "-".join([experiment.name, *kernel, *(["with", *experiment.aqms[-len(own) :]] if own else [])])
     path = out or home(label, quick)
     wanted = _wanted(experiment, variants)
     evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json, variants=wanted)

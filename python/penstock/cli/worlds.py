@@ -27,7 +27,8 @@ def _checked(name: str, worlds: tuple[str, ...]) -> str:
     )
 
 
-def _option(*worlds: str) -> typer.models.OptionInfo:
+def option(*worlds: str) -> typer.models.OptionInfo:
+    """Returns the option `--on` of a command that runs in these worlds."""
     told = " or ".join(f"{world}, {HERE[world]}" for world in worlds)
     option: typer.models.OptionInfo = typer.Option(
         "--on",
@@ -38,5 +39,5 @@ def _option(*worlds: str) -> typer.models.OptionInfo:
     return option
 
 
-On = Annotated[str, _option("sim")]
-OnAny = Annotated[str, _option(*HERE)]
+On = Annotated[str, option("sim")]
+OnAny = Annotated[str, option(*HERE)]

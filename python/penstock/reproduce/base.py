@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from penstock.engine import Result, simulate, tcp_defaults
+from penstock import worlds
+from penstock.engine import Result, ScenarioError, tcp_defaults
 from penstock.reproduce import folder
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario, to_toml
@@ -69,6 +70,9 @@ class Experiment(ABC):
     per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seeds: int = 1  # number of seeds that decide the claims of the ledger
     own: Mapping[str, Own] = field(default_factory=dict)  # disciplines of one's own, by their names in `aqms`
+    linux: str = ""  # the world in which it runs with the hosts of Linux; empty: as published, in the simulator
+    # Runs that this world cannot do, by discipline, number of flows and setting, with its words; they are left out.
+    refused: Mapping[tuple[str, int, str], str] = field(default_factory=dict)
     one_at_a_time: bool = False  # true if runs measure CPU time, so that parallel runs would disturb each other
 
     @abstractmethod
@@ -92,7 +96,27 @@ class Experiment(ABC):
         stop: Callable[[], bool],
     ) -> Result:
         """Executes one run."""
-        return simulate(scenario, seed, on_progress=on_progress, stop=stop)
+        return worlds.run(scenario, seed, self.linux or worlds.SIM, on_progress=on_progress, stop=stop)
+
+    def with_linux(self, on: str) -> Experiment:
+        """Returns the experiment with the hosts of Linux, without its variants, in a world: a kernel or the simulator.
+
+        Runs that the world cannot do are `refused`. If it can do none, `ScenarioError` has the line of the first.
+        """
+        where = "with hosts as Linux has them" if on == worlds.SIM else f"on a Linux kernel ({on})"
+        found = replace(self, linux=on, title=f"{self.title}, {where}", variants=())
+        if on not in worlds.KERNELS:
+            return found
+        refused: dict[tuple[str, int, str], str] = {}
+        cells = {case.cell: case for quick in (True, False) for case in found.cases(quick, seeds=1)}
+        for cell, case in cells.items():
+            try:
+                worlds.check(found.scenario(case, quick=False), case.seed, on)
+            except ScenarioError as error:
+                refused[cell] = str(error).splitlines()[0].removeprefix(f"error: --on {on}: ")
+                if len(refused) == len(cells):
+                    raise
+        return replace(found, refused=refused)
 
     def extent(self, summaries: Sequence[Mapping[str, Any]]) -> str:
         """Returns the simulated time of the runs as text."""
@@ -186,7 +210,8 @@ class Experiment(ABC):
     def scenario(self, case: Case, quick: bool) -> Scenario:
         """Returns the scenario of one run."""
         tree = self.varied_tree(case, quick)
-        return Scenario(to_toml(tree), f"{tree['name']}.toml")
+        found = Scenario(to_toml(tree), f"{tree['name']}.toml")
+        return worlds.linux_hosts(found) if self.linux else found
 
     def duration_s(self, case: Case, quick: bool) -> float:
         """Returns the simulated time of one run, in seconds."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import provenance, store
+from penstock import provenance, store, worlds
 from penstock.engine import Result, core_fingerprint
 from penstock.experiments.processes import Job, cores, run_all
 from penstock.reproduce.base import Case, Experiment
@@ -42,7 +42,9 @@ class _Plan:
 
     def cases(self, seeds: int) -> Iterator[Case]:
         """Yields the published runs, then those of the variants that are wanted."""
-        yield from self.experiment.cases(self.quick, seeds)
+        for case in self.experiment.cases(self.quick, seeds):
+            if case.cell not in self.experiment.refused:
+                yield case
         for case in self.experiment.variant_cases(VARIANT_SEEDS):
             if self.variants is None or case.variant in self.variants:
                 yield case
@@ -55,7 +57,8 @@ class _Plan:
     def key(self, scenario: Scenario) -> str:
         """Returns the key of a stored result, which is reused only for an equal scenario, build and own algorithm."""
         own = [one.digest for one in self.experiment.own.values() if one.path in scenario.text]
-        return provenance.sha256("\0".join([scenario.text, core_fingerprint(), *own]))
+        world = [worlds.fingerprint(self.experiment.linux)] if self.experiment.linux in worlds.KERNELS else []
+        return provenance.sha256("\0".join([scenario.text, core_fingerprint(), *own, *world]))
 
 
 def reproduce(
@@ -124,7 +127,7 @@ def execute(
         series = Series.of(result) if experiment.keeps_series and result.tables else None
         return Outcome(job.key, experiment.cc_of(job.key, quick), result.summary, result.cpu_s, series)
 
-    count = 1 if experiment.one_at_a_time else count
+    count = 1 if experiment.one_at_a_time else worlds.at_once(experiment.linux) or count
     return run_all(todo, count, outcome, on_outcome, on_progress=on_progress, run=experiment.run)
 
 

@@ -126,6 +126,10 @@ class Tempest(Experiment):
         """Returns the test called `name`."""
         return next(test for test in self.tests if test.name == name)
 
+    def with_linux(self, on: str) -> Experiment:
+        """Raises `MistakeError`."""
+        raise MistakeError(f"--on {on}: {self.name} tests packet schedulers, in which no host takes part")
+
     def run(
         self,
         scenario: Scenario,
