@@ -13,7 +13,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-from penstock import engine
+from penstock import engine, jar
 from penstock.mistake import EXTRAS, MistakeError
 from penstock.wire import owner, world
 
@@ -145,6 +145,11 @@ def _wire() -> Iterator[Check]:
         yield Check("the wire", True, "scenarios run on real kernels here", needed)
     except MistakeError as error:
         yield Check("the wire", False, str(error), needed)
+    try:
+        kernel = jar.opened(jar.find(), jar.ENVIRONMENT)
+        yield Check("the jar", True, f"Linux {kernel.version} in virtual time: {kernel.linux}", "run --on jar")
+    except MistakeError as error:
+        yield Check("the jar", False, str(error).removeprefix("--on jar "), "run --on jar")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     load = os.getloadavg()[0]
     told = f"{load:.1f} processes want {cores} cores"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import columns, provenance, store
+from penstock import columns, provenance, store, worlds
 from penstock.engine import Result, simulate, solve
 from penstock.own import Permit, kept_as
 from penstock.scenario import Scenario
@@ -333,19 +333,24 @@ def rerun(path: Path, permit: Permit | None = None) -> Again:
             _checked(path, name, hashes)
     scenario = Scenario(then["scenario"], then["file"], kept=str(path / OWN))
     world = then.get("options", {}).get("on")
-    if world == "wire":
+    if world == worlds.WIRE:
         raise RunDirError(
             f"{path}: was played on real kernels, which never repeat to the byte: `penstock run {path / SCENARIO} --on "
             f"wire` plays it again, and `penstock compare` compares the two"
         )
-    again = solve if world == "fluid" else simulate
-    result = again(scenario, then["seed"], permit=permit)
+    if world == worlds.JAR:
+        result = worlds.run(scenario, then["seed"], world)
+    else:
+        again = solve if world == worlds.FLUID else simulate
+        result = again(scenario, then["seed"], permit=permit)
     now = _versions(result)
     changed = {
         name: (str(then["versions"].get(name, "unknown")), value)
         for name, value in now.items()
         if then["versions"].get(name) != value
     }
+    if result.wire and (before_kernel := then["wire"]["kernel"]) != result.wire["kernel"]:
+        changed["kernel"] = (before_kernel, result.wire["kernel"])
     same = data == dump(result.summary).encode()
     others = SUMMARY in hashes and store.sha256(data) != hashes[SUMMARY]
     return Again(same, changed, result.summary, list(differences(before, result.summary)), others)
