@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
 FAMILIES = [
     *("lindrop", "red-ern", "modified-codel", "cobalt", "pie", "minstrel-pie", "pi2", "dualpi2", "pink"),
-    *("fq-codel", "fq-cobalt", "fq-pie", "fq-minstrel-pie", "fq"),
+    *("fq-codel", "fq-cobalt", "fq-pie", "fq-minstrel-pie", "fq", "cake"),
 ]
 
 
@@ -119,6 +119,18 @@ def test_a_call_does_not_know_of_the_others(name: str) -> None:
     assert call["mos"] > 4
     rates = mbps(ran(name))
     assert max(rates) < 1.2 * min(rates)
+
+
+def test_cake_is_fair_to_hosts_and_keeps_tins_apart() -> None:
+    result = ran("cake-household")
+    *desk, phone, backup = mbps(result)
+    assert 0.85 < sum(desk) / phone < 1.2, "six flows of one host get what one flow of another gets"
+    assert 18 / 16 * 0.85 < backup < 18 / 16 * 1.15, "the tin of bulk has a sixteenth"
+    (call,) = (flow["voip"] for flow in result.summary["flows"] if flow["kind"] == "voip")
+    assert call["delay_ms"]["p99"] < 15 + 1.5, "a packet on the link, and one before the shaper"
+    tins = queue(result)["algorithm"]["tins"]
+    assert [tin["dropped"] for tin in tins][2] == 0
+    assert all(tin["sent"] > 1000 for tin in tins)
 
 
 @pytest.mark.parametrize("name", ["pi2-prague-and-cubic", "dualpi2-prague-and-cubic"])

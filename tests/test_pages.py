@@ -19,7 +19,7 @@ BASE = {"minstrel-pie": "pie"}  # whose page has the rest of the parameters
 BASE |= {f"fq-{name}": name for name in ("codel", "cobalt", "pie", "minstrel-pie")}
 BASE |= dict.fromkeys(("hfs-drr", "double-drr", "double-wf2q-plus", "modular"), "hfs")
 BASE |= {entry.name: "classful" for entry in ENTRIES if entry.kind == "scheduler" and entry.name not in BASE}
-PAGE = {"hfs-drr": "hfs"} | {entry.name: "fq" for entry in ENTRIES if entry.kind == "flow-queueing"}
+PAGE = {"hfs-drr": "hfs"} | {entry.name: "fq" for entry in ENTRIES if entry.name.startswith("fq")}
 # What a discipline sets otherwise than the page that it shares with others; the page tells in its text.
 OTHERWISE = {
     ("fq-cobalt", "ways"): 8,

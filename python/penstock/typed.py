@@ -510,6 +510,53 @@ class FqDiscipline(TypedDict):
     ways: NotRequired[int]  # Number of queues from which a flow may take a free one; must divide flows
 
 
+AckFilter = Literal["no"] | Literal["yes"] | Literal["aggressive"]
+
+
+Framing = Literal["none"] | Literal["atm"] | Literal["ptm"]
+
+
+Isolation = (
+    Literal["flowblind"]
+    | Literal["srchost"]
+    | Literal["dsthost"]
+    | Literal["hosts"]
+    | Literal["flows"]
+    | Literal["dual-srchost"]
+    | Literal["dual-dsthost"]
+    | Literal["triple-isolate"]
+)
+
+
+Tins = (
+    Literal["besteffort"] | Literal["diffserv3"] | Literal["diffserv4"] | Literal["diffserv8"] | Literal["precedence"]
+)
+
+
+class CakeDiscipline(TypedDict):
+    ack_filter: NotRequired[AckFilter]  # Filter of ACKs: "no", "yes" or "aggressive" (tc: no-ack-filter).
+    bandwidth: NotRequired[
+        str | None
+    ]  # Rate of the shaper; null is unlimited: the link is the bottleneck (tc: unlimited).
+    compat: NotRequired[Compat]
+    framing: NotRequired[Framing]  # Framing of the link below: "none", "atm" or "ptm" (tc: noatm).
+    ingress: NotRequired[bool]
+    isolation: NotRequired[Isolation]
+    memory_limit: NotRequired[str | None]
+    mpu: NotRequired[int]  # The least size of a packet on the link below, in bytes (tc: 0).
+    mtu: NotRequired[str]
+    name: Literal["cake"]
+    overhead: NotRequired[
+        int
+    ]  # Bytes added to the size of each packet, which may be negative (tc: 0, from -64 to 256).
+    perturbation: NotRequired[
+        int | None
+    ]  # Key of the hash; with null a random key is drawn when the first packet arrives.
+    rtt: NotRequired[str]  # Usual round trip time, which is the interval of COBALT (tc: 100ms).
+    target: NotRequired[str | None]  # Acceptable queueing delay; null is a twentieth of rtt (tc: 5ms)
+    tins: NotRequired[Tins]
+
+
 Classify = Literal["index"] | Literal["hash"]
 
 
@@ -717,7 +764,7 @@ class ModularDiscipline(TypedDict):
     weights: NotRequired[FlowSets]
 
 
-class Other46Discipline(TypedDict):
+class Other47Discipline(TypedDict):
     name: str
 
 
@@ -752,6 +799,7 @@ Discipline = (
         "fq-pie",
         "fq-minstrel-pie",
         "fq",
+        "cake",
         "drr",
         "prio",
         "sfq",
@@ -798,6 +846,7 @@ Discipline = (
     | FqPieDiscipline
     | FqMinstrelPieDiscipline
     | FqDiscipline
+    | CakeDiscipline
     | DrrDiscipline
     | PrioDiscipline
     | SfqDiscipline
@@ -813,7 +862,7 @@ Discipline = (
     | DoubleDrrDiscipline
     | DoubleWf2qPlusDiscipline
     | ModularDiscipline
-    | Other46Discipline
+    | Other47Discipline
 )
 
 

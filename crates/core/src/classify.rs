@@ -18,14 +18,18 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// The 32-bit hash of a number with a key.
+pub(crate) fn hash32(number: u64, key: u64) -> u32 {
+    (mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key) >> 32) as u32
+}
+
 /// The hash of a flow with a key, scaled to `0..queues`.
 pub(crate) fn hashed(flow: FlowId, key: u64, queues: u32) -> usize {
-    let hash = mix(u64::from(flow.0).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key);
-    (((hash >> 32) * u64::from(queues)) >> 32) as usize
+    ((u64::from(hash32(flow.0.into(), key)) * u64::from(queues)) >> 32) as usize
 }
 
 /// Draws the key of a hash from the branch `hash` of a discipline's stream.
-fn drawn_key(rng: &Rng) -> u64 {
+pub(crate) fn drawn_key(rng: &Rng) -> u64 {
     rng.branch("hash").bits() >> 11
 }
 

@@ -34,6 +34,7 @@
 //! a flow that does not listen would fill the room of all others. `compat = "linux"` refuses the arrival. Pinned by
 //! `the_pie_family_refuses_the_packet_that_comes_in_linux`, `a_flood_takes_no_room_from_others_in_fq_pie`.
 
+pub mod cake;
 mod config;
 #[cfg(test)]
 mod tests;

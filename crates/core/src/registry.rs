@@ -58,6 +58,7 @@ registry! {
     FqPie fq::Config<aqm::pie::Config>, "fq-pie", "flow-queueing", "a queue with PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.2; Al-Saadi and Armitage 2016";
     FqMinstrelPie fq::Config<aqm::minstrel_pie::Config>, "fq-minstrel-pie", "flow-queueing", "a queue with Minstrel PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.3";
     Fq fq::Config<PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
+    Cake fq::cake::Config, "cake", "flow-queueing", "a shaper, tins by Diffserv, and queues with COBALT, fair to hosts first and to their flows second", "Høiland-Jørgensen, Täht, Morton 2018; Linux sch_cake";
     Drr classful::Config<Single<drr::Config>>, "drr", "scheduler", "classes take turns of as many bytes as their weight", "Shreedhar and Varghese 1996";
     Prio classful::Config<Single<prio::Config>>, "prio", "scheduler", "strict priority: the largest weight first", "Linux sch_prio";
     Sfq classful::Config<Single<sfq::Config>>, "sfq", "scheduler", "classes are hashed to buckets, buckets take turns", "McKenney 1990";

@@ -94,6 +94,42 @@ impl<P, N: Copy> Slab<P, N> {
         self.places.get(list.head as usize).map(|place| place.note)
     }
 
+    /// The place of the first packet of `list`; `None` if the list is empty.
+    #[inline]
+    pub fn front(&self, list: &List) -> Option<Position> {
+        (list.head != NONE).then_some(Position(list.head))
+    }
+
+    /// The place of the last packet of `list`; `None` if the list is empty.
+    #[inline]
+    pub fn back(&self, list: &List) -> Option<Position> {
+        (list.tail != NONE).then_some(Position(list.tail))
+    }
+
+    /// The place of the packet behind the one at `position` in its list; `None` for the last one.
+    #[inline]
+    pub fn behind(&self, position: Position) -> Option<Position> {
+        let next = self.places.get(position.0 as usize)?.next;
+        (next != NONE).then_some(Position(next))
+    }
+
+    /// The packet at `position`.
+    #[inline]
+    pub fn packet_mut(&mut self, position: Position) -> Option<&mut P> {
+        self.places.get_mut(position.0 as usize)?.packet.as_mut()
+    }
+
+    /// Removes the packet behind the one at `before` in `list`, or the first one if that is `None`.
+    #[inline]
+    pub fn remove_behind(&mut self, list: &mut List, before: Option<Position>) -> Option<Taken<P, N>> {
+        let Some(Position(before)) = before else { return self.pop(list) };
+        let mut rest = List { head: self.places.get(before as usize)?.next, tail: list.tail };
+        let taken = self.pop(&mut rest)?;
+        self.places[before as usize].next = rest.head;
+        list.tail = if rest.head == NONE { before } else { rest.tail };
+        Some(taken)
+    }
+
     /// Number of places allocated so far.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
@@ -122,5 +158,25 @@ mod tests {
         assert_eq!(rest, [1, 2, 3, 4]);
         assert!(slab.pop(&mut a).is_none());
         assert_eq!(slab.pop(&mut b).unwrap().packet, 11);
+    }
+
+    #[test]
+    fn a_packet_may_leave_from_anywhere_in_its_list() {
+        for gone in 0..4 {
+            let (mut slab, mut list) = (Slab::new(), List::default());
+            let places: Vec<Position> = (0..4).map(|n| slab.push(&mut list, n, ()).unwrap()).collect();
+            let before = (gone > 0).then(|| places[gone - 1]);
+            assert_eq!(slab.remove_behind(&mut list, before).unwrap().packet, gone);
+            let mut rest = places.iter().enumerate().filter(|(n, _)| *n != gone).map(|(_, place)| *place);
+            let walked = std::iter::successors(slab.front(&list), |place| slab.behind(*place));
+            assert!(walked.eq(rest.clone()) && slab.back(&list) == rest.next_back());
+            slab.push(&mut list, 9, ()).unwrap();
+            *slab.packet_mut(slab.front(&list).unwrap()).unwrap() += 10;
+            let left: Vec<usize> = std::iter::from_fn(|| slab.pop(&mut list)).map(|taken| taken.packet).collect();
+            let mut wanted: Vec<usize> = (0..4).filter(|n| *n != gone).chain([9]).collect();
+            wanted[0] += 10;
+            assert_eq!(left, wanted);
+            assert!(slab.remove_behind(&mut list, None).is_none());
+        }
     }
 }

@@ -145,6 +145,14 @@ queues | ways | {"flows": 1024} | 1 8 1024 | 0 3 2048
 queues | quantum | | 256B 2147483648B | 255B 2147483649B
 queues | memory_limit | | 1B 2147483648B | 0B 2147483649B
 queues | drop_batch | | 1 | 0
+cake | bandwidth | | null 1kbit/s | 999bit/s 1bit/s
+cake | rtt | | 1us 3600s | 999ns 0s 3600000000001ns
+cake | target | | null 1us 3600s | 999ns 0s 3600000000001ns
+cake | overhead | | -64 0 256 | -65 257
+cake | mpu | | 0 256 | 257
+cake | memory_limit | | null 1B 4294967295B | 0B 4294967296B
+cake | mtu | | 1B 1048576B | 0B 1048577B
+cake | perturbation | | null 0 18446744073709551615 |
 classes | flows | | 1 65536 | 0 65537
 classes | stations | | 1 65536 | 0 65537
 classes | weights | {"flows": 2} | 1::1 1::2 | 1::3

@@ -279,8 +279,8 @@ impl World {
     }
 }
 
-/// The default configuration, configurations with `ecn`, `compat` and QRM behind where such parameters exist, and flow
-/// queueing with every AQM that may judge a single flow.
+/// The default configuration, configurations with `ecn`, `compat`, QRM behind and a shaper where such parameters exist, and
+/// flow queueing with every AQM that may judge a single flow.
 fn configurations(name: &str) -> Vec<AnyConfig> {
     let read = |parameters| AnyConfig::deserialize(name, parameters).and_then(Result::ok);
     let mut all = vec![AnyConfig::default_of(name).expect("every name has a default")];
@@ -288,6 +288,8 @@ fn configurations(name: &str) -> Vec<AnyConfig> {
     all.extend(read(serde_json::json!({ "compat": "linux" })));
     all.extend(read(serde_json::json!({ "compat": "linux", "ecn": true })));
     all.extend(read(serde_json::json!({ "queue": "qrm" })));
+    let shaper = serde_json::json!({ "bandwidth": "2Mbit/s", "ack_filter": "aggressive", "ingress": true });
+    all.extend(read(shaper));
     for aqm in AnyAqmConfig::NAMES {
         all.extend(read(serde_json::json!({ "per_flow": aqm, "flows": 4 })).filter(|config| config.validate().is_ok()));
     }
@@ -360,6 +362,7 @@ fn every_aqm_signals_when_a_queue_stands() {
         "fq-cobalt",
         "fq-pie",
         "fq-minstrel-pie",
+        "cake",
     ] {
         for config in configurations(name) {
             let mut world = World::new(&config, link);

@@ -316,7 +316,13 @@ impl Link {
             let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
             let waiting = self.line.busy_until <= now && !queue.told_empty;
             match wakeup {
-                Some(at) if !waiting || at <= self.line.busy_until => queue.qdisc.on_wakeup(at),
+                Some(at) if !waiting || at <= self.line.busy_until => {
+                    queue.qdisc.on_wakeup(at);
+                    // A discipline that shapes has held packets back from an idle link.
+                    if queue.told_empty && queue.waiting.packets > 0 {
+                        self.start_next(at.max(self.line.busy_until), outlet);
+                    }
+                }
                 _ if waiting => self.start_next(self.line.busy_until, outlet),
                 _ => match queue.next_channel().filter(|at| *at <= now) {
                     Some(at) => self.start_next(at.max(self.line.busy_until), outlet),

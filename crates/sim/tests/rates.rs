@@ -162,3 +162,20 @@ fn a_packet_counts_over_the_time_it_is_sent() {
     assert_eq!(numbers(&tables, "queue_seconds", "t_s"), [1.0, 2.0, 2.55]);
     assert!(rows.iter().all(|row| (row - 100_000.0).abs() < 0.1 && *row <= 100_000.0), "{rows:?}");
 }
+
+/// 8 Mbit/s arrive at a shaper of 4 Mbit/s before a link of 10 Mbit/s for one second: 973 packets of 1028 B take 2.056 ms
+/// each. When no packet arrives any more, nothing but its timer makes the link ask again; the backlog leaves at 4 Mbit/s.
+#[test]
+fn a_shaper_sends_at_its_rate_before_an_idle_link() {
+    let (summary, tables) = run(r#"
+        duration = "5s"
+        topology = { kind = "dumbbell", rate = "10Mbit/s", delay = "10ms", limit = "1000p" }
+        aqm = { name = "cake", bandwidth = "4Mbit/s" }
+        flows = [{ kind = "cbr", rate = "8Mbit/s", packet_size = "1000B", stop = "1s" }]"#);
+    let link = &summary.bottlenecks[0];
+    let rows = numbers(&tables, "queue_seconds", "throughput_bps");
+    assert!((rows[0] / 4e6 - 1.0).abs() < 0.003, "{rows:?}");
+    assert!(rows[1] > 1e6 && rows[1] < 4.001e6 && rows[4] == 0.0, "the backlog leaves: {rows:?}");
+    let arrived = link.packets_all + link.drops_aqm + link.drops_overflow;
+    assert!((972..=974).contains(&arrived), "all are sent or dropped: {link:?}");
+}

@@ -43,7 +43,7 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-mod linux;
+pub(crate) mod linux;
 
 use linux::LinuxCobalt;
 
