@@ -42,8 +42,7 @@ pub(crate) fn tables(sim: &Simulation) -> Vec<Table> {
 fn queues(sim: &Simulation) -> Rows {
     let mut rows = Rows::default();
     for (id, bottleneck) in (0..).zip(&sim.measured.bottlenecks) {
-        let queue = sim.world.links[bottleneck.link.index()].queue.as_ref();
-        if let Some(probe) = queue.and_then(|queue| queue.probe.as_ref()) {
+        if let Some(probe) = &sim.world.links[bottleneck.link.index()].queue.probe {
             rows.add(id, probe.delay.distribution());
         }
     }

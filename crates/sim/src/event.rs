@@ -2,6 +2,8 @@
 //!
 //! Every source of events (a link, a timer, an application) owns one id and has at most one pending event, so the queue
 //! is a set of intrusive lists over an array: it allocates nothing, has no comparison tree, and moves an event in O(1).
+//! A source that acts for several others (a lane of access links) says with each event for which one: the event then has
+//! the place of that one in the order.
 //! It has six levels of 512 slots, which fit into the L1 cache. A slot of the finest level keeps its few events sorted.
 //! The time that a slot spans is chosen from the expected time between events, so that few events pass through coarser
 //! levels.
@@ -22,10 +24,16 @@ const LEVELS: usize = 6;
 #[derive(Debug, Clone)]
 struct Entry {
     time: u64,
+    /// The source in whose place it comes among events of the same time.
+    key: SourceId,
     prev: u32,
     next: u32,
     /// `level * SLOTS + slot`, or `NOWHERE` if no event is pending.
     place: u16,
+}
+
+impl Entry {
+    const NONE: Self = Self { time: 0, key: NONE, prev: NONE, next: NONE, place: NOWHERE };
 }
 
 /// One level of the wheel: the head of each slot's list, and bitmaps of the slots in use.
@@ -90,14 +98,13 @@ impl EventQueue {
     /// wrong value costs time but changes no order.
     pub fn new(sources: usize, gap: Span) -> Self {
         let tick_bits = gap.as_nanos().max(1).ilog2().clamp(*TICK_BITS.start(), *TICK_BITS.end());
-        let entry = Entry { time: 0, prev: NONE, next: NONE, place: NOWHERE };
-        Self { entries: vec![entry; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
+        Self { entries: vec![Entry::NONE; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
     }
 
     /// Makes room for sources `0..sources`; never removes a source.
     pub fn grow_to(&mut self, sources: usize) {
         if sources > self.entries.len() {
-            self.entries.resize(sources, Entry { time: 0, prev: NONE, next: NONE, place: NOWHERE });
+            self.entries.resize(sources, Entry::NONE);
         }
     }
 
@@ -109,19 +116,25 @@ impl EventQueue {
 
     /// Sets the event of `id` to `at` and replaces the one it had. Events at the same time come in the order of their
     /// sources, whatever the order in which they were set. `at` must not be before the last event taken.
-    #[inline(never)]
     pub fn set(&mut self, id: SourceId, at: Instant) {
+        self.set_as(id, id, at);
+    }
+
+    /// Sets the event of `id` like [`EventQueue::set`], but in the place of `key` among events of the same time. If two
+    /// events have the same time and key, that of the smaller source comes first.
+    #[inline(never)]
+    pub fn set_as(&mut self, id: SourceId, key: SourceId, at: Instant) {
         if self.entries[id as usize].place != NOWHERE {
-            return self.move_to(id, at);
+            return self.move_to(id, key, at);
         }
-        self.link(id, at.as_nanos());
+        self.link(id, key, at.as_nanos());
     }
 
     // Not inlined, like other rare cases below, so that the common case needs no stack frame.
     #[inline(never)]
-    fn move_to(&mut self, id: SourceId, at: Instant) {
+    fn move_to(&mut self, id: SourceId, key: SourceId, at: Instant) {
         self.unlink(id);
-        self.link(id, at.as_nanos());
+        self.link(id, key, at.as_nanos());
     }
 
     /// Sets the event of `id` to `at`, unless its event is due no later. The owner of an earlier event is expected to
@@ -175,26 +188,26 @@ impl EventQueue {
         let mut id = std::mem::replace(&mut self.levels[level].heads[slot], NONE);
         self.levels[level].clear(slot);
         while id != NONE {
-            let Entry { time, next, .. } = self.entries[id as usize];
-            self.link(id, time);
+            let Entry { time, key, next, .. } = self.entries[id as usize];
+            self.link(id, key, time);
             id = next;
         }
     }
 
     /// Puts an event into the finest level whose current frame contains its time.
     #[inline]
-    fn link(&mut self, id: SourceId, time: u64) {
+    fn link(&mut self, id: SourceId, key: SourceId, time: u64) {
         let tick = (time >> self.tick_bits).max(self.tick);
         let distance = tick ^ self.tick;
         if distance >= SLOTS as u64 {
-            return self.link_far(id, time, tick, distance);
+            return self.link_far(id, key, time, tick, distance);
         }
         let slot = (tick & (SLOTS as u64 - 1)) as usize;
         let head = self.levels[0].heads[slot];
         if head != NONE {
-            return self.link_in_order(id, time, slot, head);
+            return self.link_in_order(id, key, time, slot, head);
         }
-        self.entries[id as usize] = Entry { time, prev: id, next: NONE, place: slot as u16 };
+        self.entries[id as usize] = Entry { time, key, prev: id, next: NONE, place: slot as u16 };
         self.levels[0].heads[slot] = id;
         self.levels[0].set(slot);
     }
@@ -202,19 +215,20 @@ impl EventQueue {
     /// Inserts an event into a slot of the finest level, which is kept sorted. The search begins at the tail, which is
     /// the `prev` of the head.
     #[inline(never)]
-    fn link_in_order(&mut self, id: SourceId, time: u64, slot: usize, head: SourceId) {
+    fn link_in_order(&mut self, id: SourceId, key: SourceId, time: u64, slot: usize, head: SourceId) {
         let tail = self.entries[head as usize].prev;
         let (mut after, mut next) = (tail, NONE);
-        while (self.entries[after as usize].time, after) > (time, id) {
+        let turn = |id: SourceId, entry: &Entry| (entry.time, entry.key, id);
+        while turn(after, &self.entries[after as usize]) > (time, key, id) {
             if after == head {
-                self.entries[id as usize] = Entry { time, prev: tail, next: head, place: slot as u16 };
+                self.entries[id as usize] = Entry { time, key, prev: tail, next: head, place: slot as u16 };
                 self.entries[head as usize].prev = id;
                 self.levels[0].heads[slot] = id;
                 return;
             }
             (after, next) = (self.entries[after as usize].prev, after);
         }
-        self.entries[id as usize] = Entry { time, prev: after, next, place: slot as u16 };
+        self.entries[id as usize] = Entry { time, key, prev: after, next, place: slot as u16 };
         self.entries[after as usize].next = id;
         self.entries[if next == NONE { head } else { next } as usize].prev = id;
     }
@@ -222,7 +236,7 @@ impl EventQueue {
     /// Inserts an event into a coarser level, whose lists are not sorted. An event beyond the coarsest frame (146 years
     /// with the smallest tick) is never due.
     #[inline(never)]
-    fn link_far(&mut self, id: SourceId, time: u64, tick: u64, distance: u64) {
+    fn link_far(&mut self, id: SourceId, key: SourceId, time: u64, tick: u64, distance: u64) {
         let level = (1..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
         let (level, slot) = match level {
             Some(level) => (level, ((tick >> (SLOT_BITS * level as u32)) & (SLOTS as u64 - 1)) as usize),
@@ -231,7 +245,7 @@ impl EventQueue {
         let head = self.levels[level].heads[slot];
         let place = (level * SLOTS + slot) as u16;
         let entry = &mut self.entries[id as usize];
-        (entry.time, entry.place, entry.next) = (time, place, NONE);
+        (entry.time, entry.key, entry.place, entry.next) = (time, key, place, NONE);
         if head == NONE {
             entry.prev = id;
             self.levels[level].heads[slot] = id;
@@ -315,9 +329,19 @@ mod tests {
         assert_eq!(queue.pop_until(END).map(|(id, _)| id), Some(0));
     }
 
+    #[test]
+    fn an_event_has_the_place_of_the_source_for_which_it_is() {
+        let mut queue = EventQueue::new(4, GAP);
+        for (id, key) in [(0, 3), (1, 2), (2, 2), (3, 1)] {
+            queue.set_as(id, key, Instant::from_nanos(5));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(END)).map(|(id, _)| id).collect();
+        assert_eq!(order, [3, 1, 2, 0]);
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
-        Set(u32, u64),
+        Set(u32, u32, u64),
         PopUntil(u64),
     }
 
@@ -326,27 +350,28 @@ mod tests {
         /// The queue agrees with a sorted list, for spans from nanoseconds to days.
         #[test]
         fn order_is_that_of_a_sorted_list(gap in 0..40u32, steps in prop::collection::vec(prop_oneof![
-            (0..40u32, 0..47u32, any::<u64>()).prop_map(|(id, bits, r)| Step::Set(id, r & ((1 << bits) - 1))),
+            (0..40u32, 0..9u32, 0..47u32, any::<u64>())
+                .prop_map(|(id, key, bits, r)| Step::Set(id, key, r & ((1 << bits) - 1))),
             (0..47u32, any::<u64>()).prop_map(|(bits, r)| Step::PopUntil(r & ((1 << bits) - 1))),
         ], 1..200)) {
             let mut queue = EventQueue::new(40, Span::from_nanos(1 << gap));
-            let mut model: Vec<(u64, u32)> = Vec::new();
+            let mut model: Vec<(u64, u32, u32)> = Vec::new();
             let mut now = 0u64;
             for step in steps {
                 match step {
-                    Step::Set(id, ahead) => {
-                        model.retain(|(_, other)| *other != id);
-                        model.push((now + ahead, id));
-                        queue.set(id, Instant::from_nanos(now + ahead));
+                    Step::Set(id, key, ahead) => {
+                        model.retain(|(.., other)| *other != id);
+                        model.push((now + ahead, key, id));
+                        queue.set_as(id, key, Instant::from_nanos(now + ahead));
                     }
                     Step::PopUntil(ahead) => {
                         let limit = now + ahead;
                         loop {
                             model.sort_unstable();
-                            let expected = model.first().filter(|(t, _)| *t <= limit).copied();
+                            let expected = model.first().filter(|(t, ..)| *t <= limit).copied();
                             let got = queue.pop_until(Instant::from_nanos(limit));
-                            prop_assert_eq!(got, expected.map(|(t, id)| (id, Instant::from_nanos(t))));
-                            let Some((t, _)) = expected else { break };
+                            prop_assert_eq!(got, expected.map(|(t, _, id)| (id, Instant::from_nanos(t))));
+                            let Some((t, ..)) = expected else { break };
                             prop_assert!(t >= now);
                             model.remove(0);
                         }

@@ -10,7 +10,7 @@
 //! 3. `flow` has the two hosts of an application, `actors::application`; each kind of `actors::Traffic` has its
 //!    file.
 //! 4. [`tcp`] is the endpoint which makes a [`segment`].
-//! 5. `link` is where a packet waits and travels; `loss` and `stations` decide whether the wire loses it;
+//! 5. `access` is the link of a host, `link` is where a packet waits and travels; `loss` and `stations` decide whether the wire loses it;
 //!    `probe` measures queues, and [`capture`] writes packets to a file.
 //! 6. The remaining actors push `actors::action`s, which the loop applies: `actors::changes` of links (a [`series`]
 //!    of steps from an [`orbit`] or from a file, [`recorded`]), `actors::handovers` of hosts, `actors::cooperation`
@@ -54,6 +54,7 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod access;
 mod actors;
 pub mod ahead;
 pub mod capture;

@@ -1,36 +1,57 @@
-//! Links: each is one direction, holds its packets in flight in order of arrival, and has at most one pending event.
+//! Links of the scenario: each is one direction, holds its packets in flight in order of arrival, and has at most one
+//! pending event. (Those of hosts are in `access.rs`.)
 //!
-//! A plain link has no limit. When a packet is given to it, the packet's whole future on the link is known, and the
-//! packet is put straight into flight. A managed link has a queue discipline before it, which decides at the end of
-//! each transmission. The link catches up with those decisions ([`Link::catch_up`]) before anything else reads or
-//! changes its state: each decision is taken at its own time, in order, and before any arrival of the same time.
-//! Decisions therefore need no events, and the event queue holds only one event per packet, its arrival.
+//! A link has a queue discipline before it, which decides at the end of each transmission. The link catches up with
+//! those decisions ([`Link::catch_up`]) before anything else reads or changes its state: each decision is taken at its
+//! own time, in order, and before any arrival of the same time. Decisions therefore need no events, and the event queue
+//! holds only one event per packet, its arrival.
 //!
-//! Some links need no event for the arrival either. If every packet that leaves a managed link goes on to a plain link
-//! which no other link feeds, such as the last link to its host, then its arrival at the end of that plain link is
-//! known when its transmission begins. Such a link *relays* ([`Outlet::relayed`]). It wakes only to take decisions in
-//! time, before the first of their packets can arrive.
+//! Some links need no event for the arrival either. If every packet that leaves a link goes on to an access link which no
+//! other link feeds, such as the last link to its host, then its arrival at the end of that access link is known when its
+//! transmission begins. Such a link *relays* ([`Outlet::relay`]). It wakes only to take decisions in time, before the
+//! first of their packets can arrive.
 
+use crate::access::AccessLinks;
 use crate::capture::{Capture, Recorder};
+use crate::event::EventQueue;
 use crate::loss::Loss;
 use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{FlowId, Packet, TcpFlags};
+use penstock_core::packet::{FlowId, Packet};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
-/// Packets which links pass to the rest of the network.
-#[derive(Debug, Default)]
+/// What links pass their packets to: the rest of the network.
+#[derive(Debug)]
 pub struct Outlet {
     /// The capture; `None` if nothing is captured.
     pub capture: Option<Capture>,
-    /// Packets that go on to the next link, each with the time at which it arrives there.
-    pub relayed: Vec<(Segment, Instant)>,
+    /// The links of hosts.
+    pub access: AccessLinks,
+    /// All routes in one table: each is a list of places of links, ended by [`crate::world::END`].
+    pub routes: Vec<u32>,
+    /// Pending events, at most one for each source.
+    pub events: EventQueue,
+}
+
+impl Outlet {
+    /// Puts a packet that arrives at the end of its link at `at` into flight on the next one, which is an access link.
+    #[inline]
+    fn relay(&mut self, packet: &Segment, at: Instant) {
+        self.send(packet.cursor + 1, at, |place| *place = *packet);
+    }
+
+    /// Puts a packet which `write` constructs into flight at `now` on the access link to which the route leads at
+    /// `cursor`.
+    #[inline]
+    pub fn send(&mut self, cursor: u32, now: Instant, write: impl FnOnce(&mut Segment)) {
+        self.access.take(cursor, now, (&self.routes, &mut self.events), write);
+    }
 }
 
 /// A change of a property of a link.
@@ -80,7 +101,7 @@ impl Capacity {
     }
 }
 
-/// The queue before a managed link and the state that belongs to it.
+/// The queue before a link and the state that belongs to it.
 #[derive(Debug)]
 pub struct Queue {
     /// The queue discipline.
@@ -153,95 +174,35 @@ impl Line {
         self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
         self.last_arrival
     }
-
-    /// Sends a packet that is stored in its place already; the hop at `cursor` is this link.
-    #[inline]
-    fn carry(&mut self, packet: &mut Segment, cursor: u32, now: Instant) {
-        packet.at = self.transmit(packet.size(), now);
-        packet.cursor = cursor + 1;
-    }
 }
 
-/// One direction of a link. Its two cache lines hold the state of the wire and the first packet in flight.
-///
-/// Packets in flight are stored in order of arrival, the first one within the link itself: on the access links of many
-/// thousand hosts it is the only one, and a separate buffer would cost a cache miss each time.
+/// One direction of a link.
 #[derive(Debug)]
-#[repr(C, align(64))]
 pub struct Link {
     line: Line,
-    /// The queue of a managed link; `None` for a plain link.
-    pub queue: Option<Box<Queue>>,
-    #[allow(clippy::box_collection)] // a pointer instead of four words keeps the link within two cache lines
-    others: Option<Box<VecDeque<Segment>>>,
-    /// The first packet in flight. If its time is [`EMPTY`], no packet is in flight.
-    first: Segment,
+    /// The queue before the link.
+    pub queue: Queue,
+    /// Packets in flight in order of arrival; none if the link relays.
+    in_flight: VecDeque<Segment>,
 }
 
-const EMPTY: Instant = Instant::MAX;
-
 impl Link {
-    /// Creates an idle link; a plain one if `queue` is `None`.
-    pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
-        let mut first = Segment::tcp(0, true, TcpFlags(0));
-        first.at = EMPTY;
+    /// Creates an idle link.
+    pub fn new(wire: Serializer, delay: Span, queue: Queue) -> Self {
         let line = Line { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO };
-        Self { line, queue, others: None, first }
+        Self { line, queue, in_flight: VecDeque::new() }
     }
 
-    /// Takes a packet that arrives at `now`; returns true if the link's event may have changed.
+    /// Takes a packet that arrives at `now`.
     #[inline]
-    pub fn offer(&mut self, packet: &mut Segment, now: Instant, outlet: &mut Outlet) -> bool {
-        if self.queue.is_some() {
-            self.catch_up(now, outlet);
-            self.enqueue(packet, now, outlet);
-            return true;
-        }
-        self.take(packet, now)
-    }
-
-    /// Takes a packet on a plain link at `now`, which may be later than the time of the run; returns true if no other
-    /// packet is in flight.
-    #[inline]
-    pub fn take(&mut self, packet: &Segment, now: Instant) -> bool {
-        self.take_as(packet, packet.cursor, now)
-    }
-
-    /// Takes a packet on a plain link at `now`, with `cursor` in place of the packet's own; returns true if no other
-    /// packet is in flight.
-    #[inline(always)]
-    pub fn take_as(&mut self, packet: &Segment, cursor: u32, now: Instant) -> bool {
-        let is_first = self.first.at == EMPTY;
-        // The packet is copied before its fields change: a write of a few bytes before the copy of all would stall the
-        // copy (store forwarding).
-        let place = match is_first {
-            true => {
-                self.first = *packet;
-                &mut self.first
-            }
-            false => self.others.get_or_insert_default().push_back_mut(*packet),
-        };
-        self.line.carry(place, cursor, now);
-        is_first
-    }
-
-    /// Takes a packet on a plain link which `write` constructs in its place; returns true if no other packet is in
-    /// flight.
-    #[inline]
-    pub fn send(&mut self, cursor: u32, now: Instant, write: impl FnOnce(&mut Segment)) -> bool {
-        let is_first = self.first.at == EMPTY;
-        let place = match is_first {
-            true => &mut self.first,
-            false => self.others.get_or_insert_default().push_back_mut(Segment::tcp(0, true, TcpFlags(0))),
-        };
-        write(place);
-        self.line.carry(place, cursor, now);
-        is_first
+    pub fn offer(&mut self, packet: &mut Segment, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        self.enqueue(packet, now, outlet);
     }
 
     #[inline]
     fn enqueue(&mut self, packet: &mut Segment, now: Instant, outlet: &mut Outlet) {
-        let Some(queue) = &mut self.queue else { return };
+        let queue = &mut self.queue;
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
         debug_assert!(
             self.line.busy_until > now || queue.waiting.packets == 0 || queue.told_empty,
@@ -271,7 +232,7 @@ impl Link {
 
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next(&mut self, now: Instant, outlet: &mut Outlet) {
-        let Some(queue) = &mut self.queue else { return };
+        let queue = &mut self.queue;
         if queue.wakes {
             queue.look_at_channels(now);
         }
@@ -290,10 +251,11 @@ impl Link {
             if queue.loss.strikes(packet.flow()) {
                 self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
-                let arrival = self.line.transmit(packet.size(), now);
-                outlet.relayed.push((*packet, arrival));
+                outlet.relay(packet, self.line.transmit(packet.size(), now));
             } else {
-                self.take(packet, now);
+                let at = self.line.transmit(packet.size(), now);
+                let place = self.in_flight.push_back_mut(*packet);
+                (place.at, place.cursor) = (at, packet.cursor + 1);
             }
         }
     }
@@ -302,17 +264,17 @@ impl Link {
     /// transmissions.
     #[inline]
     pub fn catch_up(&mut self, now: Instant, outlet: &mut Outlet) {
-        let Some(queue) = &self.queue else { return };
-        if queue.wakes {
+        if self.queue.wakes {
             return self.catch_up_with_timers(now, outlet);
         }
-        while self.line.busy_until <= now && self.queue.as_ref().is_some_and(|queue| !queue.told_empty) {
+        while self.line.busy_until <= now && !self.queue.told_empty {
             self.start_next(self.line.busy_until, outlet);
         }
     }
 
     fn catch_up_with_timers(&mut self, now: Instant, outlet: &mut Outlet) {
-        while let Some(queue) = &mut self.queue {
+        loop {
+            let queue = &mut self.queue;
             let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
             let waiting = self.line.busy_until <= now && !queue.told_empty;
             match wakeup {
@@ -332,41 +294,18 @@ impl Link {
         }
     }
 
-    /// Handles the event of the link: it catches up, and returns the first packet in flight. The packet arrives now
-    /// only if its time is not later than `now`; otherwise it stays in flight. (An `Option` of so large a value would
-    /// be copied several times.)
+    /// Handles the event of the link: it catches up, and returns the first packet in flight if that arrives now.
     #[inline]
-    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet) -> Segment {
-        if self.queue.is_some() {
-            self.catch_up(now, outlet);
-        }
-        let first = self.first;
-        if first.at <= now {
-            match self.others.as_mut().and_then(|others| others.pop_front()) {
-                Some(next) => self.first = next,
-                None => self.first.at = EMPTY,
-            }
-        }
-        first
-    }
-
-    #[inline]
-    fn first_arrival(&self) -> Option<Instant> {
-        (self.first.at != EMPTY).then_some(self.first.at)
+    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet) -> Option<Segment> {
+        self.catch_up(now, outlet);
+        self.in_flight.pop_front_if(|packet| packet.at <= now)
     }
 
     /// Returns when the link has something to do next; `None` if it has nothing to do.
-    #[inline(always)]
-    pub fn next_event(&self) -> Option<Instant> {
-        let arrival = self.first_arrival();
-        match &self.queue {
-            Some(queue) => self.next_of_queue(queue, arrival),
-            None => arrival,
-        }
-    }
-
     #[inline(never)]
-    fn next_of_queue(&self, queue: &Queue, arrival: Option<Instant>) -> Option<Instant> {
+    pub fn next_event(&self) -> Option<Instant> {
+        let queue = &self.queue;
+        let arrival = self.in_flight.front().map(|packet| packet.at);
         // A packet that is not on the wire yet arrives after all that are: only an empty wire needs an event to
         // transmit. A relayed packet arrives later than one delay after its transmission begins: a decision at that
         // time is early enough.
@@ -383,9 +322,7 @@ impl Link {
     /// Shows a segment of the opposite direction, which passes the gateway of this link, to the discipline.
     pub fn inbound(&mut self, segment: &mut Segment, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
-        if let Some(queue) = &mut self.queue {
-            queue.qdisc.inbound(segment, now);
-        }
+        self.queue.qdisc.inbound(segment, now);
     }
 
     /// Applies a change of the link at `now`.
@@ -395,27 +332,19 @@ impl Link {
             Alteration::Rate(rate) => self.set_rate(rate, self.line.busy_until.max(now)),
             Alteration::RateAtOnce(rate) => self.set_rate_at_once(rate, now),
             Alteration::Delay(delay) => self.line.delay = delay,
-            Alteration::Loss(probability) => {
-                if let Some(queue) = &mut self.queue {
-                    queue.loss.set(probability);
-                }
-            }
+            Alteration::Loss(probability) => self.queue.loss.set(probability),
         }
     }
 
     /// Tells the discipline a fact at `now`.
     pub fn tell(&mut self, fact: &Fact, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
-        if let Some(queue) = &mut self.queue {
-            queue.tell(fact, now);
-        }
+        self.queue.tell(fact, now);
     }
 
     /// Sets the rate of the wire from `at` on, which is now or the end of the packet that is being transmitted.
     fn set_rate(&mut self, rate: Rate, at: Instant) {
-        if let Some(queue) = &mut self.queue {
-            queue.capacity.change(self.line.wire.rate(), at);
-        }
+        self.queue.capacity.change(self.line.wire.rate(), at);
         self.line.wire = Serializer::new(rate);
     }
 
@@ -429,9 +358,9 @@ impl Link {
         let work = u128::from(rest.as_nanos()) * u128::from(before.as_bps());
         self.line.busy_until = now + Span::from_nanos((work / u128::from(rate.as_bps())) as u64);
         let arrival = self.line.busy_until + self.line.delay;
-        let mut in_flight = std::iter::once(&mut self.first).chain(self.others.iter_mut().flat_map(|o| o.iter_mut()));
+        let mut in_flight = self.in_flight.iter_mut();
         // The last packet in flight has left the wire already if the wire lost the packet that is being transmitted.
-        if let Some(last) = in_flight.next_back().filter(|last| last.at != EMPTY && last.at >= end + self.line.delay) {
+        if let Some(last) = in_flight.next_back().filter(|last| last.at >= end + self.line.delay) {
             last.at = in_flight.next_back().map_or(arrival, |earlier| arrival.max(earlier.at));
             self.line.last_arrival = last.at;
         }
@@ -440,9 +369,8 @@ impl Link {
     /// Replaces the probabilities of loss of the stations from `now` on.
     pub fn set_stations(&mut self, losses: &[f64], now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
-        if let Some(queue) = &mut self.queue
-            && let Some(stations) = &mut queue.loss.stations
-        {
+        let queue = &mut self.queue;
+        if let Some(stations) = &mut queue.loss.stations {
             stations.replace(losses, |station, loss| queue.qdisc.on_fact(&Fact::Channel { station, loss }, now));
             queue.told_empty = false;
             // The discipline is asked now, not at the time at which it last returned no packet.
@@ -459,7 +387,7 @@ impl Link {
         taken: &mut Vec<Segment>,
     ) {
         self.catch_up(now, outlet);
-        let Some(queue) = &mut self.queue else { return };
+        let queue = &mut self.queue;
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
@@ -469,33 +397,20 @@ impl Link {
 
     /// Removes the packets of these flows that are in flight; returns how many there were.
     pub fn lose_in_flight(&mut self, flows: &[u32]) -> u64 {
-        let goes = |packet: &Segment| packet.at != EMPTY && flows.contains(&packet.flow);
-        let mut lost = u64::from(goes(&self.first));
-        if lost > 0 {
-            self.first.at = EMPTY;
-        }
-        let Some(others) = &mut self.others else { return lost };
-        let before = others.len();
-        others.retain(|packet| !goes(packet));
-        lost += (before - others.len()) as u64;
-        if self.first.at == EMPTY
-            && let Some(next) = others.pop_front()
-        {
-            self.first = next;
-        }
-        lost
+        let before = self.in_flight.len();
+        self.in_flight.retain(|packet| !flows.contains(&packet.flow));
+        (before - self.in_flight.len()) as u64
     }
 
-    /// Returns how many bits a managed link could have sent by `now`; zero for a plain link.
+    /// Returns how many bits the link could have sent by `now`.
     pub fn capacity_bits(&self, now: Instant) -> f64 {
-        self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.line.wire.rate(), now))
+        self.queue.capacity.until(self.line.wire.rate(), now)
     }
 
-    /// Returns how much a managed link has sent by `now`, in billionths of a bit; zero for a plain link. Of the packet
-    /// that is being transmitted only the bits that have left count.
+    /// Returns how much the link has sent by `now`, in billionths of a bit. Of the packet that is being transmitted only
+    /// the bits that have left count.
     pub fn sent(&self, now: Instant) -> u128 {
-        let Some(queue) = &self.queue else { return 0 };
-        let begun = u128::from(queue.qdisc.stats().sent.bytes) * u128::from(8 * BILLIONTHS);
+        let begun = u128::from(self.queue.qdisc.stats().sent.bytes) * u128::from(8 * BILLIONTHS);
         begun.saturating_sub(self.on_wire(now))
     }
 
@@ -514,7 +429,7 @@ impl Link {
     /// Returns the rate with which the wire sends at `now`.
     fn rate_at(&self, now: Instant) -> Rate {
         let rate = self.line.wire.rate();
-        self.queue.as_ref().map_or(rate, |queue| queue.capacity.rate_at(rate, now))
+        self.queue.capacity.rate_at(rate, now)
     }
 
     /// Returns the current rate of the link.

@@ -65,7 +65,7 @@ impl Simulation {
 
     fn queue_now(&self, bottleneck: &Bottleneck) -> Option<QueueNow> {
         let link = &self.world.links[bottleneck.link.index()];
-        let queue = link.queue.as_ref()?;
+        let queue = &link.queue;
         let probe = queue.probe.as_ref()?;
         let stats = queue.qdisc.stats();
         Some(QueueNow {

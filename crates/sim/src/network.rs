@@ -2,6 +2,7 @@
 
 mod moves;
 
+use crate::access::AccessLinks;
 use crate::actors::application::Setup;
 use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
 use crate::actors::connections::Connections;
@@ -43,8 +44,10 @@ pub struct Bottleneck {
 pub struct Network {
     /// The layout of the numbers of sources and owners.
     pub layout: Layout,
-    /// All links, each one direction, in the order of [`Layout`].
+    /// The links of the scenario, each one direction, in the order of [`Layout`].
     pub links: Vec<Link>,
+    /// The links of hosts, which follow them in the order.
+    pub access: AccessLinks,
     /// All routes in one table, each ended by [`END`].
     pub routes: Vec<u32>,
     /// All flows, in the order of their numbers.
@@ -69,6 +72,7 @@ pub fn build(scenario: &Scenario) -> Network {
         scenario,
         streams: Streams::new(scenario.seed),
         links: Vec::new(),
+        access: Vec::new(),
         routes: Vec::new(),
         flows: Vec::new(),
         floods: Vec::new(),
@@ -100,6 +104,8 @@ struct Builder<'a> {
     scenario: &'a Scenario,
     streams: Streams,
     links: Vec<Link>,
+    /// Rate and delay of each access link, which follow the links of the scenario.
+    access: Vec<(Rate, Span)>,
     routes: Vec<u32>,
     flows: Vec<Flow>,
     floods: Vec<u32>,
@@ -128,11 +134,13 @@ impl<'a> Builder<'a> {
         let cooperating = self.cooperation.as_ref().map(|cooperation| cooperation.nodes());
         let counts = [scenario.links.len(), self.flows.len(), self.floods.len()].map(|count| count as u32);
         let layout = Layout::new(counts[0], counts[1], counts[2], cooperating);
-        debug_assert_eq!(layout.links(), self.links.len(), "every link has a number");
+        debug_assert_eq!(layout.links(), self.links.len() + self.access.len(), "every link has a number");
+        let access = self.access_links();
         Network {
             layout,
             connections: Connections::new(classes, self.nodes),
             changes: Changes::new(&scenario.changes, &links, &self.streams, scenario.output.series),
+            access,
             links: self.links,
             routes: self.routes,
             flows: self.flows,
@@ -143,27 +151,39 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Returns the access links, each with the link that feeds it on its route.
+    fn access_links(&self) -> AccessLinks {
+        let mut fed_by: Vec<Option<LinkDir>> = vec![None; self.access.len()];
+        for hop in self.routes.windows(2).filter(|hop| (hop[0] as usize) < self.links.len()) {
+            let feeder = (hop[1] as usize).checked_sub(self.links.len()).and_then(|place| fed_by.get_mut(place));
+            feeder.into_iter().for_each(|feeder| *feeder = Some(LinkDir::at(hop[0])));
+        }
+        let kinds: Vec<_> =
+            fed_by.into_iter().zip(&self.access).map(|(fed_by, (rate, delay))| (fed_by, *rate, *delay)).collect();
+        AccessLinks::new(self.links.len(), &kinds)
+    }
+
     /// Decides which links relay. A link relays if nothing reads or changes a packet between its queue and the next
-    /// plain link. Every plain link after the first one of a route carries packets of that route alone. A link whose
+    /// access link. Every access link after the first one of a route carries packets of that route alone. A link whose
     /// rate changes during a transmission does not relay, because the arrival of the packet is not known when its
     /// transmission begins.
     fn tell_which_relay(&mut self) {
         for hop in self.routes.windows(2) {
-            let plain = self.links.get(hop[1] as usize).is_some_and(|next| next.queue.is_none());
-            if let Some(queue) = self.links.get_mut(hop[0] as usize).and_then(|link| link.queue.as_mut()) {
-                queue.relays &= plain && queue.ack_path_of.is_none();
+            let to_host = hop[1] != END && hop[1] as usize >= self.links.len();
+            if let Some(Link { queue, .. }) = self.links.get_mut(hop[0] as usize) {
+                queue.relays &= to_host && queue.ack_path_of.is_none();
             }
         }
         for change in self.scenario.changes.iter().filter(|change| changes_rate_at_once(change)) {
             for link in directions(change) {
-                self.links[link.index()].queue.iter_mut().for_each(|queue| queue.relays = false);
+                self.links[link.index()].queue.relays = false;
             }
         }
     }
 
-    /// Iterates over the queues of all managed links.
+    /// Iterates over the queues of all links of the scenario.
     fn queues(&mut self) -> impl Iterator<Item = &mut Queue> {
-        self.links.iter_mut().filter_map(|link| link.queue.as_deref_mut())
+        self.links.iter_mut().map(|link| &mut link.queue)
     }
 
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
@@ -172,10 +192,8 @@ impl<'a> Builder<'a> {
         // A packet which one direction delivers passes the gateway of the opposite direction, whose discipline may want
         // to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
-            let sees = self.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
-            if let Some(queue) = &mut self.links[there as usize].queue {
-                queue.ack_path_of = sees.then_some(here);
-            }
+            let sees = self.links[here as usize].queue.sees_segments;
+            self.links[there as usize].queue.ack_path_of = sees.then_some(here);
         }
     }
 
@@ -211,7 +229,7 @@ impl<'a> Builder<'a> {
                 flows: Vec::new(),
             });
         }
-        self.links.push(Link::new(Serializer::new(spec.link.rate), spec.link.delay, Some(Box::new(managed))));
+        self.links.push(Link::new(Serializer::new(spec.link.rate), spec.link.delay, managed));
         index as u32
     }
 
@@ -359,8 +377,8 @@ impl<'a> Builder<'a> {
 
     /// Adds the access link of a host; returns the direction from the host.
     fn add_access(&mut self, rate: Rate, delay: Span) -> LinkDir {
-        let from_host = LinkDir::at(self.links.len() as u32);
-        self.links.extend((0..2).map(|_| Link::new(Serializer::new(rate), delay, None)));
+        let from_host = LinkDir::at((self.links.len() + self.access.len()) as u32);
+        self.access.extend([(rate, delay); 2]);
         from_host
     }
 

@@ -4,7 +4,8 @@
 //!
 //! | source | how many |
 //! |---|---|
-//! | links, the scenario's before those of hosts | both directions of each |
+//! | links of the scenario | both directions of each |
+//! | lanes of access links, each in the place of the link whose packet arrives | as many as access links, both directions of each |
 //! | timers of the flows' connections | two for each flow: client, server |
 //! | applications of flows | one for each flow |
 //! | the clock of whole seconds, changes of links and moves of hosts | one each |
@@ -84,8 +85,10 @@ impl LinkDir {
 /// A source of events: what an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// One direction of a link.
+    /// One direction of a link of the scenario.
     Link(LinkDir),
+    /// The lane with this number, on which packets are in flight on access links.
+    Lane(u32),
     /// The timer of one side of a flow's connection.
     Timer {
         /// Number of the flow.
@@ -194,6 +197,7 @@ impl Layout {
     pub const fn source(&self, source: Source) -> u32 {
         match source {
             Source::Link(link) => link.0,
+            Source::Lane(lane) => self.between_routers + lane,
             Source::Timer { flow, side } => self.timers + 2 * flow + side as u32,
             Source::Application(flow) => self.applications + flow,
             Source::Clock => self.clock,
@@ -207,8 +211,10 @@ impl Layout {
     /// Returns the source of events with this number.
     #[inline(always)]
     pub const fn decode(&self, number: u32) -> Source {
-        if number < self.timers {
+        if number < self.between_routers {
             Source::Link(LinkDir(number))
+        } else if number < self.timers {
+            Source::Lane(number - self.between_routers)
         } else if number < self.applications {
             let index = number - self.timers;
             Source::Timer { flow: index / 2, side: side(index) }
@@ -270,11 +276,14 @@ mod tests {
 
     /// Lists all sources of a run, in the order in which events of the same time are handled.
     fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, connections: u32) -> Vec<Source> {
-        let links = (0..layout.links() as u32).map(|place| Source::Link(LinkDir::at(place)));
+        let between = layout.between_routers() as u32;
+        let links = (0..between).map(|place| Source::Link(LinkDir::at(place)));
+        let lanes = (0..layout.links() as u32 - between).map(Source::Lane);
         let timers = (0..flows).flat_map(|flow| SIDES.map(|side| Source::Timer { flow, side }));
         let gateway = nodes.map(|_| Source::Gateway);
         let of_connections = (0..connections).flat_map(|number| SIDES.map(|side| Source::Connection { number, side }));
         links
+            .chain(lanes)
             .chain(timers)
             .chain((0..flows).map(Source::Application))
             .chain([Source::Clock, Source::Changes])

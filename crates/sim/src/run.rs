@@ -9,6 +9,7 @@ mod apply;
 mod sessions;
 mod steer;
 
+use crate::access::AccessLinks;
 use crate::actors::AnyApplication;
 use crate::actors::action::{Action, Context, Mover};
 use crate::actors::application::Host;
@@ -20,7 +21,6 @@ use crate::capture::{Capture, Sink};
 use crate::delays;
 use crate::event::EventQueue;
 use crate::flow::Flow;
-use crate::link::Link;
 use crate::network::{self, Bottleneck};
 use crate::numbers::{LinkDir, Owner, Source};
 use crate::probe::TimeHistogram;
@@ -127,7 +127,7 @@ impl Simulation {
                 warmup: Instant::ZERO + scenario.warmup,
                 no_drops: scenario.invariants.no_drops,
             },
-            world: World::new(network.layout, network.links, network.routes),
+            world: World::new(network.layout, network.links, network.access, network.routes),
             actors: Actors {
                 flows: network.flows,
                 floods: network.floods,
@@ -221,7 +221,7 @@ impl Simulation {
 
     /// Handles the events up to `limit`, lets the measured queues catch up and writes what they captured.
     fn work_until(&mut self, limit: Instant) {
-        while let Some((source, now)) = self.world.events.pop_until(limit) {
+        while let Some((source, now)) = self.world.outlet.events.pop_until(limit) {
             self.world.now = now;
             self.measured.events += 1;
             self.dispatch(source);
@@ -238,6 +238,7 @@ impl Simulation {
     fn dispatch(&mut self, source: u32) {
         match self.world.layout.decode(source) {
             Source::Link(link) => self.on_link(link),
+            Source::Lane(lane) => self.on_lane(lane),
             Source::Timer { flow, side } => self.on_timer(flow as usize, side),
             Source::Application(flow) => self.on_application(flow),
             Source::Clock => self.on_second(),
@@ -253,12 +254,11 @@ impl Simulation {
         for bottleneck in &self.measured.bottlenecks {
             self.world.catch_up(bottleneck.link);
         }
-        self.world.relay();
     }
 
     fn check(&self) -> Result<(), Broken> {
         for bottleneck in &self.measured.bottlenecks {
-            let Some(queue) = &self.world.links[bottleneck.link.index()].queue else { continue };
+            let queue = &self.world.links[bottleneck.link.index()].queue;
             let (name, stats) = (|| bottleneck.name.clone(), queue.qdisc.stats());
             stats.check(queue.qdisc.backlog()).map_err(|e| Broken::Books { queue: name(), message: e.to_string() })?;
             if let Some((at, bytes)) = queue.probe.as_ref().and_then(|probe| probe.broken) {
@@ -276,32 +276,34 @@ impl Simulation {
 
     #[inline]
     fn on_link(&mut self, place: LinkDir) {
-        let World { now, links, events, outlet, .. } = &mut self.world;
+        let World { now, links, outlet, .. } = &mut self.world;
         let link = &mut links[place.index()];
-        let mut first = link.on_event(*now, outlet);
+        let arrived = link.on_event(*now, outlet);
         if let Some(next) = link.next_event() {
-            events.set(place.place(), next);
+            outlet.events.set(place.place(), next);
         }
-        let mut ack_path_of = None;
-        if let Some(queue) = &link.queue {
-            ack_path_of = queue.ack_path_of;
-            self.world.relay();
+        let Some(mut packet) = arrived else { return };
+        // An element on the ACK path of the opposite direction sees the packet first.
+        if let Some(forward) = link.queue.ack_path_of
+            && let Some(segment) = packet.tcp()
+        {
+            links[forward as usize].inbound(segment, *now, outlet);
         }
-        if first.at <= self.world.now {
-            self.deliver(&mut first, ack_path_of);
+        self.deliver(&mut packet);
+    }
+
+    /// Handles the event of a lane of access links: its first packet arrives.
+    #[inline]
+    fn on_lane(&mut self, lane: u32) {
+        let World { now, outlet, .. } = &mut self.world;
+        if let Some(mut packet) = outlet.access.arrive(lane, *now, (&outlet.routes, &mut outlet.events)) {
+            self.deliver(&mut packet);
         }
     }
 
-    /// Handles a packet at the end of a link: an element on the ACK path sees it, then the packet goes to its next link
-    /// or host.
+    /// Handles a packet at the end of a link: the packet goes to its next link or host.
     #[inline]
-    fn deliver(&mut self, packet: &mut Segment, ack_path_of: Option<u32>) {
-        if let Some(forward) = ack_path_of
-            && let Some(segment) = packet.tcp()
-        {
-            self.world.links[forward as usize].inbound(segment, self.world.now, &mut self.world.outlet);
-            self.world.relay();
-        }
+    fn deliver(&mut self, packet: &mut Segment) {
         match self.world.hop(packet.cursor) {
             END => self.on_host(packet),
             link => self.offer(link, packet),
@@ -387,41 +389,18 @@ impl Simulation {
     /// Sends all that an endpoint may send now and sets its timer.
     #[inline]
     fn pump(&mut self, index: usize, side: Role) {
-        let World { now, layout, events, links, routes, .. } = &mut self.world;
+        let World { now, layout, outlet, .. } = &mut self.world;
         let now = *now;
         let flow = &mut self.actors.flows[index];
         let cursor = flow.routes[side as usize];
-        let first = routes[cursor as usize];
         let Some(tcp) = flow.tcp_mut() else { return };
         let endpoint = tcp.end(side);
-        let link = &mut links[first as usize];
-        if link.queue.is_some() {
-            return self.pump_managed(index, side);
-        }
-        let mut is_first = false;
         while let Some(next) = endpoint.next(now) {
-            is_first |= link.send(cursor, now, |segment| endpoint.emit(segment, next, now));
-        }
-        if is_first && let Some(next) = link.next_event() {
-            events.set_at_latest(first, next);
+            outlet.send(cursor, now, |segment| endpoint.emit(segment, next, now));
         }
         if let Some(at) = endpoint.deadline() {
             let timer = layout.source(Source::Timer { flow: index as u32, side });
-            events.set_at_latest(timer, at.max(now));
-        }
-    }
-
-    /// Sends all that an endpoint may send now and sets its timer, on a host whose first link has a queue.
-    #[inline(never)]
-    fn pump_managed(&mut self, index: usize, side: Role) {
-        let (now, cursor) = (self.world.now, self.actors.flows[index].routes[side as usize]);
-        while let Some(mut packet) = self.endpoint(index, side).and_then(|end| end.transmit(now)) {
-            packet.cursor = cursor;
-            self.send(&mut packet);
-        }
-        if let Some(at) = self.endpoint(index, side).and_then(|end| end.deadline()) {
-            let timer = self.world.layout.source(Source::Timer { flow: index as u32, side });
-            self.world.events.set_at_latest(timer, at.max(now));
+            outlet.events.set_at_latest(timer, at.max(now));
         }
     }
 
@@ -472,7 +451,7 @@ impl Simulation {
 
     fn await_application(&mut self, id: u32, next: Option<Instant>) {
         if let Some(at) = next {
-            self.world.events.set(self.world.layout.source(Source::Application(id)), at);
+            self.world.outlet.events.set(self.world.layout.source(Source::Application(id)), at);
         }
     }
 
@@ -512,7 +491,6 @@ impl Simulation {
     fn on_change(&mut self) {
         self.actors.changes.step(&mut Context::new(&self.world, &mut self.actions));
         self.apply();
-        self.world.relay();
         self.cooperate(|cooperation, context| cooperation.rates_changed(context));
         while let Some(handovers) = &mut self.actors.handovers
             && handovers.step(&mut Context::new(&self.world, &mut self.actions))
@@ -556,7 +534,7 @@ impl Simulation {
     pub fn bytes_per_flow(&self) -> usize {
         let flows = &self.actors.flows;
         let heap: usize = flows.iter().map(Flow::heap_bytes).sum();
-        let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight
+        let access_links = 4 * AccessLinks::BYTES_PER_LINK;
         let events = 7 * EventQueue::BYTES_PER_SOURCE;
         size_of::<Flow>() + access_links + events + heap / flows.len().max(1)
     }
@@ -576,7 +554,7 @@ mod tests {
             Simulation::new(&Scenario::parse(&format!("duration = \"1s\"\n{text}"), "test.toml").unwrap_or_else(|e| panic!("{e}")))
         });
         let events = (two.world.layout.sources(0) - one.world.layout.sources(0)) * EventQueue::BYTES_PER_SOURCE;
-        let links = 4 * (size_of::<Link>() - size_of::<Segment>());
+        let links = 4 * AccessLinks::BYTES_PER_LINK;
         assert_eq!(one.bytes_per_flow(), size_of::<Flow>() + one.actors.flows[0].heap_bytes() + links + events);
     }
 }

@@ -97,7 +97,7 @@ impl Seconds {
         for (id, bottleneck) in bottlenecks.iter().enumerate() {
             let link = &mut links[bottleneck.link.index()];
             let sent = link.sent(now);
-            let Some(queue) = &mut link.queue else { continue };
+            let queue = &mut link.queue;
             let Some(probe) = &mut queue.probe else { continue };
             let window = probe.take_window(queue.qdisc.backlog(), sent, now);
             if self.keep_series {

@@ -197,7 +197,7 @@ impl Simulation {
 
 fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
     let link = &sim.world.links[b.link.index()];
-    let queue = link.queue.as_ref()?;
+    let queue = &link.queue;
     let probe = queue.probe.as_ref()?;
     let (stats, backlog, now) = (queue.qdisc.stats(), queue.qdisc.backlog(), sim.now());
     let seconds = now.as_secs_f64().max(1e-9);

@@ -141,7 +141,7 @@ impl TcpTrace {
             self.of_flows.push(t_s, *flow, tcp.client.snapshot().filter(|_| !tcp.client.is_done()));
         }
         for (id, bottleneck) in (0..).zip(&sim.measured.bottlenecks) {
-            let Some(queue) = &sim.world.links[bottleneck.link.index()].queue else { continue };
+            let queue = &sim.world.links[bottleneck.link.index()].queue;
             let stats = queue.qdisc.stats();
             self.of_queues.t_s.push(t_s);
             self.of_queues.queue.push(id);

@@ -1,5 +1,6 @@
 //! The network which moves packets: links, routes, pending events, and the time.
 
+use crate::access::AccessLinks;
 use crate::event::EventQueue;
 use crate::link::{Link, Outlet};
 use crate::numbers::{Layout, LinkDir, Owner, Source};
@@ -17,31 +18,27 @@ pub struct World {
     pub now: Instant,
     /// The layout of the numbers of sources and owners.
     pub layout: Layout,
-    /// Pending events, at most one for each source.
-    pub events: EventQueue,
-    /// All links, each one direction, in the order of [`Layout`].
+    /// The links of the scenario, each one direction, in the order of [`Layout`].
     pub links: Vec<Link>,
-    /// All routes in one table: each is a list of places of links, ended by [`END`].
-    pub routes: Vec<u32>,
-    /// Captured and relayed packets, which links pass on.
+    /// The rest of the network: the links of hosts, routes and pending events.
     pub outlet: Outlet,
 }
 
-/// Estimates the time between two events: each packet of 1000 bytes on a managed link causes three events, its ACK
+/// Estimates the time between two events: each packet of 1000 bytes on a link of the scenario causes three events, its ACK
 /// included.
 fn event_gap(links: &[Link]) -> Span {
-    let bps: u64 = links.iter().filter(|link| link.queue.is_some()).map(|link| link.rate().as_bps()).sum();
+    let bps: u64 = links.iter().map(|link| link.rate().as_bps()).sum();
     Span::from_nanos(8_000_000_000_000 / 3 / bps.max(1))
 }
 
 impl World {
     /// Creates a network at time zero, with no event pending.
-    pub fn new(layout: Layout, links: Vec<Link>, routes: Vec<u32>) -> Self {
+    pub fn new(layout: Layout, links: Vec<Link>, access: AccessLinks, routes: Vec<u32>) -> Self {
         let events = EventQueue::new(layout.sources(0), event_gap(&links));
-        Self { now: Instant::ZERO, layout, events, links, routes, outlet: Outlet::default() }
+        Self { now: Instant::ZERO, layout, links, outlet: Outlet { capture: None, access, routes, events } }
     }
 
-    /// Returns the current rate of a link.
+    /// Returns the current rate of a link of the scenario.
     pub fn rate(&self, link: LinkDir) -> Rate {
         self.links[link.index()].rate()
     }
@@ -49,18 +46,18 @@ impl World {
     /// Returns the place of the link to which a route leads at this cursor; [`END`] if the packet is at its host.
     #[inline]
     pub fn hop(&self, cursor: u32) -> u32 {
-        self.routes[cursor as usize]
+        self.outlet.routes[cursor as usize]
     }
 
     /// Returns the links between routers on the route that begins at this cursor, in order.
     pub fn path(&self, cursor: u32) -> impl Iterator<Item = LinkDir> {
-        let hops = self.routes[cursor as usize..].iter().take_while(|hop| **hop != END);
+        let hops = self.outlet.routes[cursor as usize..].iter().take_while(|hop| **hop != END);
         hops.map(|hop| LinkDir::at(*hop)).filter(|link| link.index() < self.layout.between_routers())
     }
 
     /// True if a link is on the route that begins at this cursor.
     pub fn crosses(&self, cursor: u32, link: LinkDir) -> bool {
-        crosses(&self.routes, cursor, link)
+        crosses(&self.outlet.routes, cursor, link)
     }
 
     /// Returns the number that packets of an owner carry.
@@ -70,27 +67,25 @@ impl World {
 
     /// Sets the event of a source; a time in the past means now.
     pub fn set_event(&mut self, source: Source, at: Instant) {
-        self.events.set(self.layout.source(source), at.max(self.now));
+        self.outlet.events.set(self.layout.source(source), at.max(self.now));
     }
 
     /// Gives a packet to a link.
     #[inline(always)]
     pub fn offer(&mut self, place: u32, packet: &mut Segment) {
-        let link = &mut self.links[place as usize];
-        if link.offer(packet, self.now, &mut self.outlet)
-            && let Some(next) = link.next_event()
-        {
-            self.events.set_at_latest(place, next);
-        }
-        if link.queue.is_some() {
-            self.relay();
+        let Some(link) = self.links.get_mut(place as usize) else {
+            return self.outlet.send(packet.cursor, self.now, |place| *place = *packet);
+        };
+        link.offer(packet, self.now, &mut self.outlet);
+        if let Some(next) = link.next_event() {
+            self.outlet.events.set_at_latest(place, next);
         }
     }
 
     /// Sets the event of a link whose state was changed from outside.
     pub fn review(&mut self, link: LinkDir) {
         if let Some(next) = self.links[link.index()].next_event() {
-            self.events.set_at_latest(link.place(), next.max(self.now));
+            self.outlet.events.set_at_latest(link.place(), next.max(self.now));
         }
     }
 
@@ -99,35 +94,21 @@ impl World {
         self.links[link.index()].catch_up(self.now, &mut self.outlet);
     }
 
-    /// Takes the packets of these owners out of the queue of a link and appends them to `taken`.
+    /// Takes the packets of these owners out of the queue of a link, if it has one, and appends them to `taken`.
     pub fn take_out(&mut self, link: LinkDir, numbers: &[u32], taken: &mut Vec<Segment>) {
-        let flows = numbers.iter().map(|number| FlowId(*number));
-        self.links[link.index()].take_out(flows, self.now, &mut self.outlet, taken);
-        self.relay();
-        self.review(link);
-    }
-
-    /// Puts the packets which links have relayed into flight on their next links.
-    #[inline]
-    pub fn relay(&mut self) {
-        if !self.outlet.relayed.is_empty() {
-            self.relay_all();
+        if let Some(at) = self.links.get_mut(link.index()) {
+            let flows = numbers.iter().map(|number| FlowId(*number));
+            at.take_out(flows, self.now, &mut self.outlet, taken);
+            self.review(link);
         }
     }
 
-    #[inline(never)]
-    fn relay_all(&mut self) {
-        for (packet, at) in &self.outlet.relayed {
-            let cursor = packet.cursor + 1;
-            let index = self.routes[cursor as usize];
-            let link = &mut self.links[index as usize];
-            if link.take_as(packet, cursor, *at)
-                && let Some(arrival) = link.next_event()
-            {
-                self.events.set(index, arrival);
-            }
+    /// Removes the packets of these owners that are in flight on a link; returns how many there were.
+    pub fn lose_in_flight(&mut self, link: LinkDir, numbers: &[u32]) -> u64 {
+        match self.links.get_mut(link.index()) {
+            Some(at) => at.lose_in_flight(numbers),
+            None => self.outlet.access.lose_in_flight(link.place(), numbers, &self.outlet.routes),
         }
-        self.outlet.relayed.clear();
     }
 }
 

@@ -340,7 +340,7 @@ mod tests {
         let scenario = scenario("trace = \"long\"\nbin = \"1ms\"\n", &trace);
         let mut network = network::build(&scenario);
         let mut changes = std::mem::take(&mut network.changes);
-        let mut world = World::new(network.layout, network.links, network.routes);
+        let mut world = World::new(network.layout, network.links, network.access, network.routes);
         assert_eq!(changes.entries.len(), 4);
         let (mut looks, mut made) = (0, 0);
         while let Some(now) = changes.next().filter(|now| now.as_secs_f64() < 99.9995) {

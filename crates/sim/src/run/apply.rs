@@ -55,7 +55,6 @@ impl Simulation {
             Action::Review(link) => self.world.review(link),
             Action::Tell(link, fact) => {
                 self.world.links[link.index()].tell(&fact, self.world.now, &mut self.world.outlet);
-                self.world.relay();
             }
             Action::Reroute { who, end, route } => self.reroute(who, end, route),
             Action::Leave { who, cell, loses_air } => self.leave(who, cell, loses_air),
@@ -142,7 +141,7 @@ impl Simulation {
         let mut waiting: Vec<Segment> = Vec::new();
         cell.into_iter().for_each(|link| self.world.take_out(link, &numbers, &mut waiting));
         if loses_air {
-            let lost = cell.map(|link| self.world.links[link.index()].lose_in_flight(&numbers));
+            let lost = cell.map(|link| self.world.lose_in_flight(link, &numbers));
             if let Some(handovers) = &mut self.actors.handovers {
                 handovers.counters.lost_in_air += lost.iter().sum::<u64>();
             }

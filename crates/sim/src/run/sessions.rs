@@ -13,11 +13,11 @@ impl Simulation {
     pub(super) fn open_connection(&mut self, opening: Opening, request: Request) {
         let World { now, layout, .. } = self.world;
         let (flow, number) = (opening.flow, self.actors.connections.take_number(now));
-        self.world.events.grow_to(layout.sources(number + 1));
+        self.world.outlet.events.grow_to(layout.sources(number + 1));
         let id = layout.number(Owner::Connection(number));
         let facts = self.actors.connections.facts(id, flow);
-        for queue in self.world.links[..layout.between_routers()].iter_mut().filter_map(|link| link.queue.as_mut()) {
-            facts.clone().for_each(|fact| queue.tell(&fact, now));
+        for link in &mut self.world.links {
+            facts.clone().for_each(|fact| link.queue.tell(&fact, now));
         }
         if let Some(tcp) = self.actors.flows[flow as usize].application.get().connects_by() {
             self.actors.connections.open(number, id, opening, tcp, now);
@@ -75,7 +75,7 @@ impl Simulation {
         let deadline = self.actors.connections.get_mut(number).and_then(|connection| connection.end(side).deadline());
         if let Some(at) = deadline {
             let timer = self.world.layout.source(Source::Connection { number, side });
-            self.world.events.set_at_latest(timer, at.max(now));
+            self.world.outlet.events.set_at_latest(timer, at.max(now));
         }
     }
 

@@ -34,15 +34,14 @@ impl Simulation {
 
     /// Returns the properties of the scenario's links now: all links with queues, before those of hosts.
     fn links_now(&self) -> Vec<Before> {
-        let loss = |link: &Link| link.queue.as_ref().map_or(0.0, |queue| queue.loss.probability());
-        let managed = self.world.links.chunks(2).take_while(|pair| pair[0].queue.is_some());
+        let loss = |link: &Link| link.queue.loss.probability();
         let before = |pair: &[Link]| Before {
             name: String::new(), // only random states have names
             rate: pair[0].rate(),
             delay: pair[0].delay(),
             losses: [loss(&pair[0]), pair.get(1).map_or(0.0, loss)],
         };
-        managed.map(before).collect()
+        self.world.links.chunks(2).map(before).collect()
     }
 }
 
