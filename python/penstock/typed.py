@@ -1373,6 +1373,21 @@ class OutputKeys(TypedDict):
     series: NotRequired[bool]  # True if tables by seconds are kept.
 
 
+class Aggregate(TypedDict):
+    interval: str  # Time from the first packet of a burst to its release.
+    packets: NotRequired[int | None]  # Number of packets with which a burst is released earlier.
+
+
+class Police(TypedDict):
+    burst: str  # Size of the bucket, which is full at the beginning.
+    rate: str  # Rate at which tokens come.
+
+
+class Reorder(TypedDict):
+    by: str  # Delay of each of them, besides that of the link.
+    share: float  # Part of the packets that are delayed.
+
+
 class Markov(TypedDict):
     bad: float
     good: float
@@ -1401,23 +1416,39 @@ StationSpec = float | Markov | Signal | Moving
 class DumbbellTopology(TypedDict):
     access_delay: NotRequired[str]  # One-way delay of the access links of hosts.
     access_rate: NotRequired[str]  # Rate of the access links of hosts.
+    aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     delay: str  # One-way propagation delay.
     kind: Literal["dumbbell"]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
+    police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate of each direction.
+    reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
+    reverse_aggregate: NotRequired[
+        Aggregate | None
+    ]  # Packets are released in bursts, from the second end to the first.
     reverse_aqm: NotRequired[Discipline]
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
 class ParkingLotTopologyHopsItem(TypedDict):
+    aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     delay: str  # One-way propagation delay.
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
+    police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate of each direction.
+    reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
+    reverse_aggregate: NotRequired[
+        Aggregate | None
+    ]  # Packets are released in bursts, from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1430,6 +1461,7 @@ class ParkingLotTopology(TypedDict):
 
 class GraphTopologyLinksItem(TypedDict):
     a: str  # Router at the first end.
+    aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     b: str  # Router at the second end.
     bottleneck: NotRequired[bool | None]  # True if the queue is measured.
@@ -1437,9 +1469,16 @@ class GraphTopologyLinksItem(TypedDict):
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
     name: NotRequired[str | None]  # Name of the link.
+    police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate of each direction.
+    reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
+    reverse_aggregate: NotRequired[
+        Aggregate | None
+    ]  # Packets are released in bursts, from the second end to the first.
     reverse_aqm: NotRequired[Discipline]
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1486,6 +1525,9 @@ class Quantiles(TypedDict):
 class BottleneckSummary(TypedDict):
     algorithm: NotRequired[Json]  # Numbers that the algorithm reports of itself; absent if it reports none.
     aqm: str  # Name of the queue discipline.
+    bursts: NotRequired[
+        int | None
+    ]  # Number of bursts in which the link released packets; absent if it does not aggregate.
     bytes_all: int  # Number of bytes of these packets; the one that is being transmitted counts whole.
     dropped_bytes: int  # Number of bytes dropped, for any reason.
     drops_aqm: int  # Number of packets dropped by the AQM.
@@ -1497,8 +1539,10 @@ class BottleneckSummary(TypedDict):
     name: str  # Name of the link and direction.
     packets: int  # Number of TCP segments with payload and UDP datagrams sent.
     packets_all: int  # Number of packets of any kind sent.
+    policed: NotRequired[int | None]  # Number of packets which a policer dropped before the queue; absent without one.
     queue_bytes: QueueBytes  # Bytes waiting, without the packet on the wire.
     queue_delay_ms: Quantiles  # Queueing delay of the packets sent, in milliseconds.
+    reordered: NotRequired[int | None]
     throughput_bps: float  # Bits sent per second, headers included, counted as for `utilization`.
     utilization: float
 
