@@ -319,6 +319,8 @@ FAILS_DRAFT = {
     "decelerates less": ("bbr3 down_pacing_gain=0.97", "down"),
     "no probe of the round trip time": ("bbr3 probe_rtt_interval=1h", "probe-rtt startup-probe-rtt"),
     "a short probe of it": ("bbr3 probe_rtt_time=1ms", "probe-rtt"),
+    "a small window": ("bbr3 cwnd_gain=1", "startup-aggregation"),
+    "no limits after losses": ("bbr3 beta=0.999 loss_threshold=0.99", "policer"),
 }
 _AT = "10M-30ms"
 
