@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path as Directory
 
 from penstock.adversary.subject import SUBJECT, Subject
-from penstock.scenario import Scenario
+from penstock.scenario import Scenario, tree
+from penstock.store import files
 from penstock.suites import bbr_steps as steps
 from penstock.suites.kept import Kept
 from penstock.suites.model import LEAST, Case, Criterion, NotRun, Runs, Suite
 from penstock.suites.networks import bdp_bytes, bulk, dumbbell
+from penstock.suites.qlog import Trace
 from penstock.suites.watched import Connection, Path
 
 GRID = tuple(
@@ -28,7 +31,7 @@ GRID = tuple(
 QUICK = (Path(1.0, 200.0), Path(10.0, 30.0), Path(100.0, 30.0))
 _SECONDS = 3600.0  # of simulated time that a case may take
 _SLOW_MS = 200.0  # from this round trip time on, ProbeRTT comes before these cases are over
-_OVERTAKEN = ("A.2", "A.4", "A.5", "A.8", "A.9", "A.16")
+_OVERTAKEN = ("A.2", "A.4", "A.5", "A.8", "A.9", "A.16", "A.17")
 _PUT_OFF = {"probe_rtt_interval": "1h"}
 _DEEP = 4.0  # products of buffer: no loss without being asked for
 
@@ -210,20 +213,22 @@ TESTS = (
 )
 
 
-def cases(quick: bool) -> list[Case]:
-    """Returns each case at each path of the grid that suits it."""
+def cases(quick: bool, qlog: Directory | None = None) -> list[Case]:
+    """Returns each case at each path of the grid that suits it; with `qlog` each run writes a trace there."""
     paths = [*QUICK, Path(0.064, 1.0)] if quick else GRID
-    return [_case(test, path) for test in TESTS for path in paths if test.suits(path)]
+    return [_case(test, path, qlog) for test in TESTS for path in paths if test.suits(path)]
 
 
-def _case(test: Test, path: Path) -> Case:
+def _case(test: Test, path: Path, qlog: Directory | None = None) -> Case:
     buffer = test.buffer * max(bdp_bytes(path.mbit, path.rtt_ms), 20 * 1500)
     tcp = {"cc": SUBJECT, "receive_buffer": "1GB", "send_buffer": "1GB"}
     tables = dumbbell(path.mbit, path.rtt_ms, buffer, [bulk()], seconds=int(_SECONDS), aqm="droptail", tcp=tcp)
     tables["flows"] = [{"role": "bulk", "kind": "bulk"}]
     overtaken = test.section in _OVERTAKEN and path.rtt_ms >= _SLOW_MS
     adapt = _put_off if overtaken else _as_it_is
-    return Case(test.at(path), tables, adapt=adapt, driven=partial(_driven, test, path))
+    if qlog:  # another role, so that what was run without traces is run again
+        tables["flows"] = [{"role": "traced", "kind": "bulk"}]
+    return Case(test.at(path), tables, adapt=adapt, driven=partial(_driven, test, path, qlog))
 
 
 def _as_it_is(subject: Subject) -> Subject:
@@ -237,8 +242,20 @@ def _put_off(subject: Subject) -> Subject:
     return replace(subject, given={**subject.given, **_PUT_OFF})
 
 
-def _driven(test: Test, path: Path, scenario: Scenario, seed: int) -> Kept:
-    return Kept(test.drive(Connection.of(scenario, seed, path)))
+def _driven(test: Test, path: Path, qlog: Directory | None, scenario: Scenario, seed: int) -> Kept:
+    trace = Trace() if qlog else None
+    found = test.drive(Connection.of(scenario, seed, path, trace))
+    if qlog and trace:
+        control = tree(scenario.text)["tcp"]["cc"]
+        name = " ".join([control["name"], *(f"{key}={control[key]}" for key in control if key != "name")])
+        file = qlog / f"{test.name}-{path.name}-{name.replace(' ', '-')}-{seed}.sqlog"
+        files.write(file, trace.text(f"{test.section} {test.title}", f"{path.name}, {name}, seed {seed}"))
+    return Kept(found)
+
+
+def traced(directory: Directory) -> Suite:
+    """Returns the suite with a qlog of each run in a directory."""
+    return replace(SUITE, cases=partial(cases, qlog=directory))
 
 
 def criteria(_subject: Subject) -> list[Criterion]:
@@ -298,7 +315,7 @@ SUITE = Suite(
     (1, 1),
     "A number is the part of the paths at which every check of a case holds. Limits that the draft does not give (how "
     "many rounds are O(log BDP), how close is close) are those of this suite. Paths with more than 2000 segments in "
-    "flight are not run. With 200 ms and more, A.2, A.4, A.5, A.8, A.9 and A.16 run with ProbeRTT put off: it comes "
-    "5 s after the last smallest round trip time, which is before they are over.",
+    "flight are not run. With 200 ms and more, A.2, A.4, A.5, A.8, A.9, A.16 and A.17 run with ProbeRTT put off: it "
+    "comes 5 s after the last smallest round trip time, which is before they are over.",
     ("holds", "does not hold"),
 )

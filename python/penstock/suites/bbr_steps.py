@@ -377,10 +377,10 @@ def policer(one: Connection) -> Found:
         lambda: math.isfinite(one.number("bw_shortterm")) and math.isfinite(one.number("inflight_shortterm")),
         60 * one.round + 60,
     )
-    one.until(lambda: False, 20 * one.round + 10)
+    one.until(lambda: False, 300 * one.round + 3)
     first, since = one.bottleneck(), one.now
     policed, passed, last = dict.fromkeys(("Cruise", "else"), 0), dict.fromkeys(("Cruise", "else"), 0), first
-    while one.now < since + 100 * one.round + 20:
+    while one.now < since + 200 * one.round + 5:
         where = one.state if one.state == "Cruise" else "else"
         one.look()
         now = one.bottleneck()

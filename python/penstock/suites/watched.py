@@ -13,6 +13,7 @@ from penstock import engine
 from penstock.scenario import Scenario
 from penstock.suites.model import Failed
 from penstock.suites.networks import MTU, rate
+from penstock.suites.qlog import Trace
 
 SEGMENT = 1448  # bytes of payload of a full segment
 _ENDLESS = 2**60
@@ -55,11 +56,12 @@ class Connection:
     states: list[tuple[float, str]] = field(default_factory=list)  # when it entered which
     offered: float | None = None  # bytes per second that the application writes; `None`: more than the path carries
     credit: float = 0.0
+    trace: Trace | None = None  # of what is seen, if it is wanted
 
     @classmethod
-    def of(cls, scenario: Scenario, seed: int, path: Path) -> Connection:
+    def of(cls, scenario: Scenario, seed: int, path: Path, trace: Trace | None = None) -> Connection:
         """Opens a run; raises `Failed` if the control has no state of BBR."""
-        found = cls(path, engine.stepped(scenario, seed))
+        found = cls(path, engine.stepped(scenario, seed), trace=trace)
         found.read()
         if "max_bw" not in found.seen or "state" not in found.seen:
             raise Failed("its state has none of BBR's variables")
@@ -103,6 +105,8 @@ class Connection:
         state = self.seen.get("state", "")
         if state and (not self.states or self.states[-1][1] != state):
             self.states.append((self.now, state))
+        if self.trace and state:
+            self.trace.note(self.now, self.seen)
 
     def look(self) -> None:
         """Simulates one step, and reads the state."""
