@@ -1092,6 +1092,9 @@ WithoutSack = Literal["rfc6582"] | Literal["linux"]
 
 
 class Tcp(TypedDict):
+    accurate_ecn: NotRequired[
+        bool
+    ]  # Accurate feedback of marks (RFC 9768), where the peer has it as well; needs `ecn`.
     ack_every_segment: NotRequired[bool]  # Every segment is acknowledged at once, without delayed ACKs.
     c2ml: NotRequired[Form]
     cc: NotRequired[Control]  # The congestion control with its parameters.
@@ -1634,6 +1637,7 @@ class FlowSummary(TypedDict):
     cc: str  # Name of the congestion control; empty for UDP.
     completion_s: float | None
     delivered_bytes: int  # Payload delivered, in bytes.
+    ecn_accurate: NotRequired[int]  # Number of connections with accurate feedback (RFC 9768); absent if there is none.
     ecn_asked: int  # Number of connections with `ecn = true`.
     ecn_lost: int  # Number of them that go on without ECN.
     ecn_lost_why: EcnLost | None
