@@ -319,6 +319,8 @@ FAILS_DRAFT = {
     "decelerates less": ("bbr3 down_pacing_gain=0.97", "down"),
     "no probe of the round trip time": ("bbr3 probe_rtt_interval=1h", "probe-rtt startup-probe-rtt"),
     "a short probe of it": ("bbr3 probe_rtt_time=1ms", "probe-rtt"),
+    "a small window": ("bbr3 cwnd_gain=1", "startup-aggregation"),
+    "no limits after losses": ("bbr3 beta=0.999 loss_threshold=0.99", "policer"),
 }
 _AT = "10M-30ms"
 
@@ -348,3 +350,26 @@ def test_bbr3_keeps_the_cases_that_broken_forms_break(out: Path) -> None:
 def test_a_control_without_the_variables_of_bbr_is_not_judged(out: Path) -> None:
     told = draft(out, "cubic", ["plateau"])["plateau"]
     assert (told.verdict, told.reason) == ("not judged", "its state has none of BBR's variables")
+
+
+def test_a_case_of_the_draft_leaves_a_trace_as_qlog(out: Path, tmp_path: Path) -> None:
+    judging.judge(bbr_draft.traced(tmp_path), ["bbr3"], out / "traced", quick=True, only=[f"down/{_AT}"])
+    text = (tmp_path / f"down-{_AT}-bbr3-1.sqlog").read_text(encoding="utf-8")
+    records = [json.loads(one) for one in text.split("\x1e")[1:]]  # RFC 7464: each begins with RS and ends with LF
+    assert text.startswith("\x1e")
+    assert text.count("\n") == len(records)
+    header, *events = records
+    assert header["file_schema"] == "urn:ietf:params:qlog:file:sequential"
+    assert header["serialization_format"] == "application/qlog+json-seq"
+    assert header["trace"]["common_fields"]["reference_time"] == {"clock_type": "monotonic", "epoch": "unknown"}
+    times = [one["time"] for one in events]
+    assert times == sorted(times)
+    states = [one["data"]["new"] for one in events if one["name"] == "quic:congestion_state_updated"]
+    assert states[:3] == ["Startup", "Drain", "Cruise"]
+    assert states[-2:] == ["Down", "Cruise"]
+    metrics = [one["data"] for one in events if one["name"] == "quic:recovery_metrics_updated"]
+    last = metrics[-1]
+    # A link of 10 Mbit/s and 30 ms: the payload is 1448 of 1500 bytes.
+    assert last["min_rtt"] == pytest.approx(30, rel=0.05)
+    assert last["pacing_rate"] == pytest.approx(0.99 * 10e6 * 1448 / 1500, rel=0.02)
+    assert last["congestion_window"] == pytest.approx(2 * 10e6 / 8 * 0.03 * 1448 / 1500, rel=0.2)

@@ -66,6 +66,7 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + '[[flows]]\nkind = "synflood"\nper_second = 5\n', "9:8", "no synflood"),
         (HEAD + FLOWS + FLOWS + 'tcp = { sack = true, cc = "vegas" }\n', "12:27", "reno, cubic, bbr"),
         (HEAD + FLOWS + "tcp = { ecn_retransmits = true, ecn = true }\n", "10:27", "not ECN-capable"),
+        (HEAD + FLOWS + "tcp = { accurate_ecn = true, ecn = true }\n", "10:24", "RFC 3168 alone"),
         (HEAD + "[tcp]\nprr = false\n" + FLOWS, "9:7", "prr = true"),
         (HEAD + '[tcp]\ncc = { name = "cubic", beta = 0.8 }\n' + FLOWS, "9:31", "no beta"),
         (HEAD + FLOWS + FLOWS + "tcp = { sack = false }\n", "12:16", "the same sack"),
@@ -202,6 +203,7 @@ def test_each_link_of_a_graph_has_its_changes() -> None:
     ("old", "new", "place", "words"),
     [
         ('name = "last"', "stations = [0.1]", "8:99", "no stations"),
+        ('name = "last"', 'police = { rate = "1Mbit/s", burst = "9kB" }', "8:97", "not police"),
         ('reverse_aqm = "pie"', 'reverse_aqm = { name = "drr", flows = 4 }', "7:96", "classes"),
         ('to = "y"\n', 'to = "y"\nnode = "a"\n', "14:8", "on the left of all links"),
         ('access_delay = "1ms"', 'access_rate = "4Mbit/s"', "4:15", "slower than the bottleneck"),

@@ -1141,6 +1141,9 @@ WithoutSack = Literal["rfc6582"] | Literal["linux"]
 
 
 class Tcp(TypedDict):
+    accurate_ecn: NotRequired[
+        bool
+    ]  # Accurate feedback of marks (RFC 9768), where the peer has it as well; needs `ecn`.
     ack_every_segment: NotRequired[bool]  # Every segment is acknowledged at once, without delayed ACKs.
     c2ml: NotRequired[Form]
     cc: NotRequired[Control]  # The congestion control with its parameters.
@@ -1422,6 +1425,21 @@ class OutputKeys(TypedDict):
     series: NotRequired[bool]  # True if tables by seconds are kept.
 
 
+class Aggregate(TypedDict):
+    interval: str  # Time from the first packet of a burst to its release.
+    packets: NotRequired[int | None]  # Number of packets with which a burst is released earlier.
+
+
+class Police(TypedDict):
+    burst: str  # Size of the bucket, which is full at the beginning.
+    rate: str  # Rate at which tokens come.
+
+
+class Reorder(TypedDict):
+    by: str  # Delay of each of them, besides that of the link.
+    share: float  # Part of the packets that are delayed.
+
+
 class Markov(TypedDict):
     bad: float
     good: float
@@ -1450,23 +1468,39 @@ StationSpec = float | Markov | Signal | Moving
 class DumbbellTopology(TypedDict):
     access_delay: NotRequired[str]  # One-way delay of the access links of hosts.
     access_rate: NotRequired[str]  # Rate of the access links of hosts.
+    aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     delay: str  # One-way propagation delay.
     kind: Literal["dumbbell"]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
+    police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate of each direction.
+    reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
+    reverse_aggregate: NotRequired[
+        Aggregate | None
+    ]  # Packets are released in bursts, from the second end to the first.
     reverse_aqm: NotRequired[Discipline]
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
 class ParkingLotTopologyHopsItem(TypedDict):
+    aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     delay: str  # One-way propagation delay.
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
+    police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate of each direction.
+    reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
+    reverse_aggregate: NotRequired[
+        Aggregate | None
+    ]  # Packets are released in bursts, from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1479,6 +1513,7 @@ class ParkingLotTopology(TypedDict):
 
 class GraphTopologyLinksItem(TypedDict):
     a: str  # Router at the first end.
+    aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     b: str  # Router at the second end.
     bottleneck: NotRequired[bool | None]  # True if the queue is measured.
@@ -1486,9 +1521,16 @@ class GraphTopologyLinksItem(TypedDict):
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
     name: NotRequired[str | None]  # Name of the link.
+    police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate of each direction.
+    reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
+    reverse_aggregate: NotRequired[
+        Aggregate | None
+    ]  # Packets are released in bursts, from the second end to the first.
     reverse_aqm: NotRequired[Discipline]
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1535,6 +1577,9 @@ class Quantiles(TypedDict):
 class BottleneckSummary(TypedDict):
     algorithm: NotRequired[Json]  # Numbers that the algorithm reports of itself; absent if it reports none.
     aqm: str  # Name of the queue discipline.
+    bursts: NotRequired[
+        int | None
+    ]  # Number of bursts in which the link released packets; absent if it does not aggregate.
     bytes_all: int  # Number of bytes of these packets; the one that is being transmitted counts whole.
     dropped_bytes: int  # Number of bytes dropped, for any reason.
     drops_aqm: int  # Number of packets dropped by the AQM.
@@ -1546,8 +1591,10 @@ class BottleneckSummary(TypedDict):
     name: str  # Name of the link and direction.
     packets: int  # Number of TCP segments with payload and UDP datagrams sent.
     packets_all: int  # Number of packets of any kind sent.
+    policed: NotRequired[int | None]  # Number of packets which a policer dropped before the queue; absent without one.
     queue_bytes: QueueBytes  # Bytes waiting, without the packet on the wire.
     queue_delay_ms: Quantiles  # Queueing delay of the packets sent, in milliseconds.
+    reordered: NotRequired[int | None]
     throughput_bps: float  # Bits sent per second, headers included, counted as for `utilization`.
     utilization: float
 
@@ -1639,6 +1686,7 @@ class FlowSummary(TypedDict):
     cc: str  # Name of the congestion control; empty for UDP.
     completion_s: float | None
     delivered_bytes: int  # Payload delivered, in bytes.
+    ecn_accurate: NotRequired[int]  # Number of connections with accurate feedback (RFC 9768); absent if there is none.
     ecn_asked: int  # Number of connections with `ecn = true`.
     ecn_lost: int  # Number of them that go on without ECN.
     ecn_lost_why: EcnLost | None

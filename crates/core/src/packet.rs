@@ -1,5 +1,9 @@
 //! What an algorithm may see of a packet. The packet may be a simulated segment, a record of a trace or a real buffer.
 
+mod accecn;
+
+pub use accecn::{AE, AccEcn, ByteCounters};
+
 use crate::units::{Bytes, Span};
 
 /// The index of a flow in the table of flows which the owner of the discipline keeps. Indices are dense and small, so
@@ -68,6 +72,10 @@ impl TcpFlags {
     /// CWR, congestion window reduced: the sender reacted to the echo (RFC 3168 §6.1).
     pub const CWR: Self = Self(0x80);
 
+    /// Returns the set without the flags of `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
     /// Returns true if every flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

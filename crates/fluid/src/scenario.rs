@@ -60,6 +60,13 @@ fn model(scenario: &Scenario) -> Told<Model> {
     if link.link.loss > 0.0 {
         return Err(Refusal::new(&["topology", "loss"], "the equations have no wire that loses packets"));
     }
+    let written = [("", &link.queue), ("reverse_", &link.reverse_queue)];
+    for (prefix, queue) in written {
+        if let Some(key) = queue.impairments.key() {
+            let message = "the equations have no link that polices, aggregates or reorders";
+            return Err(Refusal::new(&["topology", &format!("{prefix}{key}")], message));
+        }
+    }
     let mut classes = Vec::new();
     for (index, spec) in scenario.flows.iter().enumerate() {
         classes

@@ -4,6 +4,7 @@ use crate::own::PyLibrary;
 use crate::{BrokenInvariant, ScenarioError, convert};
 use penstock_core::units::{Span, UnitError};
 use penstock_sim::TcpTrace;
+use penstock_sim::impair::{Aggregate, Impairments, Police, Reorder};
 use penstock_sim::scenario::Scenario;
 use penstock_sim::series::Values;
 use pyo3::exceptions::PyValueError;
@@ -57,6 +58,29 @@ fn capture(run: &mut penstock_sim::Simulation, scenario: &Scenario, path: &Path)
         true => run.capture_csv_to(out, scenario),
         false => run.capture_to(out, scenario),
     }
+}
+
+/// Reads impairments whose parts are texts with units.
+fn impairments(
+    police: Option<(&str, &str)>,
+    aggregate: Option<&str>,
+    reorder: Option<(f64, &str)>,
+) -> Result<Impairments, String> {
+    let bad = |what: &str, error: UnitError| format!("{what}: {error}");
+    let mut found = Impairments::default();
+    if let Some((rate, burst)) = police {
+        let rate = rate.parse().map_err(|e| bad("rate", e))?;
+        found.police = Some(Police { rate, burst: burst.parse().map_err(|e| bad("burst", e))? });
+    }
+    if let Some(interval) = aggregate {
+        found.aggregate =
+            Some(Aggregate { interval: interval.parse().map_err(|e| bad("interval", e))?, packets: None });
+    }
+    if let Some((share, by)) = reorder {
+        found.reorder = Some(Reorder { share, by: by.parse().map_err(|e| bad("by", e))? });
+    }
+    found.validate().map_err(|mistake| mistake.message)?;
+    Ok(found)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> String {
@@ -132,6 +156,23 @@ impl Simulation {
         let mut run = self.run();
         let now = run.simulation.now();
         run.simulation.steer(link, now, Values { rate, delay, loss });
+        Ok(())
+    }
+
+    /// Changes what a link does to packets before and behind its queue, from now on and in one direction: it drops those
+    /// above the rate and the burst of `police`, releases them in bursts an `aggregate` after the first of each, or delays a
+    /// `reorder` of them (a share and a time). What is not given ends.
+    #[pyo3(signature = (link, reverse=false, police=None, aggregate=None, reorder=None))]
+    fn impair(
+        &self,
+        link: usize,
+        reverse: bool,
+        police: Option<(&str, &str)>,
+        aggregate: Option<&str>,
+        reorder: Option<(f64, &str)>,
+    ) -> PyResult<()> {
+        let impairments = impairments(police, aggregate, reorder).map_err(PyValueError::new_err)?;
+        self.run().simulation.impair(link, reverse, &impairments);
         Ok(())
     }
 

@@ -173,6 +173,8 @@ fn tcp(packet: &Segment) -> headers::Headers {
         sack_permitted: options.is_some_and(|o| o.sack_permitted),
         timestamps: packet.timestamps(),
         ern: packet.explicit_rate(),
+        ae: packet.ace() & 4 != 0,
+        accecn: packet.accecn(),
         sack: packet.sacks(),
     })
 }

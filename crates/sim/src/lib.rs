@@ -10,7 +10,8 @@
 //! 3. `flow` has the two hosts of an application, `actors::application`; each kind of `actors::Traffic` has its
 //!    file.
 //! 4. [`tcp`] is the endpoint which makes a [`segment`].
-//! 5. `access` is the link of a host, `link` is where a packet waits and travels; `loss` and `stations` decide whether the wire loses it;
+//! 5. `access` is the link of a host, `link` is where a packet waits and travels; `loss` and `stations` decide whether
+//!    the wire loses it, `impair` whether it is policed, held or overtaken;
 //!    `probe` measures queues, and [`capture`] writes packets to a file.
 //! 6. The remaining actors push `actors::action`s, which the loop applies: `actors::changes` of links (a [`series`]
 //!    of steps from an [`orbit`] or from a file, [`recorded`]), `actors::handovers` of hosts, `actors::cooperation`
@@ -63,6 +64,7 @@ mod delays;
 mod digest;
 mod event;
 mod flow;
+pub mod impair;
 mod link;
 pub mod live;
 mod loss;

@@ -14,6 +14,7 @@
 use crate::access::AccessLinks;
 use crate::capture::{Capture, Recorder};
 use crate::event::EventQueue;
+use crate::impair::{Behind, Impairments, Policer};
 use crate::loss::Loss;
 use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
@@ -116,6 +117,11 @@ pub struct Queue {
     pub sees_segments: bool,
     /// Random loss of packets on the wire, behind the queue.
     pub loss: Loss,
+    /// The policer before the queue; `None` without one.
+    pub policer: Option<Policer>,
+    /// What comes behind the wire and changes when packets arrive; `None` if that is nothing. With it the link does not
+    /// relay.
+    pub behind: Option<Behind>,
     /// The link of the opposite direction whose discipline sees the segments that this link delivers; `None` if it does
     /// not want to.
     pub ack_path_of: Option<u32>,
@@ -208,6 +214,9 @@ impl Link {
             self.line.busy_until > now || queue.waiting.packets == 0 || queue.told_empty,
             "the link has caught up"
         );
+        if queue.policer.as_mut().is_some_and(|policer| !policer.conforms(packet.size(), now)) {
+            return;
+        }
         if packet.is_marked() {
             packet.clear_marked();
         }
@@ -252,11 +261,47 @@ impl Link {
                 self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
                 outlet.relay(packet, self.line.transmit(packet.size(), now));
+            } else if let Some(behind) = &mut queue.behind {
+                let arrival = behind.arrival(self.line.transmit(packet.size(), now));
+                if let Some((from, to)) = arrival.earlier {
+                    self.hasten(from, to);
+                }
+                self.put(*packet, arrival.at);
             } else {
                 let at = self.line.transmit(packet.size(), now);
                 let place = self.in_flight.push_back_mut(*packet);
                 (place.at, place.cursor) = (at, packet.cursor + 1);
             }
+        }
+    }
+
+    /// Puts a packet into flight at its place among those that arrive at other times, behind those of the same time.
+    fn put(&mut self, mut packet: Segment, at: Instant) {
+        (packet.at, packet.cursor) = (at, packet.cursor + 1);
+        let later = self.in_flight.iter().rev().take_while(|other| other.at > at).count();
+        self.in_flight.insert(self.in_flight.len() - later, packet);
+    }
+
+    /// Lets the packets that were to arrive at `from`, which are the last in flight, arrive at `to`, which is not later.
+    fn hasten(&mut self, from: Instant, to: Instant) {
+        self.in_flight.iter_mut().rev().take_while(|packet| packet.at == from).for_each(|packet| packet.at = to);
+    }
+
+    /// Changes from now on what the link does to packets before and behind its queue. Packets in flight arrive as they
+    /// would have.
+    pub fn impair(&mut self, impairments: &Impairments, rng: Rng, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        let queue = &mut self.queue;
+        let dropped = queue.policer.as_ref().map_or(0, |policer| policer.dropped);
+        queue.policer = impairments.policer_from(now);
+        queue.policer.iter_mut().for_each(|policer| policer.dropped = dropped);
+        match (impairments.behind(rng), &mut queue.behind) {
+            (Some(mut next), before) => {
+                before.iter().for_each(|before| next.follow(before));
+                (queue.behind, queue.relays) = (Some(next), false);
+            }
+            (None, Some(before)) => before.end(),
+            (None, None) => {}
         }
     }
 
@@ -308,10 +353,13 @@ impl Link {
         let arrival = self.in_flight.front().map(|packet| packet.at);
         // A packet that is not on the wire yet arrives after all that are: only an empty wire needs an event to
         // transmit. A relayed packet arrives later than one delay after its transmission begins: a decision at that
-        // time is early enough.
+        // time is early enough. What comes behind the wire may let a packet overtake others, or release them.
         let turn = if queue.relays { self.line.busy_until + self.line.delay } else { self.line.busy_until };
         let transmit = || (queue.waiting.packets > 0 && !queue.told_empty).then_some(turn);
-        let next = arrival.or_else(transmit);
+        let next = match &queue.behind {
+            None => arrival.or_else(transmit),
+            Some(_) => [arrival, transmit()].into_iter().flatten().min(),
+        };
         if !queue.wakes {
             debug_assert!(queue.qdisc.next_wakeup().is_none(), "a discipline that wakes said that it would not");
             return next;
@@ -357,6 +405,9 @@ impl Link {
         }
         let work = u128::from(rest.as_nanos()) * u128::from(before.as_bps());
         self.line.busy_until = now + Span::from_nanos((work / u128::from(rate.as_bps())) as u64);
+        if self.queue.behind.is_some() {
+            return; // the packet that is being transmitted arrives when it would have, held or overtaken
+        }
         let arrival = self.line.busy_until + self.line.delay;
         let mut in_flight = self.in_flight.iter_mut();
         // The last packet in flight has left the wire already if the wire lost the packet that is being transmitted.

@@ -206,11 +206,14 @@ impl<'a> Builder<'a> {
             stations.tell(|station, loss| qdisc.on_fact(&Fact::Channel { station, loss }, Instant::ZERO));
         }
         let waits = loss.stations.is_some();
+        let behind = queue.impairments.behind(self.streams.get(&format!("{name}/reorder")));
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
-            relays: true,
+            relays: behind.is_none(),
             loss,
+            policer: queue.impairments.policer(),
+            behind,
             capacity: Capacity::new(spec.link.rate),
             told_empty: true,
             waiting: Backlog::default(),

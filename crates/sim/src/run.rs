@@ -264,7 +264,8 @@ impl Simulation {
             if let Some((at, bytes)) = queue.probe.as_ref().and_then(|probe| probe.broken) {
                 return Err(Broken::MaxQueue { queue: name(), bytes: Bytes::new(bytes), at });
             }
-            let packets = stats.dropped_by_aqm() + stats.dropped_overflow.packets;
+            let policed = queue.policer.as_ref().map_or(0, |policer| policer.dropped);
+            let packets = stats.dropped_by_aqm() + stats.dropped_overflow.packets + policed;
             if self.plan.no_drops && packets > 0 {
                 return Err(Broken::NoDrops { queue: name(), packets });
             }

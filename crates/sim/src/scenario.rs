@@ -21,6 +21,7 @@ pub use crate::actors::Traffic;
 pub use crate::actors::changes::{Change, Course, Way};
 pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 
+use crate::impair::Impairments;
 use crate::tcp::TcpConfig;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Rate, Span};
@@ -32,6 +33,8 @@ pub struct QueueSpec {
     pub config: AnyConfig,
     /// The stations behind the link; empty for a link that is not wireless.
     pub stations: Vec<StationSpec>,
+    /// What the link does to packets before and behind the queue.
+    pub impairments: Impairments,
     /// True if the queue is measured and appears in summaries.
     pub looked_at: bool,
 }

@@ -1,6 +1,8 @@
 //! The simulated packet: a TCP segment or UDP datagram as a 64-byte value, moved and never boxed.
 
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView, Timestamps};
+use penstock_core::packet::{
+    AccEcn, ByteCounters, Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView, Timestamps,
+};
 use penstock_core::units::{Bytes, Instant};
 
 /// Largest number of SACK blocks in a segment, which is what fits beside timestamps (RFC 2018 §3).
@@ -39,7 +41,7 @@ pub struct Segment {
     /// TSecr of the timestamps option; valid if [`Segment::has_timestamps`].
     pub tsecr: u32,
     /// SACK blocks; on a SYN the options of [`Segment::syn_options`]. In a segment with an ERN option the last block
-    /// holds the rate.
+    /// holds the rate, in one with an AccECN option its counters.
     blocks: [(u32, u32); MAX_SACK],
     /// Payload in bytes.
     pub len: u16,
@@ -50,7 +52,7 @@ pub struct Segment {
     /// Length of the IP and transport headers in bytes.
     header: u8,
     bits: u8,
-    /// Number of SACK blocks, and flags of ERN.
+    /// Number of SACK blocks, flags of ERN, and of Accurate ECN.
     sacks: u8,
 }
 
@@ -68,7 +70,15 @@ const SACK_COUNT: u8 = 0b11;
 const ERN_CAPABLE: u8 = 1 << 2;
 const ERN_TELLS_RATE: u8 = 1 << 3;
 const ERN_OPTION: u8 = 1 << 4;
+const AE: u8 = 1 << 5;
+const ACCECN_OPTION: u8 = 1 << 6;
 const RATE_BLOCK: usize = MAX_SACK - 1;
+/// Beside the counter in the last block of a segment with an AccECN option: its order, and the number of its fields.
+const ECT1_FIRST: u32 = 1 << 31;
+const COUNT_SHIFT: u32 = 24;
+/// Length of a SACK option with its padding, without blocks, and of a block.
+const SACK_HEAD: u8 = 4;
+const SACK_BLOCK: u8 = 8;
 
 /// The payload of a UDP datagram, which has no sequence number in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,12 +168,62 @@ impl Segment {
     /// rate. Must not be called on a SYN.
     pub fn add_sack(&mut self, block: (u32, u32)) {
         let n = usize::from(self.sacks & SACK_COUNT);
-        let room = if self.sacks & ERN_OPTION == 0 { MAX_SACK } else { RATE_BLOCK };
+        let room = if self.sacks & (ERN_OPTION | ACCECN_OPTION) == 0 { MAX_SACK } else { RATE_BLOCK };
         if n < room {
-            self.header += if n == 0 { 12 } else { 8 };
+            self.header += if n == 0 { SACK_HEAD + SACK_BLOCK } else { SACK_BLOCK };
             self.blocks[n] = block;
             self.sacks += 1;
         }
+    }
+
+    /// Returns the field ACE of Accurate ECN (RFC 9768 §3.2.2): the flags AE, CWR and ECE as a number.
+    pub fn ace(&self) -> u8 {
+        let bit = |on: bool, value: u8| if on { value } else { 0 };
+        let ae = bit(self.sacks & AE != 0, 4);
+        ae | bit(self.flags.has(TcpFlags::CWR), 2) | bit(self.flags.has(TcpFlags::ECE), 1)
+    }
+
+    /// Sets the flags AE, CWR and ECE from a number of three bits.
+    pub fn set_ace(&mut self, ace: u8) {
+        self.sacks = (self.sacks & !AE) | if ace & 4 == 0 { 0 } else { AE };
+        self.flags = self.flags.without(TcpFlags::CWR.with(TcpFlags::ECE));
+        for (bit, flag) in [(2, TcpFlags::CWR), (1, TcpFlags::ECE)] {
+            if ace & bit != 0 {
+                self.flags = self.flags.with(flag);
+            }
+        }
+    }
+
+    /// Adds an AccECN option, padded to whole words, after the SACK blocks. The third block gives way to it. Must not be
+    /// called with three fields beside two blocks or more, nor in a segment with a rate.
+    pub fn set_accecn(&mut self, option: &AccEcn) {
+        let blocks = self.sacks & SACK_COUNT;
+        debug_assert!(self.sacks & ERN_OPTION == 0 && (option.fields().len() < 3 || blocks < 2));
+        if usize::from(blocks) > RATE_BLOCK {
+            self.sacks -= 1;
+            self.header -= SACK_BLOCK;
+        }
+        let mut fields = [0; 3];
+        fields[3 - option.fields().len()..].copy_from_slice(option.fields());
+        let order = if option.ect1_first() { ECT1_FIRST } else { 0 };
+        if option.fields().len() == 3 {
+            self.blocks[RATE_BLOCK - 1].1 = fields[0]; // a SYN has its own options before it
+        }
+        self.blocks[RATE_BLOCK] = (fields[1], fields[2] | order | (option.fields().len() as u32) << COUNT_SHIFT);
+        self.sacks |= ACCECN_OPTION;
+        self.header += option.length().next_multiple_of(4);
+    }
+
+    /// Returns the AccECN option; `None` without one.
+    pub fn accecn(&self) -> Option<AccEcn> {
+        let (second, last) = self.blocks[RATE_BLOCK];
+        let (count, ect1_first) = (last >> COUNT_SHIFT & 3, last & ECT1_FIRST != 0);
+        let all = [self.blocks[RATE_BLOCK - 1].1, second, last];
+        let field = |place: u32| if place < count { all[(3 - count + place) as usize] } else { 0 };
+        let (first, last) = (field(0), field(2));
+        let (ect0, ect1) = if ect1_first { (last, first) } else { (first, last) };
+        let counters = ByteCounters { ect0, ce: field(1), ect1 };
+        (self.sacks & ACCECN_OPTION != 0).then(|| AccEcn::new(ect1_first, count as u8, &counters))
     }
 
     /// Returns the SACK blocks, most recent first.
@@ -305,6 +365,45 @@ mod tests {
         }
         assert_eq!(ack.size(), Bytes::new(80));
         assert_eq!(ack.sacks().len(), 3);
+    }
+
+    #[test]
+    fn an_accecn_option_takes_the_place_of_sack_blocks_and_fills_words() {
+        let counters = ByteCounters { ect0: 0x11_2233, ce: 0x44_5566, ect1: 0x77_8899 };
+        for (blocks, count, size, left) in
+            [(0, 3, 52 + 12, 0), (1, 3, 52 + 12 + 12, 1), (2, 2, 52 + 20 + 8, 2), (3, 2, 52 + 20 + 8, 2), (3, 1, 80, 2)]
+        {
+            for ect1_first in [false, true] {
+                let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
+                segment.set_timestamps(Timestamps { val: 1, ecr: 2 });
+                (0..blocks).for_each(|i| segment.add_sack((i + 1, i + 2)));
+                let option = AccEcn::new(ect1_first, count, &counters);
+                segment.set_accecn(&option);
+                assert_eq!((segment.accecn(), segment.size().get(), segment.sacks().len()), (Some(option), size, left));
+                assert_eq!(segment.sacks(), &[(1, 2), (2, 3)][..left]);
+            }
+        }
+        let mut syn = Segment::tcp(0, true, TcpFlags::SYN);
+        syn.set_timestamps(Timestamps { val: 1, ecr: 0 });
+        let options = SynOptions { mss: 1448, window_scale: Some(7), sack_permitted: true };
+        syn.set_syn_options(options);
+        assert_eq!(syn.accecn(), None);
+        syn.set_accecn(&AccEcn::new(false, 3, &counters));
+        assert_eq!((syn.syn_options(), syn.size().get()), (Some(options), 72));
+        assert_eq!(syn.accecn(), Some(AccEcn::new(false, 3, &counters)));
+    }
+
+    #[test]
+    fn three_flags_are_one_number() {
+        for ace in 0..8 {
+            let mut segment = Segment::tcp(0, true, TcpFlags::ACK.with(TcpFlags::ECE));
+            segment.set_ace(ace);
+            assert_eq!((segment.ace(), segment.flags.has(TcpFlags::ACK)), (ace, true));
+            assert_eq!(
+                (segment.flags.has(TcpFlags::CWR), segment.flags.has(TcpFlags::ECE)),
+                (ace & 2 != 0, ace & 1 != 0)
+            );
+        }
     }
 
     #[test]

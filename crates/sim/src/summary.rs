@@ -61,6 +61,15 @@ pub struct BottleneckSummary {
     pub marks: u64,
     /// Number of packets which were sent and lost on the wire.
     pub lost: u64,
+    /// Number of packets which a policer dropped before the queue; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policed: Option<u64>,
+    /// Number of bursts in which the link released packets; absent if it does not aggregate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<u64>,
+    /// Number of packets which the link delayed, so that others overtake them; absent if it does not reorder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordered: Option<u64>,
     /// Numbers that the algorithm reports of itself; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<serde_json::Value>,
@@ -219,6 +228,9 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         dropped_bytes: dropped,
         marks: stats.marked.packets,
         lost: queue.loss.lost,
+        policed: queue.policer.as_ref().map(|policer| policer.dropped),
+        bursts: queue.behind.as_ref().map(|behind| behind.bursts).filter(|bursts| *bursts > 0),
+        reordered: queue.behind.as_ref().map(|behind| behind.reordered).filter(|reordered| *reordered > 0),
         algorithm: queue.qdisc.report(),
         queue_delay_ms: delay(probe),
         queue_bytes: QueueBytes { mean: round(probe.mean_bytes(backlog, now)), max: probe.max_bytes },

@@ -14,11 +14,12 @@
 //! | `cwnd N`, `ssthresh N`, `delivered N`, `acked N`, `state S`, `done` | what must be true |
 //!
 //! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0|ect1|ce]
-//! [ern BITS] [rate CWND/MS] [size N]`. Flags are those of tcpdump (S F R P E W and `.` for ACK, `-` for none); PSH is
+//! [ern BITS] [rate CWND/MS] [accecn0 E0/CE/E1] [accecn1 E1/CE/E0] [size N]`. Flags are those of tcpdump (S F R P E W, A for
+//! AE, and `.` for ACK, `-` for none); PSH is
 //! compared only if it is named. Numbers count from each side's SYN, which is 0. SACK blocks, ERN's bits (00 if not
 //! named) and its option are always compared, other options when they are named.
 
-use penstock_core::packet::{Ecn, Packet, TcpFlags, TcpView, Timestamps};
+use penstock_core::packet::{AccEcn, ByteCounters, Ecn, Packet, TcpFlags, TcpView, Timestamps};
 use penstock_core::units::{Instant, Span};
 use penstock_sim::segment::{Segment, SynOptions};
 use penstock_sim::tcp::{Endpoint, Role, State, TcpConfig};
@@ -188,6 +189,8 @@ struct Expected {
     ecn: Option<Ecn>,
     ern: u8,
     rate: Option<(u64, u16)>,
+    ae: bool,
+    accecn: Option<AccEcn>,
     size: Option<u32>,
 }
 
@@ -206,6 +209,10 @@ impl Expected {
         let mut words = text.split_whitespace();
         let mut this = Self::default();
         for letter in words.next().unwrap_or("").chars().filter(|c| *c != '-') {
+            if letter == 'A' {
+                this.ae = true;
+                continue;
+            }
             let (_, flag) = LETTERS.iter().find(|(l, _)| *l == letter).ok_or(format!("no flag {letter:?}"))?;
             this.flags |= flag.0;
         }
@@ -237,6 +244,11 @@ impl Expected {
                     let (cwnd, ms) = value()?.split_once('/').ok_or("rate CWND/MS")?;
                     this.rate = Some((number(cwnd)?.into(), number(ms)? as u16));
                 }
+                "accecn0" | "accecn1" => {
+                    let told = value()?;
+                    let fields = told.split('/').filter(|field| *field != "-").map(number);
+                    this.accecn = Some(option_of(word == "accecn1", &fields.collect::<Result<Vec<_>, _>>()?));
+                }
                 "size" => this.size = Some(number(value()?)?),
                 "ect0" => this.ecn = Some(Ecn::Ect0),
                 "ect1" => this.ecn = Some(Ecn::Ect1),
@@ -255,7 +267,8 @@ impl Expected {
         let start = got.seq.wrapping_sub(if got.flags.has(TcpFlags::RST) && got.seq == 0 { 0 } else { OUR_ISS });
         let differs = |field: &str, same: bool| (!same).then(|| field.to_owned());
         let (options, told) = (got.syn_options(), got.explicit_rate());
-        differs("flags", got.flags.0 & mask == self.flags)
+        differs("flags", got.flags.0 & mask == self.flags && (got.ace() & 4 != 0) == self.ae)
+            .or(differs("accecn", got.accecn() == self.accecn))
             .or(differs("numbers", (start, start.wrapping_add(u32::from(got.len))) == (self.start, self.end)))
             .or(differs("ack", self.ack.is_none_or(|a| got.ack.wrapping_sub(PEER_ISS) == a)))
             .or(differs("win", self.window.is_none_or(|w| got.window == w)))
@@ -269,6 +282,13 @@ impl Expected {
             .or(differs("rate", told.rate.map(|r| (r.cwnd().get(), r.rtt_ms())) == self.rate))
             .or(differs("size", self.size.is_none_or(|s| got.size().get() == u64::from(s))))
     }
+}
+
+/// Makes an option of Accurate ECN with these fields in their order.
+fn option_of(ect1_first: bool, fields: &[u32]) -> AccEcn {
+    let [first, ce, last] = [0, 1, 2].map(|place| fields.get(place).copied().unwrap_or(0));
+    let (ect0, ect1) = if ect1_first { (last, first) } else { (first, last) };
+    AccEcn::new(ect1_first, fields.len() as u8, &ByteCounters { ect0, ce, ect1 })
 }
 
 fn number(text: &str) -> Result<u32, String> {
@@ -296,12 +316,21 @@ fn build(text: &str, from_client: bool) -> Result<Segment, String> {
     for (a, b) in want.sacks {
         segment.add_sack((OUR_ISS.wrapping_add(a), OUR_ISS.wrapping_add(b)));
     }
+    if let Some(option) = want.accecn {
+        segment.set_accecn(&option);
+    }
+    if want.ae {
+        segment.set_ace(segment.ace() | 4);
+    }
     segment.set_ecn(want.ecn.unwrap_or_default());
     Ok(segment)
 }
 
 fn show(segment: &Segment) -> String {
     let mut text: String = LETTERS.iter().filter(|(_, f)| segment.flags.has(*f)).map(|(l, _)| *l).collect();
+    if segment.ace() & 4 != 0 {
+        text.push('A');
+    }
     let start = segment.seq.wrapping_sub(OUR_ISS);
     let _ = write!(text, " {start}:{}", start.wrapping_add(segment.len.into()));
     let _ = write!(text, " ack {} win {}", segment.ack.wrapping_sub(PEER_ISS), segment.window);
@@ -313,6 +342,9 @@ fn show(segment: &Segment) -> String {
     }
     if let Some(o) = segment.syn_options() {
         let _ = write!(text, " mss {} ws {:?} sackok {}", o.mss, o.window_scale, o.sack_permitted);
+    }
+    if let Some(option) = segment.accecn() {
+        let _ = write!(text, " accecn{} {:?}", u8::from(option.ect1_first()), option.fields());
     }
     let told = segment.explicit_rate();
     let _ = write!(text, " ern {}{}", u8::from(told.capable), u8::from(told.tells_rate));
@@ -386,4 +418,4 @@ macro_rules! files {
     };
 }
 
-files! { handshake windows receiver sack rack newreno timeout flow_control ecn ern closing timestamps controls }
+files! { handshake windows receiver sack rack newreno timeout flow_control ecn accecn ern closing timestamps controls }

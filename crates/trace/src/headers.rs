@@ -1,9 +1,9 @@
 //! The bytes of simulated packets for captures: IPv4 with TCP or UDP headers, made from plain values.
 //!
-//! Source: RFC 791 §3.1, RFC 9293 §3.1, RFC 768, RFC 2018 §3, RFC 7323 §2.2 and §3.2. Checksums are those of a packet
+//! Source: RFC 791 §3.1, RFC 9293 §3.1, RFC 768, RFC 2018 §3, RFC 7323 §2.2 and §3.2, RFC 9768 §3.2. Checksums are those of a packet
 //! whose payload is all zeros, which does not change them; so the payload need not be captured.
 
-use penstock_core::packet::{Ecn, Ern, TcpFlags, Timestamps};
+use penstock_core::packet::{AE, AccEcn, Ecn, Ern, TcpFlags, Timestamps};
 use penstock_core::units::Bytes;
 use penstock_core::wire::{ERN, ERN_LENGTH};
 
@@ -52,6 +52,10 @@ pub struct Tcp<'a> {
     pub timestamps: Option<Timestamps>,
     /// Bits and option of explicit rate notification.
     pub ern: Ern,
+    /// The flag AE of Accurate ECN; CWR and ECE are in `flags`.
+    pub ae: bool,
+    /// Counters of Accurate ECN; `None` leaves the option out.
+    pub accecn: Option<AccEcn>,
     /// SACK blocks, each with its left and right edge. As many as fit are written: three beside timestamps, otherwise
     /// four.
     pub sack: &'a [(u32, u32)],
@@ -93,7 +97,8 @@ pub fn tcp(segment: &Tcp<'_>) -> Headers {
     header.extend_from_slice(&segment.dst_port.to_be_bytes());
     header.extend_from_slice(&segment.seq.to_be_bytes());
     header.extend_from_slice(&segment.ack.to_be_bytes());
-    header.push((((20 + options.len()) / 4) << 4) as u8 | segment.ern.bits());
+    let ae = if segment.ae { AE } else { 0 };
+    header.push((((20 + options.len()) / 4) << 4) as u8 | segment.ern.bits() | ae);
     header.push(segment.flags.0);
     header.extend_from_slice(&segment.window.to_be_bytes());
     header.extend_from_slice(&[0; 4]);
@@ -140,6 +145,11 @@ fn tcp_options(segment: &Tcp<'_>) -> Vec<u8> {
     if let Some(rate) = segment.ern.rate {
         options.extend_from_slice(&[1, 1, ERN, ERN_LENGTH]);
         options.extend_from_slice(&rate.to_bytes());
+    }
+    if let Some(accecn) = segment.accecn {
+        let length = usize::from(accecn.length());
+        options.resize(options.len() + length.next_multiple_of(4) - length, 1);
+        options.extend_from_slice(&accecn.to_bytes()[..length]);
     }
     let blocks = segment.sack.len().min((MAX_OPTIONS - options.len()).saturating_sub(4) / 8);
     if blocks > 0 {
@@ -196,7 +206,7 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::packet::RateNotice;
+    use penstock_core::packet::{ByteCounters, RateNotice};
     use penstock_core::units::Span;
 
     fn plain() -> Tcp<'static> {
@@ -214,6 +224,8 @@ mod tests {
             sack_permitted: false,
             timestamps: None,
             ern: Ern::default(),
+            ae: false,
+            accecn: None,
             sack: &[],
         }
     }
@@ -261,6 +273,13 @@ mod tests {
             let bytes = tcp(&segment).bytes;
             assert_eq!((bytes.len() - 20, usize::from(bytes[32] >> 4) * 4), (header_len, header_len), "{segment:?}");
         }
+        // Two counters of 24 bits behind their kind and length; AE is the last bit of byte 12.
+        let counters = ByteCounters { ect0: 1448, ce: 0x01_0000, ect1: 1 };
+        let counted = tcp(&Tcp { ae: true, accecn: Some(AccEcn::new(false, 2, &counters)), ..plain() }).bytes;
+        assert_eq!(counted[32], 0x71);
+        assert_eq!(counted[40..48], [172, 8, 0, 5, 168, 1, 0, 0]);
+        let counted = tcp(&Tcp { accecn: Some(AccEcn::new(true, 3, &counters)), ..plain() }).bytes;
+        assert_eq!(counted[40..52], [1, 174, 11, 0, 0, 1, 1, 0, 0, 0, 5, 168]);
         let told = tcp(&Tcp { ern, ..plain() }).bytes;
         assert_eq!(told[32], 0x76, "seven words, ERC and ENR");
         assert_eq!(told[40..48], [1, 1, 253, 6, 0x29, 0xe0, 0, 100]);

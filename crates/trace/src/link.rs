@@ -353,6 +353,8 @@ mod tests {
             sack_permitted: false,
             timestamps: Some(Timestamps { val: 1, ecr: 2 }),
             ern: told,
+            ae: false,
+            accecn: None,
             sack: &[],
         };
         // 20 bytes of IP, 20 of TCP, 12 of timestamps, 8 of the rate.

@@ -28,6 +28,8 @@ fn segment() -> Tcp<'static> {
         sack_permitted: false,
         timestamps: None,
         ern: Ern::default(),
+        ae: false,
+        accecn: None,
         sack: &[],
     }
 }

@@ -27,6 +27,8 @@ const SEGMENT: Tcp<'static> = Tcp {
     sack_permitted: true,
     timestamps: Some(Timestamps { val: 11, ecr: 0 }),
     ern: penstock_core::packet::Ern::new(0, None),
+    ae: false,
+    accecn: None,
     sack: &[],
 };
 

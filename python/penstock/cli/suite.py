@@ -121,10 +121,11 @@ def bbr_draft(
     jobs: int | None = _JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
+    qlog: Path | None = typer.Option(None, "--qlog", help="Directory for a trace of each run as qlog."),
     json: bool = _JSON,
 ) -> None:
     """Run the test cases of the BBR draft (appendix A) over a grid of rates and round trip times."""
-    _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, jobs, out, check, json)
+    _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, jobs, out, check, json, qlog)
 
 
 flent.add(suite)
@@ -139,11 +140,16 @@ def _run(
     out: Path | None,
     check: bool,
     json: bool,
+    qlog: Path | None = None,
 ) -> None:
     from penstock import report
     from penstock.suites import judging, results
 
     chosen = results.suite(name)
+    if qlog:
+        from penstock.suites import bbr_draft
+
+        chosen = bbr_draft.traced(qlog)
     path = out or results.default_path(name, algorithms, quick)
     with RunsBar(name, json) as bar:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -12,10 +13,12 @@ from penstock import engine
 from penstock.scenario import Scenario
 from penstock.suites.model import Failed
 from penstock.suites.networks import MTU, rate
+from penstock.suites.qlog import Trace
 
 SEGMENT = 1448  # bytes of payload of a full segment
 _ENDLESS = 2**60
 _FIELD = re.compile(r"\b([a-z_]+): (?:Some\()?([A-Za-z0-9.+-]+)")
+_EXTRA_ACKED = re.compile(r"\bextra_acked_filter: \w+ \{ window: \d+, best: \[\(\d+, ([0-9.e+-]+)\)")
 _LISTED = 40  # changes of state that are kept
 
 
@@ -53,11 +56,12 @@ class Connection:
     states: list[tuple[float, str]] = field(default_factory=list)  # when it entered which
     offered: float | None = None  # bytes per second that the application writes; `None`: more than the path carries
     credit: float = 0.0
+    trace: Trace | None = None  # of what is seen, if it is wanted
 
     @classmethod
-    def of(cls, scenario: Scenario, seed: int, path: Path) -> Connection:
+    def of(cls, scenario: Scenario, seed: int, path: Path, trace: Trace | None = None) -> Connection:
         """Opens a run; raises `Failed` if the control has no state of BBR."""
-        found = cls(path, engine.stepped(scenario, seed))
+        found = cls(path, engine.stepped(scenario, seed), trace=trace)
         found.read()
         if "max_bw" not in found.seen or "state" not in found.seen:
             raise Failed("its state has none of BBR's variables")
@@ -93,11 +97,16 @@ class Connection:
 
     def read(self) -> None:
         """Reads the state of the control."""
-        found = _FIELD.findall(self.simulation.control(0) or "")
+        text = self.simulation.control(0) or ""
+        found = _FIELD.findall(text)
         self.seen = dict(reversed(found))  # of equal names the first is the control's own
+        if largest := _EXTRA_ACKED.search(text):
+            self.seen["extra_acked"] = largest[1]
         state = self.seen.get("state", "")
         if state and (not self.states or self.states[-1][1] != state):
             self.states.append((self.now, state))
+        if self.trace and state:
+            self.trace.note(self.now, self.seen)
 
     def look(self) -> None:
         """Simulates one step, and reads the state."""
@@ -139,6 +148,34 @@ class Connection:
         """Changes the bottleneck."""
         changed = None if mbit is None else rate(mbit)
         self.simulation.steer(0, changed, None if delay_ms is None else f"{delay_ms * 1e3:.0f}us", loss)
+
+    def impair(
+        self,
+        reverse: bool = False,
+        police: tuple[float, float] | None = None,
+        aggregate_ms: float | None = None,
+        reorder: tuple[float, float] | None = None,
+    ) -> None:
+        """Impairs a direction of the bottleneck from now on, in place of what it did to packets before.
+
+        `police` has Mbit/s and bytes, `reorder` a share and milliseconds.
+        """
+        self.simulation.impair(
+            0,
+            reverse,
+            None if police is None else (rate(police[0]), f"{police[1]:.0f}B"),
+            None if aggregate_ms is None else f"{aggregate_ms * 1e3:.0f}us",
+            None if reorder is None else (reorder[0], f"{reorder[1] * 1e3:.0f}us"),
+        )
+
+    def bottleneck(self) -> dict[str, Any]:
+        """The totals of the bottleneck until now."""
+        found: dict[str, Any] = json.loads(self.simulation.summary())["bottlenecks"][0]
+        return found
+
+    def retransmits(self) -> int:
+        """How many segments were sent again until now."""
+        return int(json.loads(self.simulation.summary())["flows"][0]["retransmits"])
 
     def told(self, checks: Mapping[str, bool], **values: float) -> dict[str, Any]:
         """Returns what is kept: the checks, some numbers and the first changes of state."""

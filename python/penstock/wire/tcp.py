@@ -28,6 +28,7 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "prr": (True, "the kernel always reduces proportionally"),
     "rack": (True, "the kernel always has RACK-TLP"),
     "limited_transmit": (True, "the kernel always has limited transmit"),
+    "accurate_ecn": (False, "the wire asks the kernel for ECN of RFC 3168 alone"),
     "ecn_retransmits": (False, "the kernel's retransmissions are not ECN-capable"),
     "ern": (False, "the kernel announces no rates"),
     "ern_ect1": (False, "the kernel announces no rates"),
@@ -36,7 +37,15 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "rto_granularity": ("200ms", "the kernel's timer has a fixed granularity"),
     "silly_window": ("minshall", "the kernel has Minshall's rule"),
 }
-_LIKE_SIMULATOR = ("c2ml", "ern", "ern_ect1", "ecn_retransmits", "optimistic_ack", "delayed_ack_timeout")
+_LIKE_SIMULATOR = (
+    "c2ml",
+    "ern",
+    "ern_ect1",
+    "accurate_ecn",
+    "ecn_retransmits",
+    "optimistic_ack",
+    "delayed_ack_timeout",
+)
 _HOSTS = {"sack": "tcp_sack", "timestamps": "tcp_timestamps", "window_scaling": "tcp_window_scaling"}
 
 

@@ -2,7 +2,9 @@
 
 use super::Simulation;
 use crate::actors::changes::{Before, Change, Course, Way};
+use crate::impair::Impairments;
 use crate::link::Link;
+use crate::numbers::LinkDir;
 use crate::series::Values;
 use crate::tcp::Role;
 use penstock_core::rng::Streams;
@@ -21,6 +23,17 @@ impl Simulation {
         let (links, streams) = (self.links_now(), Streams::new(self.plan.seed));
         self.actors.changes.join(&change, &links, self.measured.seconds.keeps_series(), &streams);
         self.await_change();
+    }
+
+    /// Changes what a link does to packets before and behind its queue, from now on; `reverse` means the direction from its
+    /// second end to its first. `link` is the index of the link among those of the scenario.
+    pub fn impair(&mut self, link: usize, reverse: bool, impairments: &Impairments) {
+        let place = if reverse { LinkDir::forward(link).reverse() } else { LinkDir::forward(link) };
+        let Some(of) = self.world.links.get_mut(place.index()) else { return };
+        let rng =
+            Streams::new(self.plan.seed).get(&format!("impaired/{}/{}", place.place(), self.world.now.as_nanos()));
+        of.impair(impairments, rng, self.world.now, &mut self.world.outlet);
+        self.world.review(place);
     }
 
     /// Lets the application of a flow have `bytes` to send from now on, in place of all that was not sent yet. Returns false

@@ -3,6 +3,7 @@
 mod changes;
 
 use super::{Cooperation, FlowSpec, Handover, Lie, LinkSpec, NodeSpec, QueueSpec, Scenario};
+use crate::impair::Impairments;
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -24,6 +25,7 @@ pub(super) fn write(scenario: &Scenario) -> String {
         let link = &scenario.links[0];
         topology.extend(keys(&link.link));
         topology.insert("reverse_aqm".into(), algorithm(&link.reverse_queue));
+        topology.extend(impairments(link));
         topology.extend(stations(&link.queue).map(|stations| ("stations".to_owned(), stations)));
         root.insert("aqm".into(), algorithm(&link.queue));
     } else {
@@ -89,6 +91,21 @@ fn keys(value: &impl Serialize) -> Table {
 }
 
 /// Writes the stations behind a link; `None` if there are none.
+/// Returns the impairments that a link has, in both directions.
+fn impairments(spec: &LinkSpec) -> Table {
+    let mut table = Table::new();
+    for (prefix, queue) in [("", &spec.queue), ("reverse_", &spec.reverse_queue)] {
+        let Impairments { police, aggregate, reorder } = &queue.impairments;
+        let written = [
+            ("police", police.as_ref().map(keys)),
+            ("aggregate", aggregate.as_ref().map(keys)),
+            ("reorder", reorder.as_ref().map(keys)),
+        ];
+        table.extend(written.into_iter().filter_map(|(key, of)| Some((format!("{prefix}{key}"), Value::Table(of?)))));
+    }
+    table
+}
+
 fn stations(queue: &QueueSpec) -> Option<Value> {
     Value::try_from(&queue.stations).ok().filter(|_| !queue.stations.is_empty())
 }
@@ -100,6 +117,7 @@ fn link(spec: &LinkSpec) -> Value {
         ("b".to_owned(), Value::String(spec.b.clone())),
     ]);
     table.extend(keys(&spec.link));
+    table.extend(impairments(spec));
     table.insert("aqm".into(), algorithm(&spec.queue));
     table.insert("bottleneck".into(), spec.queue.looked_at.into());
     table.extend(stations(&spec.queue).map(|stations| ("stations".to_owned(), stations)));

@@ -61,6 +61,9 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Accurate feedback of marks (RFC 9768), where the peer has it as well; needs `ecn`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub accurate_ecn: bool,
     /// Retransmissions are ECN-capable, which RFC 3168 §6.1.5 forbids; has an effect only if ECN was negotiated.
     pub ecn_retransmits: bool,
     /// Explicit rate notification (document 003 §III.A); has an effect only if ECN was negotiated.
@@ -102,6 +105,7 @@ impl Default for TcpConfig {
             timestamps: true,
             window_scaling: true,
             ecn: false,
+            accurate_ecn: false,
             ecn_retransmits: false,
             ern: false,
             ern_ect1: false,
@@ -129,6 +133,12 @@ impl TcpConfig {
                 "ecn",
                 format!("{} goes by marks: set it to true or leave it out", self.cc.name()),
             ));
+        }
+        if self.accurate_ecn && !self.ecn {
+            return Err(ConfigError::new("accurate_ecn", "needs ecn = true: it says how marks are fed back"));
+        }
+        if self.accurate_ecn && self.ern {
+            return Err(ConfigError::new("accurate_ecn", "and ern take the same place in the header: choose one"));
         }
         if self.ecn_retransmits && !self.ecn {
             return Err(ConfigError::new(
@@ -213,6 +223,14 @@ mod tests {
             assert_eq!(config(cc, true).validate(), Ok(()));
         }
         assert_eq!(config("bbr", false).validate(), Ok(()));
+    }
+
+    #[test]
+    fn accurate_feedback_needs_ecn_and_no_rates() {
+        let checked = |ecn, ern| TcpConfig { accurate_ecn: true, ecn, ern, ..TcpConfig::default() }.validate();
+        assert_eq!(checked(false, false).unwrap_err().key, "accurate_ecn");
+        assert_eq!(checked(true, true).unwrap_err().key, "accurate_ecn");
+        assert_eq!(checked(true, false), Ok(()));
     }
 
     #[test]

@@ -53,9 +53,16 @@ pub struct EcnUse {
     /// Number of them that go on without ECN.
     #[serde(rename = "ecn_lost")]
     pub lost: u64,
+    /// Number of connections with accurate feedback (RFC 9768); absent if there is none.
+    #[serde(rename = "ecn_accurate", skip_serializing_if = "is_zero")]
+    pub accurate: u64,
     /// Why they do: the first reason that applies of `syn-retransmitted` and `declined`; `null` if none is lost.
     #[serde(rename = "ecn_lost_why")]
     pub why: Option<EcnLost>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl std::ops::AddAssign for EcnUse {
@@ -64,5 +71,6 @@ impl std::ops::AddAssign for EcnUse {
         self.used += other.used;
         self.lost += other.lost;
         self.why = self.why.max(other.why);
+        self.accurate += other.accurate;
     }
 }

@@ -3,17 +3,20 @@
 //! To drive an endpoint, give it segments ([`Endpoint::on_segment`]) and call [`Endpoint::on_timer`] at or after
 //! [`Endpoint::deadline`]. After each of these calls, call [`Endpoint::transmit`] until it returns no more segments.
 
+use super::accecn::Negotiation;
 use super::config::TcpConfig;
 use super::ecn::{self, EcnLost, EcnUse};
 use super::receiver::Receiver;
 use super::sender::{Next, Sender};
 use super::sequence::timestamp;
 use super::snapshot::{Counters, Snapshot};
-use crate::segment::{Segment, SynOptions};
+use crate::segment::Segment;
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::{Ecn, TcpFlags, Timestamps};
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
+
+mod greeting;
 
 /// How often a SYN or SYN-ACK is retransmitted before the connection is given up (`tcp_syn_retries` of Linux).
 const MAX_GREETING_RETRIES: u16 = 6;
@@ -81,6 +84,8 @@ pub struct Endpoint {
     timestamps: bool,
     scaling: bool,
     ecn: bool,
+    /// The handshake of Accurate ECN, until it is over; `None` if it is not asked for.
+    negotiation: Option<Box<Negotiation>>,
     /// The ECN field of every segment; one that carries new data has ECT also if this is Not-ECT and ECN is in use.
     ect: Ecn,
     /// A reset that must be sent. It is rare, so it is in a box.
@@ -107,6 +112,7 @@ impl Endpoint {
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             ecn: config.ecn,
+            negotiation: config.accurate_ecn.then(|| Box::new(Negotiation::new())),
             ect: ecn::of_every_segment(&config, sender.needs.as_ref().map(|needs| needs.requirements)),
             sender,
             reset: None,
@@ -150,7 +156,9 @@ impl Endpoint {
         let asked = self.config.ecn;
         let why = if self.greetings > 1 { EcnLost::SynRetransmitted } else { EcnLost::Declined };
         let lost = (asked && !self.ecn).then_some(why);
-        EcnUse { asked: asked.into(), used: self.sender.ecn.into(), lost: lost.is_some().into(), why: lost }
+        let accurate = self.sender.accurate.is_some();
+        let (asked, used) = (asked.into(), self.sender.ecn.into());
+        EcnUse { asked, used, lost: lost.is_some().into(), why: lost, accurate: accurate.into() }
     }
 
     /// True if the peer has acknowledged the FIN of this side.
@@ -340,7 +348,7 @@ impl Endpoint {
             return self.refuse(segment);
         }
         self.learn(segment);
-        self.ecn &= segment.flags.has(TcpFlags::ECE.with(TcpFlags::CWR));
+        self.agree(segment);
         self.state = State::SynReceived;
         self.greet = true;
     }
@@ -359,12 +367,14 @@ impl Endpoint {
         }
         self.learn(segment);
         if acks_syn {
-            // RFC 3168 §6.1.1: a SYN-ACK with ECE and without CWR agrees to ECN.
-            self.ecn &= segment.flags.has(TcpFlags::ECE) && !segment.flags.has(TcpFlags::CWR);
+            self.take_answer(segment);
             self.sample_handshake(segment, now);
-            self.establish();
+            self.establish(now);
             self.receiver.ack_now = true;
         } else {
+            if self.negotiation.is_some() {
+                self.agree(segment);
+            }
             self.state = State::SynReceived; // simultaneous open
             self.greet = true;
         }
@@ -375,12 +385,18 @@ impl Endpoint {
             self.state = State::Closed;
         } else if segment.flags.has(TcpFlags::ACK) && segment.ack == self.iss.wrapping_add(1) {
             self.sample_handshake(segment, now);
-            self.establish();
+            if let Some(negotiation) = self.negotiation.as_mut().filter(|_| !segment.flags.has(TcpFlags::SYN)) {
+                negotiation.on_last_ack(segment);
+            }
+            self.establish(now);
             if !segment.flags.has(TcpFlags::SYN) {
                 self.on_established(segment, now);
             }
         } else if segment.flags.has(TcpFlags::SYN) {
             self.greet = true; // our SYN-ACK was lost
+            if self.negotiation.as_mut().is_some_and(|negotiation| !negotiation.on_syn(segment)) {
+                self.abort();
+            }
         }
     }
 
@@ -408,7 +424,8 @@ impl Endpoint {
         self.rtt_sample = sample;
     }
 
-    fn establish(&mut self) {
+    fn establish(&mut self, now: Instant) {
+        self.count_marks(now);
         self.state = State::Established;
         self.greeted_at = Instant::MAX;
         self.greet = false;
@@ -416,7 +433,9 @@ impl Endpoint {
         self.sender.ecn = self.ecn;
         self.sender.ecn_again = self.ecn && self.config.ecn_retransmits;
         let requirements = self.sender.needs.as_ref().map(|needs| needs.requirements);
-        if self.ecn || !requirements.is_some_and(|requirements| requirements.accurate_ecn) {
+        if self.sender.accurate.is_some() {
+            // counters take the place of the echo of each segment
+        } else if self.ecn || !requirements.is_some_and(|requirements| requirements.accurate_ecn) {
             self.receiver.set_wants(requirements);
         } else {
             self.ect = Ecn::NotEct; // as Linux: a control that needs ECN goes on without it, like Reno
@@ -441,6 +460,9 @@ impl Endpoint {
             return;
         }
         if segment.flags.has(TcpFlags::SYN) {
+            if let Some(feedback) = self.receiver.accurate.as_mut().filter(|_| segment.flags.has(TcpFlags::ACK)) {
+                feedback.again(segment);
+            }
             self.receiver.ack_now = true; // a SYN-ACK again: our ACK was lost (RFC 5961 §4.2 answers with an ACK)
             return;
         }
@@ -472,6 +494,9 @@ impl Endpoint {
         }
         if !self.receiver.ack_now && self.sender.has_sent_all() {
             return None;
+        }
+        if self.receiver.ack_now && self.receiver.owes_code() {
+            return Some(Outgoing::Ack);
         }
         match self.sender.next(&self.config, now) {
             Some(next) => Some(Outgoing::Data(next)),
@@ -511,39 +536,10 @@ impl Endpoint {
     #[inline]
     fn template(&self, flags: TcpFlags, now: Instant, timestamps: bool) -> Segment {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, flags);
-        segment.set_ecn(self.ect);
+        segment.set_ecn(if self.sender.sends_ect() { self.ect } else { Ecn::NotEct });
         if timestamps {
             segment.set_timestamps(Timestamps { val: timestamp(now), ecr: self.receiver.ts_recent() });
         }
-        segment
-    }
-
-    /// Creates a SYN or SYN-ACK with its options; the window field of both is not scaled.
-    fn greeting(&mut self, now: Instant) -> Segment {
-        let answering = self.state == State::SynReceived;
-        let mut flags = TcpFlags::SYN;
-        if answering {
-            flags = flags.with(TcpFlags::ACK);
-        }
-        if self.ecn {
-            // RFC 3168 §6.1.1. A retransmitted SYN does not offer ECN (§6.1.1.1).
-            flags = flags.with(if answering { TcpFlags::ECE } else { TcpFlags::ECE.with(TcpFlags::CWR) });
-            if self.greetings > 0 && !answering {
-                flags = TcpFlags::SYN;
-            }
-        }
-        let mut segment = self.template(flags, now, self.timestamps);
-        segment.set_syn_options(SynOptions {
-            mss: self.config.mss.get() as u16,
-            window_scale: self.scaling.then(|| self.config.window_scale()),
-            sack_permitted: if answering { self.sender.sack } else { self.config.sack },
-        });
-        segment.seq = self.iss;
-        segment.ack = if answering { self.receiver.ack_number() } else { 0 };
-        segment.window = self.config.receive_buffer.get().min(0xffff) as u16;
-        self.greet = false;
-        self.greetings = self.greetings.saturating_add(1);
-        self.greeted_at = now + self.sender.rtt.rto();
         segment
     }
 }

@@ -10,6 +10,9 @@
 //! echoes is older: the Eifel detection, RFC 3522 §3.2), or if D-SACK reports every retransmission as a duplicate (RFC
 //! 3708 §3).
 //!
+//! An ACK whose timestamp shows that it answers the original of a segment that was sent again gives no rate (§4.1.3.5, the
+//! second approach): counted from the retransmission, the time would be too short.
+//!
 //! DIFFERENCE: a segment that is retransmitted though nothing marked it as lost, as without SACK, counts as lost then.
 //! Pinned by `what_is_sent_again_was_lost`.
 
@@ -95,6 +98,8 @@ pub struct Ledger {
     last_lost: u64,
     /// No segment below this number will be lost but by a timeout.
     lost_edge: u64,
+    /// All below this number is acknowledged.
+    una: u64,
     episode: Episode,
     begun: bool,
 }
@@ -184,6 +189,7 @@ impl Ledger {
             }
         }
         self.lost_edge = self.lost_edge.max(una);
+        self.una = self.una.max(una);
     }
 
     /// UpdateRateSample() of §4.1.2.3.
@@ -259,13 +265,16 @@ impl Ledger {
         let interval = newest.at.since(newest.first_sent).max(now.since(newest.delivered_at));
         // The ACK may be of the first transmission, unless its timestamp says otherwise.
         let ambiguous = newest.again && arrival.echo.is_none_or(|echo| is_before(echo, newest.at));
+        // SACK reports segments with the timestamp of another one, which tells nothing of them.
+        let original = ambiguous && arrival.echo.is_some() && newest.end <= self.una;
+        let unreliable = original || interval < arrival.min_rtt;
         Some(Delivered {
             now,
             rtt: (!ambiguous).then(|| now.since(newest.at)),
             delivered: Bytes::new(self.delivered),
             newly_acked: Bytes::new(newly_acked),
             prior_delivered: Bytes::new(newest.delivered),
-            interval: if interval < arrival.min_rtt { Span::ZERO } else { interval },
+            interval: if unreliable { Span::ZERO } else { interval },
             app_limited: newest.app_limited,
             tx_in_flight: Bytes::new(newest.tx_in_flight),
             lost: Bytes::new(self.lost - newest.lost),
@@ -356,6 +365,30 @@ mod tests {
             ledger.acked(2000, at(230));
             let sample = ledger.sample(&Arrival { echo, ..arrival(230, 0) }).expect("a sample");
             assert_eq!((sample.rtt, sample.prior_delivered.get(), sample.lost.get()), (rtt, 1000, 0));
+        }
+    }
+
+    /// §4.1.3.5: a segment is sent at 0 ms, again at 200 ms, and acknowledged at 310 ms. If the ACK echoes 0 ms, the rate is
+    /// unknown; else it is 1000 bytes in 110 ms. A SACK echoes what arrived before the gap.
+    #[test]
+    fn the_ack_of_an_original_tells_no_rate() {
+        for (echo, sacks, interval) in [
+            (Some(0), false, Span::ZERO),
+            (Some(200_000), false, MS(110)),
+            (None, false, MS(110)),
+            (Some(0), true, MS(110)),
+        ] {
+            let mut ledger = flight(2);
+            ledger.mark_lost(0..2000, at(200));
+            ledger.sent(0..1000, Sending::Again, 0, at(200));
+            ledger.sent(1000..2000, Sending::Again, 1000, at(200));
+            if sacks {
+                ledger.sacked(1000..2000, at(310))
+            } else {
+                ledger.acked(1000, at(310))
+            }
+            let sample = ledger.sample(&Arrival { echo, ..arrival(310, 0) }).expect("a sample");
+            assert_eq!((sample.interval, sample.delivered.get()), (interval, 1000), "{echo:?} {sacks}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! timers, and contains a sender (`sender.rs`: windows, loss recovery) and a receiver (`receiver.rs`: reassembly, ACK
 //! policy). The algorithms of the congestion window are in `penstock_core::cc`.
 
+mod accecn;
 mod config;
 mod ecn;
 mod endpoint;

@@ -2,8 +2,10 @@
 //! as SACK.
 //!
 //! Sources: RFC 9293 §3.8.6 (window, silly window avoidance), RFC 5681 §4.2 (delayed ACK), RFC 2018 §4 (SACK blocks),
-//! RFC 2883 (D-SACK, for senders with RACK), RFC 7323 §4.3 (the timestamp to echo), RFC 3168 §6.1.3 (ECN echo).
+//! RFC 2883 (D-SACK, for senders with RACK), RFC 7323 §4.3 (the timestamp to echo), RFC 3168 §6.1.3 (ECN echo),
+//! RFC 9768 (accurate ECN, `accecn.rs`).
 
+use super::accecn::Feedback;
 use super::config::TcpConfig;
 use super::ranges::Ranges;
 use super::sequence;
@@ -45,6 +47,8 @@ pub struct Receiver {
     echo: bool,
     /// True if each ACK echoes the mark of its own segment (RFC 8257 §3.2).
     accurate_ecn: bool,
+    /// The counters of Accurate ECN; `None` if it was not agreed.
+    pub(super) accurate: Option<Box<Feedback>>,
     /// True if every segment is acknowledged at once.
     every_segment: bool,
     /// True if the application reads all data at once.
@@ -79,10 +83,11 @@ impl Receiver {
             fin_at: u64::MAX,
             echo: false,
             accurate_ecn: false,
+            accurate: None,
             every_segment: config.ack_every_segment,
             auto_read: true,
             ahead: config.optimistic_ack.get() as u32,
-            dsack: config.rack,
+            dsack: config.rack || config.accurate_ecn, // RFC 9768 §3.1.1 wants it beside SACK
         }
     }
 
@@ -133,7 +138,9 @@ impl Receiver {
     pub fn on_segment(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> bool {
         let start = sequence::unwrap(segment.seq, self.next);
         let end = start + u64::from(segment.sequence_len());
-        self.note_ecn(segment);
+        if self.accurate.is_none() {
+            self.note_ecn(segment);
+        }
         let window_end = self.edge.max(self.next);
         let in_window = if start == end {
             (self.next..=window_end).contains(&start)
@@ -145,6 +152,9 @@ impl Receiver {
             self.note_twice(start..end.min(self.next));
             self.ack_now = true; // RFC 9293 §3.10.7.4: an unacceptable segment is answered with an ACK
             return false;
+        }
+        if let Some(feedback) = &mut self.accurate {
+            self.ack_now |= feedback.count(segment, self.unacked > 0);
         }
         if segment.has_timestamps() && start <= self.last_ack_sent {
             self.ts_recent = segment.tsval;
@@ -253,10 +263,19 @@ impl Receiver {
                 }
             }
         }
+        if let Some(feedback) = &mut self.accurate {
+            feedback.write(segment);
+        }
         self.unacked = 0;
         self.ack_now = false;
         self.ack_at = Instant::MAX;
         self.last_ack_sent = self.next;
+    }
+
+    /// True if a pure ACK must leave first, which tells how the SYN-ACK arrived.
+    #[inline]
+    pub fn owes_code(&self) -> bool {
+        self.accurate.as_ref().is_some_and(|feedback| feedback.owes_code())
     }
 
     /// Returns the timestamp to echo.

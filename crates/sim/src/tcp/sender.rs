@@ -16,6 +16,7 @@
 //!
 //! Invariant: `una <= nxt`, and nothing beyond the peer's window is sent except one-byte probes.
 
+use super::accecn::Marks;
 use super::config::{SillyWindow, TcpConfig};
 use super::ern::{RateTeller, Sending};
 use super::needs::Needs;
@@ -29,6 +30,7 @@ use penstock_core::cc::{Ack, AnyCc, CongestionControl, Requirements};
 use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Bytes, Instant, Span};
 
+mod accurate;
 mod flow_control;
 mod recovery;
 mod services;
@@ -93,6 +95,10 @@ pub struct Sender {
     pub(super) ecn_again: bool,
     pub(super) ern: RateTeller,
     cwr: bool,
+    /// The counters of Accurate ECN; `None` if it was not agreed.
+    pub(super) accurate: Option<Box<Marks>>,
+    /// The last ACK told of congestion.
+    echoed: bool,
     reduced_at: u64,
     /// The number after the last byte of the newest short segment (Minshall).
     short_end: u64,
@@ -172,6 +178,8 @@ impl Sender {
             ecn_again: false,
             ern: RateTeller::new(),
             cwr: false,
+            accurate: None,
+            echoed: false,
             reduced_at: first,
             short_end: first,
             sack: config.sack,
@@ -348,13 +356,13 @@ impl Sender {
         let advanced = ack > self.una;
         if advanced {
             sample = self.advance(segment, ack, sacked, config, now);
-        } else if self.flight() > 0
-            && segment.sequence_len() == 0
-            && (sacked > 0 || (!self.sack && before == self.edge))
-        {
-            self.on_duplicate(sacked, config, now);
+        } else {
+            self.hear(segment, sacked);
+            if self.flight() > 0 && segment.sequence_len() == 0 && (sacked > 0 || (!self.sack && before == self.edge)) {
+                self.on_duplicate(sacked, config, now);
+            }
         }
-        if segment.flags.has(TcpFlags::ECE) {
+        if self.echoed {
             self.on_ecn_echo(now);
         }
         if self.tells_segments() {
@@ -368,6 +376,7 @@ impl Sender {
         let in_flight = self.flight();
         let acked = ack - self.una;
         let delivered = acked + sacked - self.board.advance(ack) - self.already_counted(acked);
+        self.hear(segment, delivered);
         self.una = ack;
         self.nxt = self.nxt.max(ack);
         self.probed = false;
@@ -389,7 +398,7 @@ impl Sender {
             Phase::Open => {
                 self.dupacks = 0;
                 self.forget_emulated();
-                let echo = self.ecn && segment.flags.has(TcpFlags::ECE);
+                let echo = self.ecn && self.echoed;
                 // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
                 // itself.
                 if !echo || self.requirements().accurate_ecn {
@@ -451,7 +460,11 @@ impl Sender {
         // In slow start a flight of half the window will use the whole window in the next round trip.
         let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
         let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
-        let marked = if echo { acked } else { Bytes::ZERO };
+        let marked = match &mut self.accurate {
+            Some(marks) => Bytes::new(marks.marked(acked.get())),
+            None if echo => acked,
+            None => Bytes::ZERO,
+        };
         let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
         let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
         let delivered = Bytes::new(self.una + self.sacked());
@@ -538,7 +551,7 @@ impl Sender {
             Kind::Again => self.board.retransmitted(start..end, now),
             Kind::Spare | Kind::Probe => {}
         }
-        if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } {
+        if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } && self.sends_ect() {
             segment.set_ecn(if self.requirements().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
         }
         if self.ern.is_active() {

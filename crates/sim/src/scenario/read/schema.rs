@@ -3,7 +3,7 @@
 
 use super::Keys;
 use super::flows::FlowKeys;
-use super::topology::{AccessKeys, EdgeKeys, RadioKeys};
+use super::topology::{AccessKeys, EdgeKeys, ImpairmentKeys, RadioKeys};
 use crate::actors::Traffic;
 use crate::tcp::TcpConfig;
 use penstock_core::cc::AnyControlConfig;
@@ -74,7 +74,7 @@ fn kind(word: &str) -> Value {
 }
 
 fn link(generator: &mut SchemaGenerator) -> Form {
-    Form::default().with::<Link>(generator).with::<RadioKeys>(generator)
+    Form::default().with::<Link>(generator).with::<RadioKeys>(generator).with::<ImpairmentKeys>(generator)
 }
 
 fn topologies(generator: &mut SchemaGenerator) -> Vec<Value> {

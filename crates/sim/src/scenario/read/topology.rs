@@ -4,6 +4,7 @@
 //! [`Link`] has the keys of a link that other programs share; the keys here are only for simulated links.
 
 use super::{Check, Checker};
+use crate::impair::{Aggregate, Impairments, Police, Reorder};
 use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Rate, Span};
@@ -39,6 +40,36 @@ pub(super) struct RadioKeys {
     /// The channels to the stations behind a wireless link.
     #[serde(default)]
     stations: Vec<StationSpec>,
+}
+
+/// The impairments of a link in both directions.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct ImpairmentKeys {
+    /// A token bucket without a queue, from the first end to the second.
+    police: Option<Police>,
+    /// Packets are released in bursts, from the first end to the second.
+    aggregate: Option<Aggregate>,
+    /// Some packets are overtaken, from the first end to the second.
+    reorder: Option<Reorder>,
+    /// A token bucket without a queue, from the second end to the first.
+    reverse_police: Option<Police>,
+    /// Packets are released in bursts, from the second end to the first.
+    reverse_aggregate: Option<Aggregate>,
+    /// Some packets are overtaken, from the second end to the first.
+    reverse_reorder: Option<Reorder>,
+}
+
+impl ImpairmentKeys {
+    fn directions(&self) -> [Impairments; 2] {
+        [
+            Impairments { police: self.police, aggregate: self.aggregate, reorder: self.reorder },
+            Impairments {
+                police: self.reverse_police,
+                aggregate: self.reverse_aggregate,
+                reorder: self.reverse_reorder,
+            },
+        ]
+    }
 }
 
 /// The keys of a link of a graph.
@@ -108,7 +139,8 @@ impl Checker<'_> {
     /// Reads a dumbbell: one link between the routers "left" and "right".
     fn dumbbell<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
         let (link, radio, access) = (fields::of::<Link>(), fields::of::<RadioKeys>(), fields::of::<AccessKeys>());
-        let table = self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, access])?;
+        let impaired = fields::of::<ImpairmentKeys>();
+        let table = self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, impaired, access])?;
         let edge =
             EdgeKeys { name: Some("bottleneck".into()), a: "left".into(), b: "right".into(), bottleneck: Some(true) };
         let mut spec = self.link(&["topology"], &["aqm"], &table, edge)?;
@@ -123,7 +155,7 @@ impl Checker<'_> {
         let hop = |i: usize| {
             let path = ["topology", "hops", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no hop")) };
-            let known = [fields::of::<Link>(), &["aqm"], fields::of::<RadioKeys>()];
+            let known = [fields::of::<Link>(), &["aqm"], fields::of::<RadioKeys>(), fields::of::<ImpairmentKeys>()];
             let table = self.source.table(value, &known)?;
             let (name, a, b) = (Some(format!("hop{i}")), format!("r{i}"), format!("r{}", i + 1));
             let edge = EdgeKeys { name, a, b, bottleneck: Some(true) };
@@ -141,7 +173,8 @@ impl Checker<'_> {
             let path = ["topology", "links", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no link")) };
             let (edge, radio) = (fields::of::<EdgeKeys>(), fields::of::<RadioKeys>());
-            let table = self.source.table(value, &[edge, fields::of::<Link>(), &["aqm", "reverse_aqm"], radio])?;
+            let known = [edge, fields::of::<Link>(), &["aqm", "reverse_aqm"], radio, fields::of::<ImpairmentKeys>()];
+            let table = self.source.table(value, &known)?;
             let edge: EdgeKeys = table.part()?;
             if edge.a == edge.b {
                 return Err(self.source.at(&path, &format!("a link from {:?} to itself", edge.a)));
@@ -157,6 +190,7 @@ impl Checker<'_> {
         let link: Link = table.part()?;
         self.placed(path, link.validate())?;
         let RadioKeys { stations } = table.part()?;
+        let [forward, backward] = self.impairments(path, table)?;
         let reverse_aqm = [path, &["reverse_aqm"]].concat();
         let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
         Ok(LinkSpec {
@@ -164,13 +198,32 @@ impl Checker<'_> {
             a: edge.a,
             b: edge.b,
             link,
-            queue: QueueSpec { config: self.discipline(aqm)?, stations: self.stations(path, &stations)?, looked_at },
+            queue: QueueSpec {
+                config: self.discipline(aqm)?,
+                stations: self.stations(path, &stations)?,
+                impairments: forward,
+                looked_at,
+            },
             reverse_queue: QueueSpec {
                 config: self.discipline(&reverse_aqm)?,
                 stations: Vec::new(),
+                impairments: backward,
                 looked_at: looked_at && self.source.get(&reverse_aqm).is_some(),
             },
         })
+    }
+
+    /// Reads what a link does to packets before and behind its queues: in the forward direction, then in the other.
+    fn impairments(&self, path: &[&str], table: &Table<'_, '_>) -> Check<[Impairments; 2]> {
+        let keys: ImpairmentKeys = table.part()?;
+        let both = keys.directions();
+        for (impairments, prefix) in both.iter().zip(["", "reverse_"]) {
+            if let Err(mistake) = impairments.validate() {
+                let key = format!("{prefix}{}", mistake.key);
+                return Err(self.source.at(&[path, &[&key]].concat(), &mistake.message));
+            }
+        }
+        Ok(both)
     }
 
     /// Reads the discipline at a path; without one it is a tail-drop queue.
