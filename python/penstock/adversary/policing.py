@@ -7,6 +7,7 @@ A bucket that is empty has room for one packet, so a node with a smaller product
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -75,12 +76,18 @@ def longest_queue(algorithm: str, nodes: Sequence[Node], packets: Sequence[Packe
     data = [Segment(_BEGIN_NS + at, node, size, payload=size - 40) for at, node, size in packets]
     segments = sorted(hands, key=lambda one: one.t_ns) + data
     rate_bps = sum(node.budget_bps for node in nodes)
-    taken = subject.find(algorithm)
-    settings = [f"{key}={value}" for key, value in taken.given.items()]
-    answers, _ = engine.replay_segments([*steps, *segments], taken.name, f"{rate_bps}bit/s", "1GB", settings)
+    name, settings = _taken(algorithm)
+    answers, _ = engine.replay_segments([*steps, *segments], name, f"{rate_bps}bit/s", "1GB", settings)
     fates = [fate for segment, (_, fate) in zip(segments, answers, strict=True) if segment.t_ns >= _BEGIN_NS]
     accepted = [packet for packet, fate in zip(packets, fates, strict=True) if fate and fate[0] == "sent"]
     return max(_waiting(accepted, rate_bps), default=0.0)
+
+
+@functools.cache
+def _taken(algorithm: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the name and the settings of an algorithm. To look it up takes longer than a search's input does."""
+    found = subject.find(algorithm)
+    return found.name, tuple(f"{key}={value}" for key, value in found.given.items())
 
 
 def replayed(events: Sequence[tuple[float, float]], account: str) -> float:

@@ -12,6 +12,7 @@ window is smaller. A step is two segments.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -76,8 +77,8 @@ def is_legal(tree: Tree) -> bool:
 
 def _part(scenario: Scenario, bound_bytes: float) -> float:
     """Returns the longest queue of a run as a part of a bound."""
-    summary, _, _ = engine.measured(scenario, 1, lambda: False)
-    return float(summary["bottlenecks"][0]["queue_bytes"]["max"]) / bound_bytes
+    text, _, _ = engine.summarize(scenario, 1)
+    return float(json.loads(text)["bottlenecks"][0]["queue_bytes"]["max"]) / bound_bytes
 
 
 def _find(name: str, bound: Callable[[Tree], float], algorithm: str, trials: int, seed: int) -> Found:
