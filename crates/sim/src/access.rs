@@ -6,22 +6,32 @@
 //! processors fetch in advance, and only its first packet has an event: with 10,000 hosts the packets of a link would each
 //! lie somewhere else.
 //!
-//! Links share a lane if they have the same rate and delay and are fed by the same link, or all by their hosts. Then a
-//! packet overtakes few others. A link whose packet would overtake more than [`REACH`] gets a lane of its own, in which no
+//! Links share a lane if they have the same rate and delay, belong to hosts of the same side, whose packets are of about the
+//! same size, and are fed by the same link, or all by their hosts. Then a packet overtakes few others. A link whose packet would overtake more than [`REACH`] gets a lane of its own, in which no
 //! packet overtakes another.
 
 use crate::event::EventQueue;
 use crate::numbers::LinkDir;
 use crate::segment::Segment;
-use penstock_core::packet::{Packet, TcpFlags};
+use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of packets that one may overtake in a lane. A burst of a host overtakes what other hosts send meanwhile.
 const REACH: usize = 64;
 
-/// What the links of a lane have in common: the link that feeds them (`None` for those from hosts), rate and delay.
-type Kind = (Option<LinkDir>, Rate, Span);
+/// What the links of a lane have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// The link that feeds them; `None` for those from hosts.
+    pub fed_by: Option<LinkDir>,
+    /// True for the links of servers.
+    pub of_server: bool,
+    /// Their rate.
+    pub rate: Rate,
+    /// Their delay.
+    pub delay: Span,
+}
 
 /// The wire of one access link.
 #[derive(Debug)]
@@ -64,16 +74,16 @@ impl AccessLinks {
         let (mut lanes, mut known) = (Vec::<Lane>::new(), BTreeMap::new());
         let mut wire = |kind: &Kind| {
             let lane = *known.entry(*kind).or_insert_with(|| {
-                lanes.push(Lane { delay: kind.2, packets: VecDeque::new(), links: 0 });
+                lanes.push(Lane { delay: kind.delay, packets: VecDeque::new(), links: 0 });
                 lanes.len() as u32 - 1
             });
             lanes[lane as usize].links += 1;
-            Wire { serializer: Serializer::new(kind.1), busy_until: Instant::ZERO, lane }
+            Wire { serializer: Serializer::new(kind.rate), busy_until: Instant::ZERO, lane }
         };
         Self { first: first as u32, wires: kinds.iter().map(&mut wire).collect(), lanes }
     }
 
-    /// Takes a packet at `now`, which may be later than the time of the run, and which `write` constructs in its place.
+    /// Takes a packet at `now`, which may be later than the time of the run, and which `write` completes in its place.
     /// The hop at `cursor` is the link.
     #[inline(always)]
     pub fn take(
@@ -81,12 +91,13 @@ impl AccessLinks {
         cursor: u32,
         now: Instant,
         (routes, events): (&[u32], &mut EventQueue),
+        packet: &Segment,
         write: impl FnOnce(&mut Segment),
     ) {
         let place = routes[cursor as usize];
         let wire = &mut self.wires[(place - self.first) as usize];
         let lane = &mut self.lanes[wire.lane as usize];
-        let packet = lane.packets.push_back_mut(Segment::tcp(0, true, TcpFlags(0)));
+        let packet = lane.packets.push_back_mut(*packet);
         write(packet);
         wire.busy_until = wire.busy_until.max(now) + wire.serializer.send(packet.size());
         let at = wire.busy_until + lane.delay;
@@ -156,7 +167,8 @@ mod tests {
     /// Four links after two others, the first three of one kind. The route of link `n` begins at `2 * n`.
     fn links() -> (AccessLinks, Vec<u32>, EventQueue) {
         let (rate, ms) = (Rate::from_bps(8_000_000), Span::from_millis(1));
-        let kinds = [(None, rate, ms), (None, rate, ms), (None, rate, ms), (Some(LinkDir::at(0)), rate, ms)];
+        let one = Kind { fed_by: None, of_server: false, rate, delay: ms };
+        let kinds = [one, one, one, Kind { fed_by: Some(LinkDir::at(0)), ..one }];
         let routes = (2..6).flat_map(|place| [place, END]).collect();
         (AccessLinks::new(2, &kinds), routes, EventQueue::new(6, Span::from_micros(100)))
     }
@@ -174,7 +186,7 @@ mod tests {
         let (mut access, routes, mut events) = links();
         let mut send = |access: &mut AccessLinks, link| {
             let packet = Segment::udp(link, true, crate::segment::Payload { seq: 0, len: 972 });
-            access.take(2 * link, Instant::ZERO, (&routes, &mut events), |place| *place = packet);
+            access.take(2 * link, Instant::ZERO, (&routes, &mut events), &packet, |_| ());
         };
         (0..100).for_each(|_| send(&mut access, 0));
         (0..3).for_each(|_| send(&mut access, 1));
@@ -204,7 +216,7 @@ mod tests {
                 now += if seq % 90 < 70 { 0 } else { gap };
                 arrived.extend(run(&mut access, &mut events, now));
                 let packet = Segment::udp(link, true, crate::segment::Payload { seq, len });
-                access.take(2 * link, Instant::from_nanos(now), (&routes, &mut events), |place| *place = packet);
+                access.take(2 * link, Instant::from_nanos(now), (&routes, &mut events), &packet, |_| ());
                 let end: &mut u64 = &mut busy[link as usize];
                 *end = now.max(*end) + 1000 * u64::from(len + 28);
                 expected.push((*end + 1_000_000, link, seq));

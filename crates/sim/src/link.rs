@@ -20,7 +20,7 @@ use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{FlowId, Packet};
+use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
@@ -44,14 +44,20 @@ impl Outlet {
     /// Puts a packet that arrives at the end of its link at `at` into flight on the next one, which is an access link.
     #[inline]
     fn relay(&mut self, packet: &Segment, at: Instant) {
-        self.send(packet.cursor + 1, at, |place| *place = *packet);
+        self.put(packet, packet.cursor + 1, at);
     }
 
-    /// Puts a packet which `write` constructs into flight at `now` on the access link to which the route leads at
-    /// `cursor`.
+    /// Puts a packet into flight at `now` on the access link to which the route leads at `cursor`.
+    #[inline]
+    pub fn put(&mut self, packet: &Segment, cursor: u32, now: Instant) {
+        self.access.take(cursor, now, (&self.routes, &mut self.events), packet, |_| ());
+    }
+
+    /// The same for a packet which `write` constructs in its place.
     #[inline]
     pub fn send(&mut self, cursor: u32, now: Instant, write: impl FnOnce(&mut Segment)) {
-        self.access.take(cursor, now, (&self.routes, &mut self.events), write);
+        let blank = Segment::tcp(0, true, TcpFlags(0));
+        self.access.take(cursor, now, (&self.routes, &mut self.events), &blank, write);
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod moves;
 
-use crate::access::AccessLinks;
+use crate::access::{AccessLinks, Kind};
 use crate::actors::application::Setup;
 use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
 use crate::actors::connections::Connections;
@@ -158,8 +158,9 @@ impl<'a> Builder<'a> {
             let feeder = (hop[1] as usize).checked_sub(self.links.len()).and_then(|place| fed_by.get_mut(place));
             feeder.into_iter().for_each(|feeder| *feeder = Some(LinkDir::at(hop[0])));
         }
-        let kinds: Vec<_> =
-            fed_by.into_iter().zip(&self.access).map(|(fed_by, (rate, delay))| (fed_by, *rate, *delay)).collect();
+        // Each host has a link in both directions; the client comes before the server.
+        let kind = |(place, (fed_by, &(rate, delay)))| Kind { fed_by, of_server: place / 2 % 2 == 1, rate, delay };
+        let kinds: Vec<Kind> = (0..).zip(fed_by.into_iter().zip(&self.access)).map(kind).collect();
         AccessLinks::new(self.links.len(), &kinds)
     }
 

@@ -275,7 +275,7 @@ impl Simulation {
 
     // Links.
 
-    #[inline]
+    #[inline(never)]
     fn on_link(&mut self, place: LinkDir) {
         let World { now, links, outlet, .. } = &mut self.world;
         let link = &mut links[place.index()];
@@ -294,7 +294,7 @@ impl Simulation {
     }
 
     /// Handles the event of a lane of access links: its first packet arrives.
-    #[inline]
+    #[inline(always)]
     fn on_lane(&mut self, lane: u32) {
         let World { now, outlet, .. } = &mut self.world;
         if let Some(mut packet) = outlet.access.arrive(lane, *now, (&outlet.routes, &mut outlet.events)) {
@@ -303,7 +303,7 @@ impl Simulation {
     }
 
     /// Handles a packet at the end of a link: the packet goes to its next link or host.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, packet: &mut Segment) {
         match self.world.hop(packet.cursor) {
             END => self.on_host(packet),
@@ -349,6 +349,7 @@ impl Simulation {
 
     // Hosts.
 
+    #[inline(never)]
     fn on_host(&mut self, packet: &Segment) {
         let (index, now) = (packet.flow as usize, self.world.now);
         let Some(flow) = self.actors.flows.get_mut(index) else { return self.on_other_owner(packet) };

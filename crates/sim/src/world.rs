@@ -74,7 +74,7 @@ impl World {
     #[inline(always)]
     pub fn offer(&mut self, place: u32, packet: &mut Segment) {
         let Some(link) = self.links.get_mut(place as usize) else {
-            return self.outlet.send(packet.cursor, self.now, |place| *place = *packet);
+            return self.outlet.put(packet, packet.cursor, self.now);
         };
         link.offer(packet, self.now, &mut self.outlet);
         if let Some(next) = link.next_event() {

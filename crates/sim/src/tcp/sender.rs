@@ -351,14 +351,15 @@ impl Sender {
         if self.board.rack.is_some() {
             self.on_rack_ack(segment, ack, now);
         }
-        self.count_pipe();
         let mut sample = None;
         let advanced = ack > self.una;
         if advanced {
             sample = self.advance(segment, ack, sacked, config, now);
         } else {
+            self.count_pipe();
             self.hear(segment, sacked);
-            if self.flight() > 0 && segment.sequence_len() == 0 && (sacked > 0 || (!self.sack && before == self.edge)) {
+            let news = sacked > 0 || (!self.sack && before == self.edge);
+            if self.flight() > 0 && segment.sequence_len() == 0 && news {
                 self.on_duplicate(sacked, config, now);
             }
         }

@@ -42,15 +42,14 @@ impl Sender {
     pub(super) fn sendable(&self, config: &TcpConfig) -> u64 {
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
         let fin = u64::from(self.closing && self.nxt + left == self.app_end);
-        let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
-        let usable = self.edge.saturating_sub(self.nxt).min(buffer);
-        let congestion = self.window(config).saturating_sub(self.pipe);
         if left == 0 {
             return fin;
         }
-        if congestion < left {
+        if self.window(config).saturating_sub(self.pipe) < left {
             return 0;
         }
+        let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
+        let usable = self.edge.saturating_sub(self.nxt).min(buffer);
         if usable >= left {
             return left + if usable > left { fin } else { 0 };
         }
