@@ -52,7 +52,7 @@ impl Pace {
     /// Mbit/s on (`tcp_tso_autosize`, `bbr_min_tso_segs`).
     fn segments(&self, rate: Rate) -> u64 {
         let bytes = rate.as_bps() / 8;
-        let short = self.min_rtt.as_nanos() / 1000 >> 9;
+        let short = (self.min_rtt.as_nanos() / 1000) >> 9;
         let more = if short < 32 { 65_536 >> short } else { 0 };
         let least = if bytes < 150_000 { 1 } else { 2 };
         (((bytes >> 10) + more).min(65_535) / self.mss.max(1)).max(least)

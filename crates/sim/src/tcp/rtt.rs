@@ -90,7 +90,7 @@ impl RttEstimator {
         let Some(kernel) = &mut self.kernel else { return };
         if before == Span::ZERO {
             let mdev = 2 * r.as_nanos();
-            *kernel = Box::new(Kernel { mdev, mdev_max: mdev.max(least), rttvar: mdev.max(least), rtt_seq: flight.1 });
+            **kernel = Kernel { mdev, mdev_max: mdev.max(least), rttvar: mdev.max(least), rtt_seq: flight.1 };
         } else {
             kernel.sample(r.as_nanos() as i64 - before.as_nanos() as i64, flight, least);
         }

@@ -179,7 +179,7 @@ fn two_lossy_intervals_of_one_rate_are_a_policer() {
     let mut cc = settled();
     (cc.mode, cc.lost) = (Mode::ProbeBw, 0);
     for interval in 1..=3 {
-        assert_eq!(cc.long_term.in_use, false);
+        assert!(!cc.long_term.in_use);
         for _ in 0..4 {
             cc.round_start = true;
             cc.lt_bw_sampling(at(0), false, 0);
