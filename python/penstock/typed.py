@@ -1032,6 +1032,7 @@ class NoordwijkControl(TypedDict):
 
 class BbrControl(TypedDict):
     bw_rounds: NotRequired[int]  # Length in round trips of the maximum filter of BtlBw (draft §4.1.1: 10).
+    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
     cwnd_gain: NotRequired[float]  # Window gain of ProbeBW (2).
     drain_gain: NotRequired[
         float
@@ -1131,6 +1132,9 @@ Control = (
 )
 
 
+Acknowledging = Literal["rfc5681"] | Literal["linux"]
+
+
 Form = Literal["off"] | Literal["on"] | Literal["literal"]
 
 
@@ -1145,6 +1149,7 @@ class Tcp(TypedDict):
         bool
     ]  # Accurate feedback of marks (RFC 9768), where the peer has it as well; needs `ecn`.
     ack_every_segment: NotRequired[bool]  # Every segment is acknowledged at once, without delayed ACKs.
+    acknowledging: NotRequired[Acknowledging]  # When this host acknowledges data.
     c2ml: NotRequired[Form]
     cc: NotRequired[Control]  # The congestion control with its parameters.
     delayed_ack_timeout: NotRequired[str]  # Longest delay of an ACK (RFC 5681 §4.2: at most 500 ms).

@@ -310,7 +310,11 @@ impl Player {
                 self.cc.on_recovered(now);
             }
             Event::Rto => {
-                let left = if self.cc.requirements().segments { Bytes::ZERO } else { in_flight };
+                let left = if self.cc.requirements().segments || self.cc.requirements().kernel {
+                    Bytes::ZERO
+                } else {
+                    in_flight
+                };
                 self.cc.on_rto(&Loss { in_flight: left, ..loss });
                 self.lose(now, in_flight);
                 self.recovering = false;

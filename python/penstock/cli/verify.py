@@ -59,6 +59,11 @@ def tcp_linux(
     draw: str | None = typer.Option(None, help="Draw the paths with another seed than that of this release."),
     control: str | None = typer.Option(None, help="The control of all drawn paths, instead of the drawn ones."),
     seconds: float | None = typer.Option(None, min=5, max=600, help="Measured time of each run."),
+    earlier: Path | None = typer.Option(
+        None,
+        "--kernel-of",
+        help="A page's .json, whose numbers of this kernel count for its paths.",
+    ),
     repeat: int = typer.Option(1, min=1, max=20, help="How often the kernel runs each drawn path; the median counts."),
     jar: Path | None = typer.Option(None, help="Use this user-mode Linux in virtual time: `tools/jar` builds one."),
     out: Path | None = typer.Option(None, help=f"Directory of the results; default {_OUT}."),
@@ -90,6 +95,7 @@ def tcp_linux(
         kernel,
         fresh,
         repeat,
+        earlier,
     )
     if not plan.cases:
         _skip(f"this kernel has no {', '.join(left_out)}", json)

@@ -100,8 +100,8 @@ class Case:
         return {"ecn": True} if self.ecn and self.aqm not in ("dualpi2", "pink", "droptail") else {}
 
     def starts_s(self, seed: int) -> list[float]:
-        """Returns when the flows begin in the run with this seed. Those of a drawn path begin alike on both sides."""
-        dice = random.Random(f"{self.name} {seed}")
+        """Returns when the flows begin in the run with this seed. Those of a drawn path belong to it."""
+        dice = random.Random(f"{self.name} {1 if self.drawn else seed}")
         spread = 1.0 if self.drawn else START_SPREAD_S
         starts = sorted(dice.uniform(0, spread) for _ in range(self.flows))
         return [round(start - starts[0], 6) for start in starts] if self.drawn else starts

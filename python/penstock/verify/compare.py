@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ MEASURED_S = 30.0
 ATTEMPTS = 4
 # Number of runs in the simulator, which differ in the start times of flows and in the random numbers of the AQM.
 SEEDS = 5
+# Most runs of the kernel on a drawn path. All that are stored count.
+MOST_RUNS = 20
 # Largest allowed differences between simulator and kernel in the cases of the table.
 GOALS = {"goodput_mbps": 0.02, "queue_mean_ms": 0.10, "period_s": 0.15}
 # The bar of drawn paths: goodput within 2 %, mean queueing delay within 10 % or 1 ms, loss within a factor of two.
@@ -72,6 +75,8 @@ class Row:
     """The runs of the kernel of which `kernel` is the median."""
     rfc: Measures | None = None
     """The simulator with the RFC's control instead of the kernel's form of it."""
+    earlier: bool = False
+    """The kernel's numbers are those of an earlier page."""
 
     @property
     def gaps(self) -> dict[str, Gap]:
@@ -125,7 +130,13 @@ class Row:
         verdict = {"passes": not self.missed, "missed": self.missed, "within_seeds": self.within_seeds}
         of_paths = {"path": asdict(self.case), **verdict}
         kernels = [run.to_json() for run in self.kernels]
-        return {**found, **of_paths, "kernels": kernels, "rfc": self.rfc.to_json() if self.rfc else None}
+        return {
+            **found,
+            **of_paths,
+            "earlier": self.earlier,
+            "kernels": kernels,
+            "rfc": self.rfc.to_json() if self.rfc else None,
+        }
 
 
 def _losses_agree(there: Measures, here: Measures) -> bool:
@@ -145,6 +156,8 @@ class Plan:
     fresh: bool = False
     repeat: int = 1
     """How often the kernel runs each drawn path."""
+    earlier: Path | None = None
+    """The .json of an earlier page, whose numbers of the kernel count for paths that it did not run here."""
 
     def runs(self, case: Case) -> int:
         """How often the kernel runs the case."""
@@ -158,7 +171,8 @@ class Plan:
     def simulator_key(self, case: Case) -> dict[str, Any]:
         """Returns the key of stored runs of the simulator, which are reused as long as it does not change."""
         text = simulated.scenario(case, case.end_s).text
-        return {"core": core_fingerprint(), "scenario": text, "seeds": SEEDS, "measured_s": case.measured_s}
+        begin = {"starts_s": case.starts_s(SEEDS)} if case.drawn else {}
+        return {"core": core_fingerprint(), "scenario": text, "seeds": SEEDS, "measured_s": case.measured_s, **begin}
 
     def kernel_file(self, case: Case, run: int) -> Path:
         """Returns the file with a stored run of the kernel; runs count from 1."""
@@ -173,7 +187,8 @@ def run(plan: Plan, watcher: Watcher) -> bool:
     """Executes all runs that are not stored; returns false if Ctrl-C ended it early. Each run is stored at once."""
     # All runs of the simulator come first, so that they do not take CPU time from the emulator.
     ours = [case for case in plan.cases if not _kept(plan.simulator_file(case), plan.simulator_key(case), plan.fresh)]
-    all_kernels = [(case, number) for case in plan.cases for number in range(1, plan.runs(case) + 1)]
+    fresh = [case for case in plan.cases if not _of_earlier(plan, case)]
+    all_kernels = [(case, number) for case in fresh for number in range(1, plan.runs(case) + 1)]
     kernels = [
         (case, number)
         for case, number in all_kernels
@@ -260,9 +275,10 @@ def rows(plan: Plan) -> list[Row]:
 
 
 def _row(plan: Plan, case: Case) -> Row | None:
-    there = [_stored(plan.kernel_file(case, number)) for number in range(1, plan.runs(case) + 1)]
+    most = MOST_RUNS if case.drawn else 1
+    there = [_stored(plan.kernel_file(case, number)) for number in range(1, most + 1)]
     here = _stored(plan.simulator_file(case))
-    kept = [run for run in there if run and run["key"] == plan.kernel_key(case)]
+    kept = [run for run in there if run and run["key"] == plan.kernel_key(case)] or _of_earlier(plan, case)
     if not kept or not here or here["key"] != plan.simulator_key(case):
         return None
     kernels, seeds = (_measures(runs) for runs in ([run["measures"] for run in kept], here["runs"]))
@@ -275,7 +291,19 @@ def _row(plan: Plan, case: Case) -> Row | None:
         max(run["lateness_p99_us"] for run in kept),
         kernels,
         median(_measures(here["rfc"])) if "rfc" in here else None,
+        any("key" not in run for run in kept),
     )
+
+
+def _of_earlier(plan: Plan, case: Case) -> list[dict[str, Any]]:
+    """Returns the kernel's runs of this case in the earlier page, if the same kernel made them on the same path."""
+    told: dict[str, Any] = store.read_json(plan.earlier)["drawn"] if plan.earlier else {"rows": [], "about": ""}
+    if not told["about"].startswith(plan.kernel.label + ":"):
+        return []
+    path = json.loads(json.dumps(asdict(case)))
+    rows = [row for row in told["rows"] if row["case"] == case.name and row["path"] == path]
+    of_row = ("disturbed", "lateness_p99_us")
+    return [{"measures": run, **{key: row[key] for key in of_row}} for row in rows for run in row["kernels"]]
 
 
 def _stored(file: Path) -> dict[str, Any] | None:

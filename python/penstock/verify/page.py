@@ -36,7 +36,7 @@ def drawn_cells(row: Row) -> list[str]:
     missed = [f"{name} (seeds)" if name in row.within_seeds else name for name in row.missed]
     verdict = "apart: " + ", ".join(missed) if missed else "pass"
     return [
-        row.case.name,
+        row.case.name + (" *" if row.earlier else ""),
         *(_both(row, "goodput_mbps", 2), _ratio(row, "goodput_mbps")),
         *(_both(row, "queue_mean_ms", 2), _ratio(row, "queue_mean_ms")),
         *(_both(row, "loss", 3, 100), _ratio(row, "loss")),
@@ -172,10 +172,14 @@ def _about(plan: Plan, rows: Sequence[Row]) -> str:
 
 
 def _about_drawn(plan: Plan, seed: str) -> str:
-    runs = f"the median of {plan.repeat} runs" if plan.repeat > 1 else "that of one run"
+    earlier = (
+        " The kernel did not run paths with * again: their numbers are those of the page before."
+        if plan.earlier
+        else ""
+    )
     return (
         f"{plan.kernel.label}: kernel / simulator, measured from the first data on, seed {seed}; the kernel's number "
-        f"is {runs}, the simulator's the median of {SEEDS} seeds."
+        f"is the median of its runs, the simulator's that of {SEEDS} seeds.{earlier}"
     )
 
 

@@ -16,7 +16,9 @@ from penstock.verify.measure import Measures, Packets, measure
 _CONTROLS: Mapping[str, Any] = {
     "reno": {"name": "newreno", "compat": "linux"},
     "cubic": "cubic-linux",
-    **{name: {"name": name, "compat": "linux"} for name in ("bic", "highspeed", "hybla", "scalable", "westwood")},
+    **{
+        name: {"name": name, "compat": "linux"} for name in ("bbr", "bic", "highspeed", "hybla", "scalable", "westwood")
+    },
 }
 
 
@@ -56,7 +58,8 @@ def _more_of_the_host(case: Case) -> dict[str, Any]:
         return {}
     window = {"receive_buffer": f"{case.window_bytes}B", "send_buffer": f"{2 * case.window_bytes}B"}
     # Without SACK the kernel has no RACK either.
-    return {"sack": case.sack, "without_sack": "linux", "rack": case.sack, "ecn": case.ecn, **window}
+    recovery = {"sack": case.sack, "without_sack": "linux", "rack": case.sack}
+    return {**recovery, "acknowledging": "linux", "ecn": case.ecn, **window}
 
 
 def _instead(control: str | None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ _LEAST_WINDOW = 4096
 FIXED: Mapping[str, tuple[Any, str]] = {
     "c2ml": ("off", "the kernel's TCP knows no budgets"),
     "without_sack": ("linux", 'without SACK the kernel recovers as "linux" says'),
+    "acknowledging": ("linux", 'the kernel acknowledges as "linux" says'),
     "prr": (True, "the kernel always reduces proportionally"),
     "rack": (True, "the kernel always has RACK-TLP"),
     "limited_transmit": (True, "the kernel always has limited transmit"),

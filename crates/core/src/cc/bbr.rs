@@ -36,11 +36,13 @@
 //! Not implemented: the allowance for aggregated ACKs, which Linux added in 2019, and ECN, which version 1 ignores.
 
 pub(super) mod filter;
+pub(super) mod linux;
 mod policer;
 
 use super::check::{above_zero, within};
+use super::linux::{Form, constants};
 use super::{Ack, CongestionControl, ControlConfig, Loss, RateSample, Requirements, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant, Rate, Span};
 use filter::WindowedMax;
 use policer::Policer;
@@ -80,6 +82,8 @@ pub struct Config {
     pub full_bw_rounds: u32,
     /// Pacing rate as a part of pacing_gain BtlBw; below 1 queues drain (Linux: 0.99).
     pub pacing_margin: f64,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
@@ -96,12 +100,13 @@ impl Default for Config {
             full_bw_growth: 1.25,
             full_bw_rounds: 3,
             pacing_margin: 0.99,
+            compat: Compat::Source,
         }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = Bbr;
+    type Control = Form<Bbr, Box<linux::BbrLinux>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         within("high_gain", self.high_gain, 1.0, 100.0)?;
@@ -114,11 +119,16 @@ impl ControlConfig for Config {
         within("min_segments", self.min_segments as f64, 1.0, 1e4)?;
         within("full_bw_growth", self.full_bw_growth, 1.0, 100.0)?;
         within("full_bw_rounds", self.full_bw_rounds.into(), 1.0, 1e3)?;
-        within("pacing_margin", self.pacing_margin, 0.01, 1.0)
+        within("pacing_margin", self.pacing_margin, 0.01, 1.0)?;
+        let all = Self { compat: Compat::Linux, ..Self::default() } == *self;
+        if self.compat == Compat::Linux { constants(&[("compat", all)]) } else { Ok(()) }
     }
 
-    fn control(&self, setup: &Setup) -> Bbr {
-        Bbr::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        match self.compat {
+            Compat::Source => Form::Source(Bbr::new(self, setup)),
+            Compat::Linux => Form::Linux(Box::new(linux::BbrLinux::new(setup))),
+        }
     }
 }
 

@@ -450,15 +450,15 @@ mod tests {
     #[test]
     fn a_timeout_forgets_the_last_window() {
         let mut cc = reduced(100);
-        cc.on_rto(&Loss { now: at(50), in_flight: 70 * MSS, ecn: false });
-        assert_eq!((cc.socket.cwnd, cc.socket.ssthresh, cc.ops.w_max), (1, 49, 0));
+        cc.on_rto(&Loss { now: at(50), in_flight: 7 * MSS, ecn: false });
+        assert_eq!((cc.socket.cwnd, cc.socket.ssthresh, cc.ops.w_max), (8, 49, 0), "tcp_enter_loss: in flight + 1");
     }
 
     #[test]
     fn a_timeout_in_recovery_does_not_reduce_again() {
         let mut cc = reduced(100);
         cc.on_loss(&Loss { now: at(50), in_flight: 70 * MSS, ecn: false });
-        cc.on_rto(&Loss { now: at(300), in_flight: 10 * MSS, ecn: false });
+        cc.on_rto(&Loss { now: at(300), in_flight: Bytes::ZERO, ecn: false });
         assert_eq!((cc.socket.cwnd, cc.socket.ssthresh), (1, 49));
     }
 

@@ -10,7 +10,7 @@
 //! avoidance     credit >= w: credit = 0, cwnd + 1                                                tcp_cong_avoid_ai
 //!               credit += acked; cwnd += credit / w; credit %= w
 //! loss          ssthresh by the control, from the window; credit = 0; cwnd = ssthresh at the end of recovery
-//! timeout       ssthresh as for a loss, unless recovery goes on; cwnd = 1, credit = 0
+//! timeout       ssthresh as for a loss, unless recovery goes on; cwnd = in flight + 1, credit = 0
 //! ```
 //!
 //! All of this is compared with the kernel's own modules in `crates/trace/tests/kernel_controls.rs`: equal windows in each of 500
@@ -80,6 +80,9 @@ pub struct Socket {
     rest: Bytes,
     /// True between a loss and the end of its recovery.
     recovering: bool,
+    /// Window and threshold before the last reduction (`prior_cwnd`, `prior_ssthresh`).
+    prior_cwnd: u64,
+    prior_ssthresh: u64,
 }
 
 impl Socket {
@@ -93,7 +96,15 @@ impl Socket {
             paced: setup.paced,
             rest: Bytes::ZERO,
             recovering: false,
+            prior_cwnd: 0,
+            prior_ssthresh: 0,
         }
+    }
+
+    /// Remembers window and threshold before a reduction (`tcp_current_ssthresh`).
+    fn remember(&mut self) {
+        self.prior_cwnd = self.cwnd;
+        self.prior_ssthresh = self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2));
     }
 
     /// Whole segments that this ACK completes; the rest counts with the next ACK.
@@ -167,7 +178,7 @@ impl<O: Ops> Linux<O> {
 }
 
 impl<O: Ops> CongestionControl for Linux<O> {
-    super::without!(pacing, bursts, notices);
+    super::without!(pacing, bursts);
 
     #[inline]
     fn cwnd(&self) -> Bytes {
@@ -188,6 +199,7 @@ impl<O: Ops> CongestionControl for Linux<O> {
     }
 
     fn on_loss(&mut self, _: &Loss) {
+        self.socket.remember();
         self.socket.ssthresh = self.ops.ssthresh(&self.socket);
         (self.socket.credit, self.socket.recovering) = (0, true);
     }
@@ -199,14 +211,16 @@ impl<O: Ops> CongestionControl for Linux<O> {
         }
     }
 
-    fn on_rto(&mut self, _: &Loss) {
+    /// What is in flight is what is not lost ([`Requirements::kernel`]).
+    fn on_rto(&mut self, loss: &Loss) {
         // In recovery the loss has set the threshold already.
         if !std::mem::take(&mut self.socket.recovering) {
+            self.socket.remember();
             self.socket.ssthresh = self.ops.ssthresh(&self.socket);
             self.ops.timeout_reduced(&mut self.socket);
         }
         self.ops.timed_out();
-        (self.socket.cwnd, self.socket.credit) = (1, 0);
+        (self.socket.cwnd, self.socket.credit) = (loss.in_flight.get().div_ceil(self.socket.mss.get()) + 1, 0);
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
@@ -215,12 +229,22 @@ impl<O: Ops> CongestionControl for Linux<O> {
     }
 
     fn requirements(&self) -> Requirements {
-        Requirements { rate: O::EVERY_ACK, ..Requirements::default() }
+        Requirements { rate: O::EVERY_ACK, kernel: true, ..Requirements::default() }
     }
 
     fn on_recovery_ack(&mut self, ack: &Ack) {
         let acked = self.socket.whole_segments(ack.acked);
         self.ops.acked(&mut self.socket, ack, acked);
+    }
+
+    /// A reduction that was needless is undone (`tcp_undo_cwnd_reduction`, `tcp_reno_undo_cwnd`).
+    fn on_notice(&mut self, notice: &Notice) {
+        if matches!(notice, Notice::Spurious(_)) {
+            let socket = &mut self.socket;
+            socket.cwnd = socket.cwnd.max(socket.prior_cwnd);
+            socket.ssthresh = socket.ssthresh.max(socket.prior_ssthresh);
+            socket.recovering = false;
+        }
     }
 
     fn advise(&mut self, advice: Advice) {
@@ -262,7 +286,7 @@ macro_rules! either {
     };
 }
 
-impl<S: CongestionControl, O: Ops> CongestionControl for Form<S, Box<Linux<O>>> {
+impl<S: CongestionControl, L: CongestionControl> CongestionControl for Form<S, Box<L>> {
     #[inline]
     fn cwnd(&self) -> Bytes {
         either!(self, cc => cc.cwnd())
@@ -354,10 +378,27 @@ mod tests {
         let config = hybla::Config { compat: Compat::Linux, ..hybla::Config::default() };
         let mut cc = super::super::ControlConfig::control(&config, &driver::SETUP);
         cc.on_ack(&driver::ack(MSS, 100));
-        cc.on_rto(&driver::loss(100 * MSS));
+        cc.on_rto(&driver::loss(Bytes::ZERO));
         let before = cc.ssthresh();
         cc.on_ack(&driver::ack(MSS, 100));
         assert_eq!(cc.cwnd(), before.min(16 * MSS));
+    }
+
+    /// tcp_undo_cwnd_reduction by hand: a window of 100 is 3 after a timeout with 2 segments in flight, and 100 again with the
+    /// threshold that tcp_current_ssthresh remembers, 100/2 + 100/4, or none where there was none.
+    #[test]
+    fn a_needless_timeout_is_undone() {
+        let config =
+            super::super::newreno::Config { compat: Compat::Linux, ..super::super::newreno::Config::default() };
+        for (first, after) in [(50, 75), (u64::MAX, u64::MAX)] {
+            let mut cc = Linux::with(super::super::newreno::linux::Reno, &driver::SETUP);
+            (cc.socket.cwnd, cc.socket.ssthresh) = (100, first);
+            cc.on_rto(&driver::loss(2 * MSS));
+            assert_eq!((cc.socket.cwnd, cc.socket.ssthresh), (3, 50));
+            cc.on_notice(&Notice::Spurious(Instant::ZERO));
+            assert_eq!((cc.socket.cwnd, cc.socket.ssthresh), (100, after));
+        }
+        assert!(super::super::ControlConfig::control(&config, &driver::SETUP).requirements().kernel);
     }
 
     #[test]

@@ -148,6 +148,10 @@ pub struct Requirements {
     /// The endpoint tells the fate of each segment with [`CongestionControl::on_notice`], instead of ACKs. In
     /// [`CongestionControl::on_rto`], [`Loss::in_flight`] is then what is not lost.
     pub segments: bool,
+    /// The endpoint behaves as that of the Linux kernel where the RFCs leave it a choice: what an ACK newly acknowledges or SACKs
+    /// is what opens the window, an ECN echo reduces it by proportional rate reduction, [`Loss::in_flight`] of a timeout is what
+    /// is not lost, and paced segments leave in groups.
+    pub kernel: bool,
 }
 
 /// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation): the data delivered between two points in

@@ -57,6 +57,10 @@ pub struct Delivered {
     pub lost: Bytes,
     /// C.inflight: bytes in flight after this ACK.
     pub in_flight: Bytes,
+    /// Bytes in flight before this ACK.
+    pub prior_in_flight: Bytes,
+    /// When the pace lets the next segment leave; in the past if it may leave now.
+    pub departs: Instant,
     /// C.is_cwnd_limited: the window was in full use at some time of the last round trip.
     pub cwnd_limited: bool,
 }
@@ -89,6 +93,8 @@ impl Delivered {
             tx_in_flight: sample.in_flight + ack.acked,
             lost,
             in_flight: sample.in_flight,
+            prior_in_flight: sample.in_flight + ack.acked,
+            departs: ack.now,
             cwnd_limited: ack.cwnd_limited,
         })
     }

@@ -30,6 +30,18 @@ pub enum WithoutSack {
     Linux,
 }
 
+/// When a receiver acknowledges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Acknowledging {
+    /// RFC 5681 §4.2: every second segment or after `delayed_ack_timeout`, and at once out of order.
+    #[default]
+    Rfc5681,
+    /// Linux: as RFC 5681, but each of the first segments and of those after a pause or a duplicate at once, and from the fourth
+    /// ACK on for one gap those out of order together, after a twentieth of the round trip time, 1 ms at most.
+    Linux,
+}
+
 /// The options of one TCP endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -73,6 +85,8 @@ pub struct TcpConfig {
     /// A misbehaving receiver: it acknowledges this number of bytes beyond what it has received, and treats lost data
     /// as received.
     pub optimistic_ack: Bytes,
+    /// When this host acknowledges data.
+    pub acknowledging: Acknowledging,
     /// Every segment is acknowledged at once, without delayed ACKs.
     pub ack_every_segment: bool,
     /// Longest delay of an ACK (RFC 5681 §4.2: at most 500 ms).
@@ -110,6 +124,7 @@ impl Default for TcpConfig {
             ern: false,
             ern_ect1: false,
             optimistic_ack: Bytes::ZERO,
+            acknowledging: Acknowledging::Rfc5681,
             ack_every_segment: false,
             delayed_ack_timeout: Span::from_millis(40),
             min_rto: Span::from_millis(200),

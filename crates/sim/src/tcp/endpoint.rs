@@ -420,8 +420,11 @@ impl Endpoint {
         } else {
             return;
         };
-        self.sender.rtt.sample(sample, now);
+        self.sender.sample_handshake(sample, now);
         self.rtt_sample = sample;
+        if let Some(quick) = &mut self.receiver.quick {
+            quick.measured(self.sender.rtt.srtt(), self.sender.rtt.rto());
+        }
     }
 
     fn establish(&mut self, now: Instant) {

@@ -73,8 +73,11 @@ pub struct Arrival {
     /// The echoed timestamp in microseconds; `None` without timestamps.
     pub echo: Option<u32>,
     pub min_rtt: Span,
-    /// Bytes in flight after the ACK and the losses that it revealed.
+    /// Bytes in flight after the ACK and the losses that it revealed, and before both.
     pub in_flight: u64,
+    pub prior_in_flight: u64,
+    /// When the pace lets the next segment leave.
+    pub departs: Instant,
 }
 
 /// The segments in flight, and the counters of the connection (§4.1.2.1.1).
@@ -192,6 +195,18 @@ impl Ledger {
         self.una = self.una.max(una);
     }
 
+    /// Takes bytes that a duplicate ACK reports where SACK is emulated by counting; nobody knows which they are.
+    pub fn counted(&mut self, bytes: u64) {
+        self.delivered += bytes;
+        self.newly_acked += bytes;
+    }
+
+    /// Takes off what a cumulative ACK covers and was counted before.
+    pub fn uncounted(&mut self, bytes: u64) {
+        self.delivered = self.delivered.saturating_sub(bytes);
+        self.newly_acked = self.newly_acked.saturating_sub(bytes);
+    }
+
     /// UpdateRateSample() of §4.1.2.3.
     fn arrived(&mut self, packet: &Packet, now: Instant) {
         let size = packet.end - packet.start;
@@ -258,9 +273,11 @@ impl Ledger {
         if self.delivered > self.app_limited {
             self.app_limited = 0;
         }
-        let newest = self.newest.take()?;
-        let newly_acked = std::mem::take(&mut self.newly_acked);
         let now = arrival.now;
+        let newly_acked = std::mem::take(&mut self.newly_acked);
+        let Some(newest) = self.newest.take() else {
+            return (newly_acked > 0).then(|| self.without_newest(newly_acked, arrival));
+        };
         self.first_sent = newest.at;
         let interval = newest.at.since(newest.first_sent).max(now.since(newest.delivered_at));
         // The ACK may be of the first transmission, unless its timestamp says otherwise.
@@ -279,13 +296,39 @@ impl Ledger {
             tx_in_flight: Bytes::new(newest.tx_in_flight),
             lost: Bytes::new(self.lost - newest.lost),
             in_flight: Bytes::new(arrival.in_flight),
+            prior_in_flight: Bytes::new(arrival.prior_in_flight),
+            departs: arrival.departs,
             cwnd_limited: self.delivered <= self.limited_until,
         })
     }
 
-    /// Begins a recovery, in which nothing was retransmitted yet.
+    /// The sample of an ACK that reports data without saying which: it is no measure of the rate.
+    fn without_newest(&mut self, newly_acked: u64, arrival: &Arrival) -> Delivered {
+        self.delivered_at = arrival.now;
+        Delivered {
+            now: arrival.now,
+            rtt: None,
+            delivered: Bytes::new(self.delivered),
+            newly_acked: Bytes::new(newly_acked),
+            prior_delivered: Bytes::new(self.delivered),
+            interval: Span::ZERO,
+            app_limited: self.app_limited > 0,
+            tx_in_flight: Bytes::new(arrival.in_flight),
+            lost: Bytes::ZERO,
+            in_flight: Bytes::new(arrival.in_flight),
+            prior_in_flight: Bytes::new(arrival.prior_in_flight),
+            departs: arrival.departs,
+            cwnd_limited: self.delivered <= self.limited_until,
+        }
+    }
+
+    /// Begins a recovery, in which nothing was retransmitted yet. What the recovery before has sent again and is in flight still
+    /// belongs to the question whether it was needless: its ACK echoes an older timestamp than the retransmissions to come, and
+    /// answers no original (`tcp_retrans_stamp_cleanup` of Linux).
     pub fn recovery_begins(&mut self) {
-        self.episode = Episode::default();
+        let out = self.packets.iter().filter(|known| known.again && known.fate == Fate::InFlight).count() as u64;
+        let first = self.episode.first.filter(|_| out > 0);
+        self.episode = Episode { first, unreported: out, judged: false };
     }
 
     /// Takes back that segments are lost, after a needless timeout.
@@ -328,7 +371,7 @@ mod tests {
     }
 
     fn arrival(ms: u64, in_flight: u64) -> Arrival {
-        Arrival { now: at(ms), echo: None, min_rtt: MS(100), in_flight }
+        Arrival { now: at(ms), echo: None, min_rtt: MS(100), in_flight, prior_in_flight: in_flight, departs: at(ms) }
     }
 
     /// Segments of 1000 bytes, all sent at time 0.
@@ -459,6 +502,22 @@ mod tests {
         assert!(!ledger.was_needless(&arrival(210, 0), true, false));
         assert!(!ledger.was_needless(&arrival(211, 0), false, true), "one of two");
         assert!(ledger.was_needless(&arrival(212, 0), false, true), "both");
+    }
+
+    /// The ACK of what an earlier recovery sent again echoes a time before the first retransmission of this one; that of an
+    /// original, a time before both.
+    #[test]
+    fn what_an_earlier_recovery_sent_again_is_no_original() {
+        for (echo, needless) in [(200, false), (100, true)] {
+            let mut ledger = flight(3);
+            ledger.recovery_begins();
+            ledger.sent(0..1000, Sending::Again, 3000, at(200));
+            ledger.recovery_begins();
+            ledger.sent(1000..2000, Sending::Again, 3000, at(250));
+            ledger.acked(1000, at(300));
+            let echo = Some(super::super::sequence::timestamp(at(echo)));
+            assert_eq!(ledger.was_needless(&Arrival { echo, ..arrival(300, 0) }, true, false), needless);
+        }
     }
 
     /// Twenty segments in flight, each of which was lost, and nobody was told.

@@ -12,6 +12,7 @@ mod ern;
 mod ledger;
 mod needs;
 mod prr;
+mod quick;
 mod rack;
 mod ranges;
 mod receiver;
@@ -21,7 +22,7 @@ mod sender;
 mod sequence;
 mod snapshot;
 
-pub use config::{SillyWindow, TcpConfig, WithoutSack};
+pub use config::{Acknowledging, SillyWindow, TcpConfig, WithoutSack};
 pub use ecn::{EcnLost, EcnUse};
 pub use endpoint::{Endpoint, Outgoing, Role, State};
 pub use snapshot::{Counters, Growth, Snapshot};

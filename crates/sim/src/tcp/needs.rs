@@ -11,6 +11,7 @@ use super::ledger::Ledger;
 use penstock_core::cc::{RateSample, Requirements};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A segment in flight, with the state of delivery when it was sent.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,41 @@ pub struct Acked {
     pub pipe: Bytes,
 }
 
+/// What the pace of the kernel depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub rate: Option<Rate>,
+    pub min_rtt: Span,
+    pub mss: u64,
+    /// Segments for which the window has room; no more than half a window (`tcp_cwnd_test`).
+    pub room: u64,
+    /// Bytes that may leave together: those for which the peer's window has room, or those that were lost together.
+    pub usable: u64,
+}
+
+impl Pace {
+    /// Segments that leave together at this rate: those of a millisecond, more on short paths, and two at least from 1.2
+    /// Mbit/s on (`tcp_tso_autosize`, `bbr_min_tso_segs`).
+    fn segments(&self, rate: Rate) -> u64 {
+        let bytes = rate.as_bps() / 8;
+        let short = (self.min_rtt.as_nanos() / 1000) >> 9;
+        let more = if short < 32 { 65_536 >> short } else { 0 };
+        let least = if bytes < 150_000 { 1 } else { 2 };
+        (((bytes >> 10) + more).min(65_535) / self.mss.max(1)).max(least)
+    }
+}
+
+/// Segments that leave together, as a packet which the kernel segments late (GSO).
+#[derive(Debug, Clone, Copy, Default)]
+struct Group {
+    at: Instant,
+    /// Segments of it that have not left, and where the next one begins.
+    left: u64,
+    next: u64,
+    /// Segments that were sent; the kernel does not pace the first ten.
+    sent: u64,
+}
+
 /// The state of these services; kept only for controls that need one of them.
 #[derive(Debug, Clone)]
 pub struct Needs {
@@ -42,6 +78,7 @@ pub struct Needs {
     pub wake: Instant,
     /// Earliest time at which the next segment may leave.
     depart: Instant,
+    group: Group,
     records: VecDeque<Sent>,
     delivered: u64,
     delivered_at: Instant,
@@ -64,6 +101,7 @@ impl Needs {
             requirements,
             wake: Instant::MAX,
             depart: Instant::ZERO,
+            group: Group::default(),
             records: VecDeque::new(),
             delivered: first,
             delivered_at: Instant::ZERO,
@@ -83,7 +121,10 @@ impl Needs {
 
     /// True if pacing forbids to send at `now`; the wake-up is then set to the time at which sending is allowed.
     pub fn held(&mut self, now: Instant) -> bool {
-        let held = now < self.depart;
+        if self.group.at != now {
+            self.group.left = 0;
+        }
+        let held = now < self.depart && self.group.left == 0;
         if held {
             self.wake = self.depart;
         }
@@ -95,6 +136,39 @@ impl Needs {
         if let Some(rate) = rate {
             self.depart = self.depart.max(now) + rate.time_for(Bytes::new(bytes));
         }
+    }
+
+    /// Records that a segment leaves, at the pace of the kernel: the time of a group counts when its first segment leaves,
+    /// and is shorter by as much as that is late, down to its half (`tcp_update_skb_after_send`).
+    pub fn paced_in_groups(&mut self, now: Instant, segment: Range<u64>, pace: &Pace) {
+        let group = &mut self.group;
+        group.sent += 1;
+        let goes_on = group.left > 0 && (group.at, group.next) == (now, segment.start);
+        group.next = segment.end;
+        if goes_on {
+            group.left -= 1;
+            return;
+        }
+        let Some(rate) = pace.rate.filter(|rate| rate.as_bps() > 0) else { return };
+        let most = pace.segments(rate).min(pace.room).max(1);
+        let bytes = (most * pace.mss).min(pace.usable).max(segment.end - segment.start);
+        let segments = bytes.div_ceil(pace.mss).max(1);
+        (group.at, group.left) = (now, segments - 1);
+        if group.sent + segments > 10 {
+            let time = rate.time_for(Bytes::new(bytes));
+            let leaves = self.depart.max(now);
+            self.depart = leaves + (time - leaves.since(self.depart).min(time.div(2)));
+        }
+    }
+
+    /// True if segments of a group are still to leave.
+    pub fn is_within_group(&self) -> bool {
+        self.group.left > 0
+    }
+
+    /// Returns when the pace lets the next segment leave.
+    pub fn departs(&self) -> Instant {
+        self.depart
     }
 
     /// Records that data up to `end` was sent or retransmitted; `pipe` is the number of bytes in flight before.
@@ -238,6 +312,44 @@ mod tests {
         assert_eq!(needs.sample(acked(2000, 2000, 0), MS(100), at(150)).map(|s| s.app_limited), Some(true));
         needs.sent(3000, Bytes::new(0), at(200));
         assert_eq!(needs.sample(acked(3000, 3000, 0), MS(100), at(300)).map(|s| s.app_limited), Some(false));
+    }
+
+    /// tcp_tso_autosize and bbr_min_tso_segs by hand, for segments of 1000 bytes: 1 below 1.2 Mbit/s, then 2; 9 in a millisecond (1/1024
+    /// s) of 80 Mbit/s; on a path of 6 ms 65536 / 2^11 = 32 bytes more, on one of 1 ms 65536 / 2 more.
+    #[test]
+    fn a_group_is_a_millisecond_of_the_pace() {
+        let groups = |mbps: f64, rtt_us: u64| {
+            let pace = Pace { rate: None, min_rtt: Span::from_micros(rtt_us), mss: 1000, room: 99, usable: u64::MAX };
+            pace.segments(Rate::from_bps((mbps * 1e6) as u64))
+        };
+        assert_eq!([groups(1.1, 40_000), groups(1.3, 40_000), groups(80.0, 40_000)], [1, 2, 9]);
+        assert_eq!([groups(80.0, 6_000), groups(80.0, 1_000)], [9, 42]);
+    }
+
+    /// tcp_update_skb_after_send by hand: at 8 Mbit/s a group of two segments takes 2 ms; one that leaves 0.5 ms late leaves its next
+    /// 1.5 ms, one that leaves 10 ms late leaves it a half. The first ten segments are not paced.
+    #[test]
+    fn a_group_that_leaves_late_brings_the_next_one_forward() {
+        let mut needs = needs();
+        let pace =
+            Pace { rate: Some(Rate::from_bps(8_000_000)), min_rtt: MS(40), mss: 1000, room: 99, usable: u64::MAX };
+        let us = |us: u64| Instant::ZERO + Span::from_micros(us);
+        let mut next = 0;
+        let mut two = |needs: &mut Needs, now: Instant| {
+            for _ in 0..2 {
+                assert!(!needs.held(now));
+                needs.paced_in_groups(now, next..next + 1000, &pace);
+                next += 1000;
+            }
+            needs.departs()
+        };
+        (0..4).for_each(|_| assert_eq!(two(&mut needs, us(0)), us(0)));
+        assert_eq!(two(&mut needs, us(0)), us(2000), "the tenth segment");
+        assert!(needs.held(us(1999)));
+        assert_eq!(two(&mut needs, us(2500)), us(2500 + 1500));
+        assert_eq!(two(&mut needs, us(14_000)), us(14_000 + 1000));
+        needs.paced_in_groups(us(15_000), 90_000..90_400, &Pace { usable: 400, ..pace });
+        assert_eq!(needs.departs(), us(15_400), "what is there");
     }
 
     /// 1000 bytes at 800 kbit/s take 10 ms.

@@ -45,6 +45,8 @@ struct Sent {
     again: bool,
     sacked: bool,
     lost: bool,
+    /// It was lost and has not been delivered since, also if it was sent again (`TCPCB_LOST` of Linux).
+    marked: bool,
 }
 
 impl Sent {
@@ -98,6 +100,8 @@ pub struct Rack {
     /// No segment below this number is lost.
     lost_from: u64,
     lost: u64,
+    /// Segments that are marked (`lost_out`).
+    marked: u32,
     sacked: u64,
     segments_sacked: u32,
     newest: Option<(Instant, u64)>,
@@ -116,6 +120,11 @@ pub struct Rack {
     /// The latest time at which a retransmission was sent that is lost now; `None` if none is, or after
     /// [`Rack::take_lost_again`].
     lost_again: Option<Instant>,
+    /// The lowest end of a segment that was delivered since [`Rack::take_original`] and was never retransmitted; `u64::MAX`
+    /// if there is none.
+    original: u64,
+    /// When the first segment was sent that SACK reported since [`Rack::take_original`] and that was sent once.
+    first_sacked: Option<Instant>,
     /// When further segments may have to be declared lost; `Instant::MAX` means never.
     check_at: Instant,
     tail: Tail,
@@ -131,6 +140,7 @@ impl Rack {
             order: VecDeque::new(),
             lost_from: 0,
             lost: 0,
+            marked: 0,
             sacked: 0,
             segments_sacked: 0,
             newest: None,
@@ -142,6 +152,8 @@ impl Rack {
             grown_at: 0,
             found_losses: false,
             lost_again: None,
+            original: u64::MAX,
+            first_sacked: None,
             check_at: Instant::MAX,
             tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
             declared: None,
@@ -160,7 +172,8 @@ impl Rack {
 
     /// Takes back that segments are lost.
     pub fn nothing_is_lost(&mut self) {
-        self.flight.iter_mut().for_each(|sent| sent.lost = false);
+        self.flight.iter_mut().for_each(|sent| (sent.lost, sent.marked) = (false, false));
+        self.marked = 0;
         (self.lost, self.found_losses, self.lost_again) = (0, false, None);
     }
 
@@ -185,6 +198,11 @@ impl Rack {
         self.lost > 0
     }
 
+    /// True if some segment was lost and has not been delivered since.
+    pub fn any_marked(&self) -> bool {
+        self.marked > 0
+    }
+
     /// True once after segments were declared lost.
     pub fn take_found_losses(&mut self) -> bool {
         std::mem::take(&mut self.found_losses)
@@ -193,6 +211,25 @@ impl Rack {
     /// Returns once when the last of those retransmissions was sent that were declared lost.
     pub fn take_lost_again(&mut self) -> Option<Instant> {
         self.lost_again.take()
+    }
+
+    /// Returns once the lowest end of a delivered segment that was never retransmitted.
+    pub fn take_original(&mut self) -> u64 {
+        self.first_sacked = None;
+        std::mem::replace(&mut self.original, u64::MAX)
+    }
+
+    /// Returns the bytes of the lost segments from `start` on that follow each other and left at the same time.
+    pub fn lost_run(&self, start: u64) -> u64 {
+        let from = self.flight.partition_point(|sent| sent.end <= start);
+        let Some(at) = self.flight.get(from).map(|sent| sent.at) else { return 0 };
+        self.flight.range(from..).take_while(|sent| sent.lost && sent.at == at).map(Sent::len).sum()
+    }
+
+    /// Returns once when the first segment was sent that SACK reported and that was sent once, and when the first of the flight was
+    /// sent last.
+    pub fn take_first_sacked(&mut self) -> Option<(Instant, Instant)> {
+        Some((self.first_sacked.take()?, self.flight.front()?.at))
     }
 
     /// Returns the first segment that is lost and was not retransmitted.
@@ -213,7 +250,7 @@ impl Rack {
 
     /// Records that new data was sent.
     pub fn sent(&mut self, Range { start, end }: Range<u64>, now: Instant) {
-        self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false });
+        self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false, marked: false });
         self.order.push_back(Transmission { end, at: now });
     }
 
@@ -238,6 +275,7 @@ impl Rack {
                 return;
             }
             self.flight.pop_front();
+            self.marked -= u32::from(sent.marked);
             self.segments_sacked -= u32::from(sent.sacked);
             if !sent.sacked {
                 self.delivered(&sent, arrival);
@@ -254,15 +292,22 @@ impl Rack {
                 continue;
             }
             self.lost -= if sent.lost { sent.len() } else { 0 };
-            (sent.sacked, sent.lost) = (true, false);
+            self.marked -= u32::from(sent.marked);
+            (sent.sacked, sent.lost, sent.marked) = (true, false, false);
             self.sacked += sent.len();
             self.segments_sacked += 1;
             let sent = *sent;
+            if !sent.again && self.first_sacked.is_none() {
+                self.first_sacked = Some(sent.at);
+            }
             self.delivered(&sent, arrival);
         }
     }
 
     fn delivered(&mut self, sent: &Sent, arrival: &Arrival) {
+        if !sent.again {
+            self.original = self.original.min(sent.end);
+        }
         if sent.end > self.highest {
             self.highest = sent.end;
         } else if sent.end < self.highest && !sent.again {
@@ -345,7 +390,8 @@ impl Rack {
 
     fn declare_lost(&mut self, place: usize) {
         let record = &mut self.flight[place];
-        record.lost = true;
+        self.marked += u32::from(!record.marked);
+        (record.lost, record.marked) = (true, true);
         self.lost += record.len();
         self.lost_from = self.lost_from.min(record.start);
         self.found_losses = true;
@@ -361,7 +407,8 @@ impl Rack {
         let mut first = true;
         for sent in self.flight.iter_mut().filter(|sent| !sent.sacked) {
             if (std::mem::take(&mut first) || sent.at + patience <= arrival.now) && !sent.lost {
-                sent.lost = true;
+                self.marked += u32::from(!sent.marked);
+                (sent.lost, sent.marked) = (true, true);
                 self.lost += sent.len();
                 self.lost_from = self.lost_from.min(sent.start);
                 if let Some(declared) = &mut self.declared {

@@ -7,6 +7,7 @@
 
 use super::accecn::Feedback;
 use super::config::TcpConfig;
+use super::quick::{MAX_QUICK, QuickAcks};
 use super::ranges::Ranges;
 use super::sequence;
 use crate::segment::{MAX_SACK, Segment};
@@ -57,6 +58,8 @@ pub struct Receiver {
     ahead: u32,
     /// True if D-SACK reports ranges that arrived twice.
     dsack: bool,
+    /// State of the kernel's receiver; `None` for one that follows RFC 5681.
+    pub(super) quick: Option<Box<QuickAcks>>,
 }
 
 impl Receiver {
@@ -88,6 +91,7 @@ impl Receiver {
             auto_read: true,
             ahead: config.optimistic_ack.get() as u32,
             dsack: config.rack || config.accurate_ecn, // RFC 9768 §3.1.1 wants it beside SACK
+            quick: QuickAcks::of(config),
         }
     }
 
@@ -150,6 +154,9 @@ impl Receiver {
         let stale = segment.has_timestamps() && (segment.tsval.wrapping_sub(self.ts_recent) as i32) < 0; // PAWS
         if !in_window || stale {
             self.note_twice(start..end.min(self.next));
+            if end > start {
+                self.acknowledge_quickly(MAX_QUICK); // `tcp_send_dupack`, and `tcp_data_queue` for what has arrived
+            }
             self.ack_now = true; // RFC 9293 §3.10.7.4: an unacceptable segment is answered with an ACK
             return false;
         }
@@ -181,7 +188,13 @@ impl Receiver {
             }
             self.early.insert(start..end);
             self.remember(start);
-            self.ack_now = true; // RFC 5681 §4.2: out of order
+            match &mut self.quick {
+                Some(quick) => match quick.out_of_order(self.next, config.sack, now) {
+                    None => self.ack_now = true,
+                    Some(at) => self.ack_at = self.ack_at.min(at),
+                },
+                None => self.ack_now = true, // RFC 5681 §4.2: out of order
+            }
             return;
         }
         let filled_gap = !self.early.is_empty();
@@ -197,7 +210,8 @@ impl Receiver {
             self.read = self.next;
         }
         self.unacked = self.unacked.saturating_add(1);
-        if self.every_segment || filled_gap || fin || self.unacked >= 2 {
+        let at_once = self.quick.as_mut().is_some_and(|quick| quick.in_order(now));
+        if at_once || self.every_segment || filled_gap || fin || self.unacked >= 2 {
             self.ack_now = true;
         } else if self.ack_at == Instant::MAX {
             self.ack_at = now + config.delayed_ack_timeout;
@@ -220,9 +234,20 @@ impl Receiver {
         }
         if segment.flags.has(TcpFlags::CWR) {
             self.echo = false;
+            self.ack_now |= self.quick.is_some() && segment.len > 0; // `tcp_ecn_accept_cwr`
         }
         if segment.ecn() == Ecn::Ce {
+            if !self.echo {
+                self.acknowledge_quickly(2); // `__tcp_ecn_check_ce`
+            }
             self.echo = true;
+        }
+    }
+
+    /// Acknowledges the next `n` segments at once, if this is the kernel's receiver.
+    fn acknowledge_quickly(&mut self, n: u8) {
+        if let Some(quick) = &mut self.quick {
+            quick.begin(n);
         }
     }
 
@@ -265,6 +290,9 @@ impl Receiver {
         }
         if let Some(feedback) = &mut self.accurate {
             feedback.write(segment);
+        }
+        if let Some(quick) = &mut self.quick {
+            quick.acknowledged();
         }
         self.unacked = 0;
         self.ack_now = false;

@@ -6,6 +6,11 @@
 //! DIFFERENCE: after a lost SYN the timeout of the first data is one second; RFC 6298 §5.7 says three seconds. Pinned
 //! by the ladder `a lost SYN leaves the first timeout at one second`.
 
+//!
+//! An endpoint of a control in the kernel's form estimates as `tcp_rtt_estimator` of `net/ipv4/tcp_input.c` (Linux 6.12): the
+//! variation is the largest of the last round trips and falls by a quarter of the excess in each; an error below zero counts
+//! an eighth. So the timeout does not shrink to the variation between two ACKs of one flight.
+
 use penstock_core::units::{Instant, Span};
 
 const INITIAL_RTO: Span = Span::from_secs(1); // RFC 6298 §2.1
@@ -23,6 +28,35 @@ pub struct RttEstimator {
     granularity_us: u32,
     min_rto_us: u32,
     backoff: u32,
+    kernel: Option<Box<Kernel>>,
+}
+
+/// The kernel's estimator of the variation, in nanoseconds. All but the number are four times the mean deviation.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kernel {
+    mdev: u64,
+    /// The largest `mdev` of this round trip.
+    mdev_max: u64,
+    rttvar: u64,
+    /// The end of the flight when this round trip began.
+    rtt_seq: u64,
+}
+
+impl Kernel {
+    /// Takes the error of a sample, with the first number that is not acknowledged and the next to be sent.
+    fn sample(&mut self, error: i64, (una, nxt): (u64, u64), least: u64) {
+        let mut change = error.abs() - (self.mdev >> 2) as i64;
+        if error < 0 && change > 0 {
+            change >>= 3;
+        }
+        self.mdev = self.mdev.saturating_add_signed(change);
+        self.mdev_max = self.mdev_max.max(self.mdev);
+        self.rttvar = self.rttvar.max(self.mdev_max);
+        if una > self.rtt_seq {
+            self.rttvar -= self.rttvar.saturating_sub(self.mdev_max) >> 2;
+            (self.rtt_seq, self.mdev_max) = (nxt, least);
+        }
+    }
 }
 
 impl RttEstimator {
@@ -38,6 +72,27 @@ impl RttEstimator {
             granularity_us,
             min_rto_us,
             backoff: 0,
+            kernel: None,
+        }
+    }
+
+    /// Estimates as the kernel from now on.
+    pub fn follow_kernel(&mut self) {
+        self.kernel = Some(Box::default());
+    }
+
+    /// Takes a sample as [`RttEstimator::sample`]; `flight` is the first number that is not acknowledged, and the next to be
+    /// sent.
+    pub fn sample_of(&mut self, r: Span, flight: (u64, u64), now: Instant) {
+        let before = self.srtt;
+        self.sample(r, now);
+        let least = u64::from(self.granularity_us) * 1000;
+        let Some(kernel) = &mut self.kernel else { return };
+        if before == Span::ZERO {
+            let mdev = 2 * r.as_nanos();
+            **kernel = Kernel { mdev, mdev_max: mdev.max(least), rttvar: mdev.max(least), rtt_seq: flight.1 };
+        } else {
+            kernel.sample(r.as_nanos() as i64 - before.as_nanos() as i64, flight, least);
         }
     }
 
@@ -85,7 +140,8 @@ impl RttEstimator {
             INITIAL_RTO
         } else {
             let us = |us: u32| Span::from_micros(us.into());
-            (self.srtt + us(self.granularity_us).max(self.rttvar * 4)).max(us(self.min_rto_us))
+            let var = self.kernel.as_ref().map_or(self.rttvar * 4, |kernel| Span::from_nanos(kernel.rttvar));
+            (self.srtt + us(self.granularity_us).max(var)).max(us(self.min_rto_us))
         };
         (base * (1 << self.backoff)).min(MAX_RTO)
     }
@@ -108,6 +164,29 @@ impl RttEstimator {
 
 #[cfg(test)]
 mod tests {
+    /// tcp_rtt_estimator by hand, in ms: a first sample of 100 gives mdev 200, so a timeout of 300. Samples of 100 in one round
+    /// trip lower mdev by a quarter each, and leave the timeout; the first of the next round trip begins to lower it, by a
+    /// quarter of 200 - 200. Then one of 500 ms adds 400 - mdev/4.
+    #[test]
+    fn the_kernel_keeps_the_largest_variation_of_a_round_trip() {
+        let mut rtt = RttEstimator::new(Span::from_millis(200), Span::from_millis(200));
+        rtt.follow_kernel();
+        let mut take = |ms, una, nxt| {
+            rtt.sample_of(Span::from_millis(ms), (una, nxt), Instant::ZERO);
+            rtt.rto().as_nanos() / 1_000_000
+        };
+        assert_eq!(take(100, 0, 10), 300);
+        assert_eq!([1, 2, 3].map(|una| take(100, una, 10)), [300; 3]);
+        // mdev is 200 (3/4)^3 = 84.375; the sample of 500 makes it 84.375 + 400 - 21.09 = 463.28, and SRTT 150.
+        assert_eq!(take(500, 4, 10), 613);
+        // An error below zero counts an eighth: 50 - 115.8 is below zero, so mdev is 397.5; SRTT is 143.75.
+        assert_eq!(take(100, 5, 10), 607);
+        // The next round trip: the largest of the last stays, since mdev_max was 463.28.
+        assert_eq!(take(100, 11, 20), 601);
+        // mdev is 341.8 and now 294.66, the largest of this round trip: 463.28 - (463.28 - 294.66) / 4 = 421.13; SRTT is 133.5.
+        assert_eq!(take(100, 21, 30), 554);
+    }
+
     use super::*;
     const MS: fn(u64) -> Span = Span::from_millis;
 

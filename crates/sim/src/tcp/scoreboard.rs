@@ -76,6 +76,20 @@ impl Scoreboard {
         self.sacked.gap_from(una).0 < self.lost_edge
     }
 
+    /// Returns the bytes from `start` on that are lost without a gap and left together, as one packet that the kernel segments
+    /// late. Without RACK all that is lost counts.
+    pub fn lost_run(&self, start: u64) -> u64 {
+        match &self.rack {
+            Some(rack) => rack.lost_run(start),
+            None => self.sacked.gap_from(start).1.unwrap_or(u64::MAX).min(self.lost_edge).saturating_sub(start),
+        }
+    }
+
+    /// True if what begins at `una` was not retransmitted since recovery began. Not used with RACK.
+    pub fn is_original(&self, una: u64) -> bool {
+        una >= self.high_rxt
+    }
+
     /// Returns the number below which every byte is lost that was not SACKed. RACK has no such edge.
     pub fn lost_edge(&self) -> u64 {
         self.lost_edge

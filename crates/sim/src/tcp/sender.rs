@@ -12,6 +12,7 @@
 //! |---|---|---|---|
 //! | Open | start, end of recovery | loss, timeout | cwnd of the control |
 //! | Recovery | a lost byte (SACK), three duplicate ACKs | `una` reaches `recover` | PRR or inflation around ssthresh |
+//! | Cwr | an ECN echo, with controls in the kernel's form | data above `reduced_at` is acknowledged, loss, timeout | PRR down to ssthresh |
 //! | Loss | retransmission timeout | `una` reaches `recover` | cwnd of the control, from one segment |
 //!
 //! Invariant: `una <= nxt`, and nothing beyond the peer's window is sent except one-byte probes.
@@ -26,11 +27,12 @@ use super::scoreboard::Scoreboard;
 use super::sequence;
 use super::snapshot::{Counters, Growth, Snapshot};
 use crate::segment::Segment;
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, Requirements};
+use penstock_core::cc::{AnyCc, CongestionControl, Requirements};
 use penstock_core::packet::{Ecn, TcpFlags};
-use penstock_core::units::{Bytes, Instant, Span};
+use penstock_core::units::{Instant, Span};
 
 mod accurate;
+mod acked;
 mod flow_control;
 mod recovery;
 mod services;
@@ -43,8 +45,21 @@ const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Open,
+    /// The window shrinks to `ssthresh` after an ECN echo, where the endpoint behaves as the kernel's (`TCP_CA_CWR`).
+    Cwr,
     Recovery,
     Loss,
+}
+
+/// The state of F-RTO after a timeout: whether what was in flight arrives although it counts as lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frto {
+    /// The loss is real, or nobody asks.
+    Off,
+    /// The first segment was sent again, and what the next ACKs say is awaited.
+    Waits,
+    /// This ACK lets new data go, and no retransmission.
+    NewData,
 }
 
 /// The state of the sending half. Sequence numbers are internal 64-bit numbers, see `sequence.rs`.
@@ -71,6 +86,12 @@ pub struct Sender {
     pipe: u64,
     recover: u64,
     recovery_window: u64,
+    /// The endpoint behaves as that of the kernel where the RFCs leave it a choice ([`Requirements::kernel`]).
+    kernel: bool,
+    /// The last segment was new and full, and at its time it was the first of two that the kernel sends together.
+    alone: bool,
+    /// F-RTO (RFC 5682), as the kernel has it.
+    frto: Frto,
     /// When recovery began, or reduced the window again.
     recovery_since: Instant,
     prr: Prr,
@@ -136,6 +157,15 @@ impl Next {
     }
 }
 
+/// Returns the estimator that a control wants.
+fn estimator(config: &TcpConfig, requirements: Requirements) -> RttEstimator {
+    let mut rtt = RttEstimator::new(config.min_rto, config.rto_granularity);
+    if requirements.kernel {
+        rtt.follow_kernel();
+    }
+    rtt
+}
+
 impl Sender {
     /// Creates a sender whose SYN has the number `iss`, with nothing in flight.
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
@@ -144,9 +174,13 @@ impl Sender {
         let cc = config.control(mss, iss);
         let requirements = cc.requirements();
         Self {
-            needs: (requirements != Requirements::default()).then(|| Box::new(Needs::new(requirements, first))),
+            needs: (Requirements { kernel: false, ..requirements } != Requirements::default())
+                .then(|| Box::new(Needs::new(requirements, first))),
+            kernel: requirements.kernel,
+            alone: false,
+            frto: Frto::Off,
             cc,
-            rtt: RttEstimator::new(config.min_rto, config.rto_granularity),
+            rtt: estimator(config, requirements),
             counters: Counters::default(),
             mss,
             una: first,
@@ -270,6 +304,7 @@ impl Sender {
     pub fn snapshot(&self) -> Snapshot {
         let state = match self.phase {
             Phase::Recovery => Growth::Recovery,
+            Phase::Cwr => Growth::CongestionAvoidance,
             Phase::Loss => Growth::Loss,
             Phase::Open if self.cc.cwnd() < self.cc.ssthresh() => Growth::SlowStart,
             Phase::Open => Growth::CongestionAvoidance,
@@ -313,7 +348,7 @@ impl Sender {
         let cwnd = || self.cc.cwnd().get();
         match self.phase {
             Phase::Recovery if self.tells_segments() => cwnd(),
-            Phase::Recovery => self.recovery_window,
+            Phase::Recovery | Phase::Cwr => self.recovery_window,
             Phase::Loss => cwnd(),
             Phase::Open if !config.limited_transmit => cwnd().saturating_sub(self.sacked()),
             // Limited transmit (RFC 3042). Without SACK each of the first two duplicate ACKs allows one segment more;
@@ -332,7 +367,9 @@ impl Sender {
             return None;
         }
         let before = self.edge;
+        let (prior_in_flight, prior_delivered) = (self.pipe, self.una + self.sacked());
         self.update_window(segment, ack);
+        self.alone = false;
         let mut sacked = 0;
         if self.sack {
             for (start, end) in segment.sacks() {
@@ -348,7 +385,8 @@ impl Sender {
                 sacked += newly;
             }
         }
-        if self.board.rack.is_some() {
+        if let Some(rack) = &mut self.board.rack {
+            rack.take_original();
             self.on_rack_ack(segment, ack, now);
         }
         let mut sample = None;
@@ -364,126 +402,18 @@ impl Sender {
             }
         }
         if self.echoed {
-            self.on_ecn_echo(now);
+            self.on_ecn_echo((self.una + self.sacked()).saturating_sub(prior_delivered), now);
         }
         if self.tells_segments() {
-            self.tell_segments(segment, advanced, now);
+            self.tell_segments(segment, advanced, prior_in_flight, now);
         }
         sample
-    }
-
-    /// Handles an ACK of new data: window, timer, round trip time sample, and the end of recovery.
-    fn advance(&mut self, segment: &Segment, ack: u64, sacked: u64, config: &TcpConfig, now: Instant) -> Option<Span> {
-        let in_flight = self.flight();
-        let acked = ack - self.una;
-        let delivered = acked + sacked - self.board.advance(ack) - self.already_counted(acked);
-        self.hear(segment, delivered);
-        self.una = ack;
-        self.nxt = self.nxt.max(ack);
-        self.probed = false;
-        if let Some(ledger) = self.ledger() {
-            ledger.acked(ack, now);
-        }
-        self.count_pipe();
-        let sample = self.rtt_sample(segment, ack, now);
-        if let Some(rtt) = sample {
-            self.rtt.sample(rtt, now);
-        }
-        self.rtt.reset_backoff();
-        let partial = self.phase == Phase::Recovery && ack < self.recover && !self.sack;
-        if !partial || self.first_partial || self.emulated.is_some() {
-            self.rto_at = if self.flight() > 0 { now + self.rtt.rto() } else { Instant::MAX };
-        }
-        self.schedule_probe(now);
-        match self.phase {
-            Phase::Open => {
-                self.dupacks = 0;
-                self.forget_emulated();
-                let echo = self.ecn && self.echoed;
-                // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
-                // itself.
-                if !echo || self.requirements().accurate_ecn {
-                    self.grow(acked, in_flight, sample, echo, now);
-                }
-                self.detect_loss(delivered, config, now);
-            }
-            Phase::Recovery => {
-                self.measure(acked, in_flight, sample, now);
-                if ack >= self.recover {
-                    self.leave_recovery(now);
-                    self.look_again(delivered, config, now);
-                } else {
-                    self.on_partial(acked, delivered, config, now);
-                }
-            }
-            Phase::Loss => {
-                self.grow(acked, in_flight, sample, false, now);
-                if ack >= self.recover {
-                    self.phase = Phase::Open;
-                    self.dupacks = 0;
-                    self.board.recovered();
-                    if self.tells_segments() {
-                        self.cc.on_recovered(now);
-                    }
-                    self.look_again(delivered, config, now);
-                }
-            }
-        }
-        sample
-    }
-
-    fn rtt_sample(&mut self, segment: &Segment, ack: u64, now: Instant) -> Option<Span> {
-        if segment.has_timestamps() {
-            let elapsed = super::sequence::timestamp(now).wrapping_sub(segment.tsecr);
-            return Some(Span::from_micros(u64::from(elapsed)));
-        }
-        let (end, sent) = self.timed;
-        if end == 0 || ack < end {
-            return None;
-        }
-        self.timed.0 = 0;
-        Some(now.since(sent))
     }
 
     /// Returns what the control needs of the sender; cheap for controls that need nothing.
     #[inline]
     fn requirements(&self) -> Requirements {
         self.needs.as_ref().map_or(Requirements::default(), |needs| needs.requirements)
-    }
-
-    #[inline]
-    fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, echo: bool, now: Instant) {
-        if self.tells_segments() {
-            return; // the control learns it segment by segment
-        }
-        let cwnd = self.cc.cwnd().get();
-        let slow_start = cwnd < self.cc.ssthresh().get();
-        // In slow start a flight of half the window will use the whole window in the next round trip.
-        let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
-        let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
-        let marked = match &mut self.accurate {
-            Some(marks) => Bytes::new(marks.marked(acked.get())),
-            None if echo => acked,
-            None => Bytes::ZERO,
-        };
-        let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
-        let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
-        let delivered = Bytes::new(self.una + self.sacked());
-        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
-    }
-
-    fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {
-        self.dupacks += 1;
-        let sacked = sacked + self.count_duplicate();
-        match self.phase {
-            Phase::Open => self.detect_loss(sacked, config, now),
-            Phase::Recovery if self.sack || self.emulated.is_some() => {
-                self.measure(sacked, self.flight(), None, now);
-                self.on_partial(0, sacked, config, now);
-            }
-            Phase::Recovery => self.recovery_window += self.mss,
-            Phase::Loss => {}
-        }
     }
 
     /// Returns what may be sent now; `None` if nothing may. The caller must send it with [`Sender::emit`].
@@ -498,7 +428,8 @@ impl Sender {
         {
             return Some(probe);
         }
-        if self.phase != Phase::Open
+        if matches!(self.phase, Phase::Recovery | Phase::Loss)
+            && !self.sends_new_data_first(config)
             && let Some(range) = self.next_retransmission(config)
         {
             return some(range, Kind::Again);
@@ -564,8 +495,11 @@ impl Sender {
             segment.set_retransmission();
             self.timed.0 = 0;
         }
-        if self.phase == Phase::Recovery {
+        if matches!(self.phase, Phase::Recovery | Phase::Cwr) {
             self.prr.out += end - start;
+        }
+        if self.kernel {
+            self.alone = kind == Kind::New && (self.last_sent != now || !self.alone);
         }
         self.last_sent = now;
         if self.rto_at == Instant::MAX || (kind == Kind::Again && self.restarts_timer(start)) {

@@ -41,6 +41,8 @@ fn sample(cc: &Bbr3, rate: f64) -> Delivered {
         tx_in_flight: segments(10.0),
         lost: Bytes::ZERO,
         in_flight: segments(10.0),
+        prior_in_flight: segments(11.0),
+        departs: at(100),
         cwnd_limited: false,
     }
 }

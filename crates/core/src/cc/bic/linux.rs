@@ -225,7 +225,7 @@ mod tests {
         cc.on_loss(&driver::loss(100 * MSS));
         cc.on_recovered(crate::units::Instant::ZERO);
         assert!(cc.ops.w_max > 0 && cc.ops.ratio == 31);
-        cc.on_rto(&driver::loss(80 * MSS));
+        cc.on_rto(&driver::loss(crate::units::Bytes::ZERO));
         assert_eq!((cc.socket.cwnd, cc.ops.w_max, cc.ops.ratio), (1, 0, 32));
     }
 }

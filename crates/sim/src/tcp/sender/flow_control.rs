@@ -54,10 +54,20 @@ impl Sender {
             return left + if usable > left { fin } else { 0 };
         }
         let allowed = match config.silly_window {
+            SillyWindow::Minshall if self.kernel => self.short_end <= self.una && self.ends_a_group(),
             SillyWindow::Minshall => self.short_end <= self.una || self.flight() == 0,
             SillyWindow::Strict => self.flight() == 0 && 2 * usable >= self.max_window,
         };
         if allowed { usable } else { 0 }
+    }
+
+    /// True if a short segment that the peer's window leaves room for may leave with the full one before it, as one packet of the
+    /// kernel that is segmented late. Alone it may not (`tcp_snd_wnd_test`, `tcp_mss_split_point`).
+    fn ends_a_group(&self) -> bool {
+        match &self.needs {
+            Some(needs) if self.cc.pacing_rate().is_some() => needs.is_within_group(),
+            _ => self.alone,
+        }
     }
 
     /// Handles a sender with nothing in flight that may send nothing: if only the peer's window forbids it, the persist

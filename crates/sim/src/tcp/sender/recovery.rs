@@ -1,12 +1,12 @@
 //! Detection of losses and recovery: fast recovery, ECN, timeouts (RFC 6675, RFC 6582, RFC 3168, RFC 6298, RFC 8985).
 
-use super::{DUP_THRESH, Delivery, Kind, Next, Phase, Prr, Sender, TcpConfig};
+use super::{DUP_THRESH, Delivery, Frto, Kind, Next, Phase, Prr, Sender, TcpConfig};
 use crate::segment::Segment;
 use crate::tcp::prr::Bounds;
 use crate::tcp::rack::Arrival;
 use crate::tcp::sequence;
 use penstock_core::cc::{CongestionControl, Loss};
-use penstock_core::units::{Bytes, Instant};
+use penstock_core::units::{Bytes, Instant, Span};
 
 impl Sender {
     fn arrival(&self, now: Instant, echo: Option<u32>) -> Arrival {
@@ -62,7 +62,7 @@ impl Sender {
         rack.detect(&arrival);
         self.count_pipe();
         match self.phase {
-            Phase::Open => self.detect_loss(0, config, now),
+            Phase::Open | Phase::Cwr => self.detect_loss(0, config, now),
             Phase::Recovery => self.on_partial(0, 0, config, now),
             Phase::Loss => {}
         }
@@ -77,7 +77,7 @@ impl Sender {
     pub(super) fn schedule_probe(&mut self, now: Instant) {
         let (flight, srtt) = (self.flight(), self.rtt.srtt());
         if let Some(rack) = &mut self.board.rack
-            && self.phase == Phase::Open
+            && matches!(self.phase, Phase::Open | Phase::Cwr)
         {
             rack.schedule_probe(flight, self.mss, srtt, self.rto_at, now);
         }
@@ -88,7 +88,7 @@ impl Sender {
     #[cold]
     pub(super) fn tail_probe(&mut self, now: Instant) -> Option<Next> {
         let rack = self.board.rack.as_mut()?;
-        if !rack.take_due_probe() || self.phase != Phase::Open || self.nxt == self.una {
+        if !rack.take_due_probe() || !matches!(self.phase, Phase::Open | Phase::Cwr) || self.nxt == self.una {
             return None;
         }
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
@@ -111,8 +111,14 @@ impl Sender {
     pub(super) fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
         self.board.update_lost(self.mss);
         self.count_pipe();
-        let counted = self.board.rack.is_none() && self.dupacks >= DUP_THRESH;
-        let lost = self.flight() > 0 && (counted || (self.sack && self.board.any_lost(self.una)));
+        let counted = match &self.emulated {
+            Some(emulated) => emulated.shows_loss(self.mss),
+            None => self.board.rack.is_none() && self.dupacks >= DUP_THRESH,
+        };
+        // What was sent again and has not arrived still counts as lost in the kernel: where it lies beyond the end of a recovery, the
+        // next one begins (`tcp_time_to_recover`).
+        let marked = self.kernel && self.board.rack.as_ref().is_some_and(|rack| rack.any_marked());
+        let lost = self.flight() > 0 && (counted || marked || (self.sack && self.board.any_lost(self.una)));
         // Without SACK, duplicates of the ACK which ended a recovery come from needless retransmissions (RFC 6582 §3.2
         // step 2: the ACK must cover more than `recover`). With SACK such segments would report nothing new.
         if lost && (self.una > self.recover || (self.sack && self.una == self.recover)) {
@@ -121,7 +127,10 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
-        if self.una >= self.reduced_at || self.tells_segments() {
+        // In CWR the kernel's window shrinks already, and in the state Loss it has reduced for what was lost before.
+        let shrinking = self.phase == Phase::Cwr;
+        let again = self.kernel && self.phase == Phase::Loss;
+        if self.una >= self.reduced_at || again || self.tells_segments() {
             self.reduce(false, now);
         }
         if let Some(ledger) = self.ledger() {
@@ -131,7 +140,100 @@ impl Sender {
         self.board.begin(self.una);
         self.first_partial = true;
         self.timed.0 = 0;
-        self.begin_window(Delivery { bytes: delivered, safe: false }, config, now);
+        let delivery = Delivery { bytes: delivered, safe: false };
+        if shrinking {
+            (self.recover, self.recovery_since, self.forced) = (self.reduced_at, now, true);
+            self.count_pipe();
+            return;
+        }
+        // A timer has found the losses: the kernel counts a segment as delivered (`tcp_rack_reo_timeout`).
+        let one = self.kernel && delivered == 0;
+        self.begin_window(if one { Delivery { bytes: self.mss, ..delivery } } else { delivery }, config, now);
+    }
+
+    /// After a timeout, the loss of a retransmission begins a recovery in the kernel (`tcp_fastretrans_alert` with
+    /// `FLAG_LOST_RETRANS`).
+    pub(super) fn recover_from_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
+        if self.kernel && self.board.rack.as_mut().is_some_and(|rack| rack.take_lost_again().is_some()) {
+            self.enter_recovery(delivered, config, now);
+        }
+    }
+
+    /// Takes the round trip time of the handshake.
+    pub fn sample_handshake(&mut self, rtt: Span, now: Instant) {
+        self.rtt.sample_of(rtt, (self.una, self.nxt), now);
+    }
+
+    /// Takes the round trip time of what a duplicate ACK reports, if it was sent once. If it was sent before the first segment
+    /// was sent last, the timer begins again: that segment cannot be here yet (`tcp_clean_rtx_queue`).
+    #[cold]
+    pub(super) fn measure_sacked(&mut self, now: Instant) {
+        let Some(rack) = &mut self.board.rack else { return };
+        let Some((sent, head)) = rack.take_first_sacked() else { return };
+        self.rtt.sample_of(now.since(sent), (self.una, self.nxt), now);
+        if sent < head {
+            self.rto_at = now + self.rtt.rto();
+        }
+    }
+
+    /// Asks F-RTO after an ACK in the state Loss (`tcp_process_loss`): true if something arrived that was sent before the timeout
+    /// and never again, so that nothing need be lost. The first ACK that only advances lets two new segments go instead.
+    pub(super) fn timeout_was_needless(&mut self, advanced: bool, original: bool) -> bool {
+        if self.frto == Frto::Off {
+            return false;
+        }
+        self.frto = Frto::Waits;
+        let recover = self.recover;
+        if original || self.board.rack.as_mut().is_some_and(|rack| rack.take_original() <= recover) {
+            self.frto = Frto::Off;
+            return true;
+        }
+        if self.nxt > self.recover {
+            if !advanced || self.sacked() > 0 {
+                self.frto = Frto::Off;
+            }
+        } else if advanced && self.una < self.recover {
+            self.recover = self.nxt;
+            self.frto = Frto::NewData;
+        }
+        false
+    }
+
+    /// True if F-RTO lets new data go before retransmissions, and there is some.
+    pub(super) fn sends_new_data_first(&mut self, config: &TcpConfig) -> bool {
+        if self.frto != Frto::NewData || self.nxt > self.recover {
+            return self.frto == Frto::NewData;
+        }
+        let may = self.nxt < self.end() && self.nxt + self.mss <= self.edge && self.sendable(config) > 0;
+        if !may {
+            self.frto = Frto::Off;
+        }
+        may
+    }
+
+    /// Begins to shrink the window after an ECN echo (`tcp_enter_cwr`).
+    fn enter_cwr(&mut self, delivered: u64) {
+        self.phase = Phase::Cwr;
+        self.prr = Prr::new(self.cc.cwnd().get());
+        self.recovery_window = self.reduced_proportionally(Delivery { bytes: delivered, safe: true });
+    }
+
+    /// Handles an ACK in CWR, which ends with the first ACK above the flight that was there when it began (`tcp_fastretrans_alert`).
+    pub(super) fn in_cwr(&mut self, acked: u64, delivered: u64, rtt: Option<Span>, echo: bool, now: Instant) {
+        let in_flight = self.flight() + acked;
+        if self.una <= self.reduced_at {
+            self.measure(delivered, in_flight, rtt, now);
+            if delivered > 0 {
+                self.recovery_window = self.reduced_proportionally(Delivery { bytes: delivered, safe: acked > 0 });
+            }
+            return;
+        }
+        self.phase = Phase::Open;
+        self.dupacks = 0;
+        self.cc.on_recovered(now);
+        if !echo {
+            self.grow(delivered, in_flight, rtt, false, now);
+        }
     }
 
     /// Begins the window of a recovery, whose end is the end of the flight.
@@ -141,7 +243,11 @@ impl Sender {
         self.recovery_since = now;
         self.forced = true;
         self.count_pipe();
-        self.prr = Prr::new((self.flight() + delivery.bytes).saturating_sub(self.sacked()));
+        self.prr = Prr::new(if self.kernel {
+            self.cc.cwnd().get() // `prior_cwnd`
+        } else {
+            (self.flight() + delivery.bytes).saturating_sub(self.sacked())
+        });
         self.recovery_window = match (self.sack || self.emulated.is_some(), config.prr) {
             (true, _) if self.requirements().own_recovery => self.pipe + delivery.bytes.max(self.mss),
             (true, true) => self.reduced_proportionally(delivery),
@@ -154,7 +260,7 @@ impl Sender {
         let bounds = Bounds { pipe: self.pipe, ssthresh: self.cc.ssthresh().get(), mss: self.mss };
         let count = self.prr.send_count(delivery, bounds);
         // Linux counts segments, and rounds up.
-        self.pipe + if self.emulated.is_some() { count.next_multiple_of(self.mss) } else { count }
+        self.pipe + if self.emulated.is_some() || self.kernel { count.next_multiple_of(self.mss) } else { count }
     }
 
     /// Tells the control of a congestion signal. What is in flight is FlightSize, but no more than the window allows:
@@ -199,7 +305,8 @@ impl Sender {
             self.recovery_window = self.cc.cwnd().get();
         } else if self.lost_a_retransmission() {
             self.reduce_again(delivery, config, now);
-        } else if config.prr {
+        } else if config.prr && (delivered > 0 || !self.kernel) {
+            // The kernel's window stays where it is if nothing is delivered (`tcp_cwnd_reduction`).
             self.recovery_window = self.reduced_proportionally(delivery);
         }
     }
@@ -234,11 +341,15 @@ impl Sender {
 
     /// Reduces the window for an ECN echo, at most once per window of data (RFC 3168 §6.1.2). An ACK up to the end of the
     /// flight at the last reduction tells of data sent before it.
-    pub(super) fn on_ecn_echo(&mut self, now: Instant) {
+    pub(super) fn on_ecn_echo(&mut self, delivered: u64, now: Instant) {
         if self.ecn && self.phase == Phase::Open && self.una > self.reduced_at {
             self.reduced_at = self.nxt;
             self.reduce(true, now);
-            self.cc.on_recovered(now);
+            if self.kernel && !self.requirements().own_recovery {
+                self.enter_cwr(delivered);
+            } else {
+                self.cc.on_recovered(now);
+            }
         }
     }
 
@@ -246,18 +357,24 @@ impl Sender {
     pub fn on_rto(&mut self, now: Instant) -> bool {
         self.counters.timeouts += 1;
         let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
-        if progressed && !self.tells_segments() {
+        if progressed && !self.tells_segments() && !self.kernel {
             // RFC 5681 §3.1: ssthresh is set once per loss event. A timeout in recovery means that a retransmission was
             // lost, and counts as a second one (§4.3); Linux forms of controls keep their threshold, as Linux.
             let in_flight = Bytes::new(self.flight_within_window());
             self.cc.on_rto(&Loss { now, in_flight, ecn: false });
         }
+        let asks =
+            self.kernel && (self.phase != Phase::Recovery && self.phase != Phase::Loss || self.rtt.backoff() > 0);
+        self.frto = if asks { Frto::Waits } else { Frto::Off };
         self.phase = Phase::Loss;
         self.recover = self.nxt;
         self.reduced_at = self.nxt;
         let arrival = self.arrival(now, None);
         match &mut self.board.rack {
-            Some(rack) => rack.timed_out(&arrival),
+            Some(rack) => {
+                rack.take_lost_again();
+                rack.timed_out(&arrival);
+            }
             None => self.board.all_lost(self.una..self.nxt),
         }
         self.forget_emulated();
@@ -265,6 +382,8 @@ impl Sender {
         self.count_pipe();
         if self.tells_segments() {
             self.tell_timeout(now);
+        } else if progressed && self.kernel {
+            self.cc.on_rto(&Loss { now, in_flight: Bytes::new(self.pipe), ecn: false });
         }
         self.dupacks = 0;
         // RACK leaves segments in flight that may still arrive; the first segment must be retransmitted in any case.

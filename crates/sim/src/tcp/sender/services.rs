@@ -3,7 +3,7 @@
 use super::{Kind, Phase, Sender};
 use crate::segment::Segment;
 use crate::tcp::ledger::{Arrival, Ledger, Sending};
-use crate::tcp::needs::Acked;
+use crate::tcp::needs::{Acked, Pace};
 use penstock_core::cc::{Ack, Begin, CongestionControl, Loss, Notice, RateSample};
 use penstock_core::units::{Bytes, Instant, Span};
 use std::ops::Range;
@@ -61,7 +61,21 @@ impl Sender {
         let Some(needs) = &mut self.needs else { return };
         needs.lost += if kind == Kind::Again { end - start } else { 0 };
         needs.sent(end, Bytes::new(self.pipe), now);
-        needs.paced(now, end - start, self.cc.pacing_rate());
+        if self.kernel {
+            let room = self.cc.cwnd().get().saturating_sub(self.pipe) / self.mss;
+            let room = room.min((self.cc.cwnd().get() / (2 * self.mss)).max(1));
+            let usable = match kind {
+                Kind::Again if self.emulated.is_some() && self.phase == Phase::Recovery => end - start,
+                Kind::Again => self.board.lost_run(start),
+                // What the peer's window leaves beyond whole segments goes along if no short segment is in flight.
+                _ if self.short_end <= self.una => self.edge.max(end) - start,
+                _ => (self.edge.max(end) - start) / self.mss * self.mss,
+            };
+            let pace = Pace { rate: self.cc.pacing_rate(), min_rtt: self.rtt.min_rtt(), mss: self.mss, room, usable };
+            needs.paced_in_groups(now, start..end, &pace);
+        } else {
+            needs.paced(now, end - start, self.cc.pacing_rate());
+        }
     }
 
     /// True if the control requires the fate of each segment.
@@ -114,19 +128,21 @@ impl Sender {
     /// Tells the control what became of segments, after an ACK was handled: the losses it revealed, a recovery that was
     /// needless, and the sample of what it delivered.
     #[cold]
-    pub(super) fn tell_segments(&mut self, segment: &Segment, advanced: bool, now: Instant) {
+    pub(super) fn tell_segments(&mut self, segment: &Segment, advanced: bool, prior_in_flight: u64, now: Instant) {
         self.note_losses(now);
         self.tell_losses();
         let echo = segment.has_timestamps().then_some(segment.tsecr);
-        let arrival = Arrival { now, echo, min_rtt: self.rtt.min_rtt(), in_flight: self.pipe };
+        let departs = self.needs.as_ref().map_or(now, |needs| needs.departs());
+        let (min_rtt, in_flight) = (self.rtt.min_rtt(), self.pipe);
+        let arrival = Arrival { now, echo, min_rtt, in_flight, prior_in_flight, departs };
         let twice = self.reported_twice(segment, self.una).is_some();
-        let (una, recovering) = (self.una, self.phase != Phase::Open);
         let Some(ledger) = self.ledger() else { return };
         if ledger.was_needless(&arrival, advanced, twice) {
-            if recovering {
-                ledger.nothing_is_lost(una);
+            if self.kernel && self.emulated.is_some() && self.phase == Phase::Loss {
+                self.unmark_losses(now);
+            } else {
+                self.undo(now);
             }
-            self.undo(now);
         }
         let in_flight = self.pipe;
         if let Some(sample) = self.ledger().and_then(|ledger| ledger.sample(&Arrival { in_flight, ..arrival })) {
@@ -134,15 +150,33 @@ impl Sender {
         }
     }
 
+    /// Takes back what a needless timeout did, and stays in the state Loss, as the kernel without SACK (`tcp_try_undo_loss`).
+    fn unmark_losses(&mut self, now: Instant) {
+        self.forced = false;
+        self.board.nothing_is_lost(self.una);
+        let una = self.una;
+        if let Some(ledger) = self.ledger() {
+            ledger.nothing_is_lost(una);
+        }
+        self.count_pipe();
+        self.cc.on_notice(&Notice::Spurious(now));
+    }
+
     /// Ends a recovery that was needless: nothing is lost, and the control takes back what it did.
-    fn undo(&mut self, now: Instant) {
+    pub(super) fn undo(&mut self, now: Instant) {
         if self.phase != Phase::Open {
             self.phase = Phase::Open;
             self.dupacks = 0;
             self.forced = false;
             self.board.nothing_is_lost(self.una);
+            let una = self.una;
+            if let Some(ledger) = self.ledger() {
+                ledger.nothing_is_lost(una);
+            }
             self.count_pipe();
-            self.cc.on_recovered(now);
+            if self.tells_segments() {
+                self.cc.on_recovered(now);
+            }
         }
         self.cc.on_notice(&Notice::Spurious(now));
     }
@@ -150,7 +184,13 @@ impl Sender {
     /// Records which segments the scoreboard holds for lost.
     pub(super) fn note_losses(&mut self, now: Instant) {
         let edge = self.board.lost_edge();
+        // Without SACK the first segment is lost when its retransmission is due (`tcp_newreno_mark_lost`).
+        let first = self.una..self.una + self.mss;
+        let due = self.emulated.is_some() && self.forced && self.phase == Phase::Recovery;
         let Some(ledger) = self.needs.as_mut().and_then(|needs| needs.ledger.as_deref_mut()) else { return };
+        if due {
+            ledger.mark_lost(first, now);
+        }
         match &mut self.board.rack {
             Some(rack) => {
                 while let Some((start, end)) = rack.next_declared() {

@@ -7,24 +7,52 @@
 //! the window allows, and restarts the timer: one gap is filled per round trip, the slow-but-steady variant of RFC 6582
 //! §4.
 //!
-//! DIFFERENCE: Linux raises its threshold of three duplicate ACKs when it counts more segments than are in flight, undoes
-//! reductions whose retransmission was needless, and sends two new segments before it retransmits after a timeout
-//! (RFC 5682). Here the count is bounded, and the rest is left out. Pinned by `more_duplicates_than_segments_do_not_count`.
+//! More duplicates than segments can have arrived are taken for reordering: the count stays within the flight less what is
+//! lost, and from then on only as many duplicates as the flight had segments, 300 at most, make a loss
+//! (`tcp_check_reno_reordering`). The kernel never lowers that threshold again without SACK. Recovery ends with the first ACK
+//! above its flight, not at its end (`tcp_is_non_sack_preventing_reopen`). After a timeout duplicates count only if new data
+//! was sent (`tcp_process_loss`).
+//!
+//! DIFFERENCE: Linux undoes a recovery whose retransmission was needless; here only a timeout is undone. Pinned by the
+//! ladder `new data comes before retransmissions after a timeout`.
 
-use super::{Delivery, Sender, TcpConfig};
+use super::{DUP_THRESH, Delivery, Phase, Sender, TcpConfig};
 use crate::tcp::config::WithoutSack;
 use penstock_core::cc::CongestionControl;
 
 /// The count of segments that duplicate ACKs reported, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EmulatedSack {
     pub(super) bytes: u64,
+    /// Counted segments that make a loss (`reordering`).
+    threshold: u64,
+}
+
+/// The largest threshold (`tcp_max_reordering`).
+const MAX_REORDERING: u64 = 300;
+
+impl EmulatedSack {
+    /// Bounds the count where `flight` bytes are in flight, of which `lost` are lost; more is reordering, and `acked` bytes
+    /// were just acknowledged.
+    fn bound(&mut self, flight: u64, lost: u64, acked: u64, mss: u64) {
+        let holes = lost.max(mss).min(flight);
+        if self.bytes + holes > flight {
+            self.bytes = flight - holes;
+            self.threshold = ((flight + acked) / mss).min(MAX_REORDERING);
+        }
+    }
+
+    /// True if enough is counted for a loss (`tcp_newreno_mark_lost`).
+    pub(super) fn shows_loss(&self, mss: u64) -> bool {
+        self.bytes >= self.threshold * mss
+    }
 }
 
 impl EmulatedSack {
     /// Creates the count of a new connection; `None` if the options call for another recovery.
     pub(super) fn of(config: &TcpConfig) -> Option<Self> {
-        (config.without_sack == WithoutSack::Linux).then(Self::default)
+        let new = Self { bytes: 0, threshold: u64::from(DUP_THRESH) };
+        (config.without_sack == WithoutSack::Linux).then_some(new)
     }
 
     /// Returns the bytes of the flight that have left the network: those counted, and the segment that is lost and waits
@@ -35,25 +63,48 @@ impl EmulatedSack {
 }
 
 impl Sender {
+    /// Returns the bytes that count as lost until they are acknowledged (`lost_out`).
+    fn lost_without_sack(&self) -> u64 {
+        match self.phase {
+            Phase::Open | Phase::Cwr => 0,
+            Phase::Recovery => self.mss,
+            Phase::Loss => self.board.lost_edge().saturating_sub(self.una),
+        }
+    }
+
     /// Counts a duplicate ACK; returns the bytes that it reports. At least one segment of the flight is missing.
     pub(super) fn count_duplicate(&mut self) -> u64 {
-        let room = self.flight().saturating_sub(self.mss);
-        let Some(emulated) = &mut self.emulated else { return 0 };
+        let (flight, lost, mss) = (self.flight(), self.lost_without_sack(), self.mss);
+        let counts = self.phase != Phase::Loss || self.nxt > self.recover;
+        let Some(emulated) = self.emulated.as_mut().filter(|_| counts) else { return 0 };
         let before = emulated.bytes;
-        emulated.bytes = (before + self.mss).min(room).max(before);
-        let counted = emulated.bytes - before;
+        emulated.bytes += mss;
+        emulated.bound(flight, lost, 0, mss);
+        let counted = emulated.bytes.saturating_sub(before);
         self.count_pipe();
+        if let Some(ledger) = self.ledger() {
+            ledger.counted(counted);
+        }
         counted
     }
 
-    /// Takes off the count what a cumulative ACK of `acked` bytes covers besides the gap; returns it.
+    /// Takes off the count what a cumulative ACK of `acked` bytes covers besides the gap; returns it (`tcp_remove_reno_sacks`).
     pub(super) fn already_counted(&mut self, acked: u64) -> u64 {
         let covered = acked.saturating_sub(self.mss);
-        let room = self.flight().saturating_sub(acked + self.mss);
+        let (flight, lost) = (self.flight().saturating_sub(acked), self.lost_without_sack().saturating_sub(acked));
+        let mss = self.mss;
         let Some(emulated) = &mut self.emulated else { return 0 };
         let counted = emulated.bytes.min(covered);
-        emulated.bytes = (emulated.bytes - counted).min(room);
+        emulated.bytes -= counted;
+        if flight > 0 || emulated.bytes > 0 {
+            emulated.bound(flight, lost, acked, mss);
+        }
         counted
+    }
+
+    /// True if an ACK at the end of the recovery changes nothing yet (`tcp_is_non_sack_preventing_reopen`).
+    pub(super) fn holds_its_state(&self) -> bool {
+        self.emulated.is_some() && self.una == self.recover && matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
 
     /// Begins to count anew, where a recovery ends or new data is acknowledged outside of it.
@@ -90,6 +141,8 @@ mod tests {
         sender.nxt += 4 * sender.mss;
         let counted: u64 = (0..6).map(|_| sender.count_duplicate()).sum();
         assert_eq!((counted, sender.pipe), (3 * sender.mss, sender.mss));
+        let threshold = sender.emulated.map(|emulated| emulated.threshold);
+        assert_eq!(threshold, Some(4), "tcp_check_reno_reordering: as many as were in flight");
         assert_eq!(sender.already_counted(2 * sender.mss), sender.mss, "the gap and one counted segment");
         assert_eq!(sender.sacked(), sender.mss, "of the two left, one is missing");
     }

@@ -1,0 +1,186 @@
+//! What an ACK does to the sender besides recovery: data leaves the flight, the window grows, duplicates are counted.
+
+use super::{Phase, Sender, TcpConfig};
+use crate::segment::Segment;
+use penstock_core::cc::{Ack, CongestionControl};
+use penstock_core::units::{Bytes, Instant, Span};
+
+/// What an ACK of new data says.
+#[derive(Debug, Clone, Copy)]
+struct Advance {
+    ack: u64,
+    /// Bytes by which the acknowledgment moved, and bytes that it newly acknowledges or SACKs.
+    acked: u64,
+    delivered: u64,
+    /// Bytes outstanding before it.
+    in_flight: u64,
+    rtt: Option<Span>,
+    ece: bool,
+    /// Nothing that it covers was sent again since recovery began; only without SACK.
+    original: bool,
+}
+
+impl Sender {
+    /// Handles an ACK of new data: window, timer, round trip time sample, and the end of recovery.
+    pub(super) fn advance(
+        &mut self,
+        segment: &Segment,
+        ack: u64,
+        sacked: u64,
+        config: &TcpConfig,
+        now: Instant,
+    ) -> Option<Span> {
+        let in_flight = self.flight();
+        let acked = ack - self.una;
+        let already = self.already_counted(acked);
+        let original = self.emulated.is_some() && self.board.is_original(self.una);
+        let delivered = acked + sacked - self.board.advance(ack) - already;
+        self.hear(segment, delivered);
+        self.una = ack;
+        self.nxt = self.nxt.max(ack);
+        self.probed = false;
+        if let Some(ledger) = self.ledger() {
+            ledger.acked(ack, now);
+            ledger.uncounted(already);
+        }
+        self.count_pipe();
+        let sample = self.rtt_sample(segment, ack, now);
+        if let Some(rtt) = sample {
+            self.rtt.sample_of(rtt, (self.una, self.nxt), now);
+        }
+        self.rtt.reset_backoff();
+        let partial = self.phase == Phase::Recovery && ack < self.recover && !self.sack;
+        if !partial || self.first_partial || self.emulated.is_some() {
+            self.rto_at = if self.flight() > 0 { now + self.rtt.rto() } else { Instant::MAX };
+        }
+        self.schedule_probe(now);
+        let ece = self.echoed;
+        self.follow(&Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original }, config, now);
+        sample
+    }
+
+    /// Does what the state of loss recovery asks for when new data is acknowledged.
+    #[inline]
+    fn follow(&mut self, advance: &Advance, config: &TcpConfig, now: Instant) {
+        let &Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original } = advance;
+        // What the kernel calls `acked_sacked` is what lets its windows grow.
+        let counted = if self.kernel { delivered } else { acked };
+        let needless = self.phase == Phase::Loss && self.timeout_was_needless(true, original);
+        match self.phase {
+            Phase::Cwr => {
+                self.in_cwr(acked, delivered, sample, ece, now);
+                self.detect_loss(delivered, config, now);
+            }
+            Phase::Open => {
+                self.dupacks = 0;
+                self.forget_emulated();
+                let echo = self.ecn && ece;
+                // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
+                // itself.
+                if !echo || self.requirements().accurate_ecn {
+                    self.grow(counted, in_flight, sample, echo, now);
+                }
+                self.detect_loss(delivered, config, now);
+            }
+            Phase::Recovery => {
+                self.measure(acked, in_flight, sample, now);
+                if self.holds_its_state() {
+                    self.forget_emulated();
+                    self.count_pipe();
+                    self.on_emulated_ack(0, delivered, config);
+                } else if ack >= self.recover {
+                    self.leave_recovery(now);
+                    self.look_again(delivered, config, now);
+                } else {
+                    self.on_partial(acked, delivered, config, now);
+                }
+            }
+            Phase::Loss if needless => {
+                self.undo(now);
+                self.grow(counted, in_flight, sample, false, now);
+                self.look_again(delivered, config, now);
+            }
+            Phase::Loss => {
+                self.grow(counted, in_flight, sample, false, now);
+                if self.emulated.is_some() {
+                    self.forget_emulated();
+                    self.count_pipe();
+                }
+                if ack >= self.recover && !self.holds_its_state() {
+                    self.phase = Phase::Open;
+                    self.dupacks = 0;
+                    self.board.recovered();
+                    if self.tells_segments() {
+                        self.cc.on_recovered(now);
+                    }
+                    self.look_again(delivered, config, now);
+                } else {
+                    self.recover_from_loss(delivered, config, now);
+                }
+            }
+        }
+    }
+
+    fn rtt_sample(&mut self, segment: &Segment, ack: u64, now: Instant) -> Option<Span> {
+        if segment.has_timestamps() {
+            let elapsed = crate::tcp::sequence::timestamp(now).wrapping_sub(segment.tsecr);
+            return Some(Span::from_micros(u64::from(elapsed)));
+        }
+        let (end, sent) = self.timed;
+        if end == 0 || ack < end {
+            return None;
+        }
+        self.timed.0 = 0;
+        Some(now.since(sent))
+    }
+
+    #[inline]
+    pub(super) fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, echo: bool, now: Instant) {
+        if self.tells_segments() {
+            return; // the control learns it segment by segment
+        }
+        let cwnd = self.cc.cwnd().get();
+        let slow_start = cwnd < self.cc.ssthresh().get();
+        // In slow start a flight of half the window will use the whole window in the next round trip.
+        let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
+        let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
+        let marked = match &mut self.accurate {
+            Some(marks) => Bytes::new(marks.marked(acked.get())),
+            None if echo => acked,
+            None => Bytes::ZERO,
+        };
+        let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
+        let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
+        let delivered = Bytes::new(self.una + self.sacked());
+        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
+    }
+
+    pub(super) fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {
+        if self.holds_its_state() {
+            return;
+        }
+        if self.kernel {
+            self.measure_sacked(now);
+        }
+        self.dupacks += 1;
+        let sacked = sacked + self.count_duplicate();
+        let needless = self.phase == Phase::Loss && self.timeout_was_needless(false, false);
+        match self.phase {
+            Phase::Open => self.detect_loss(sacked, config, now),
+            Phase::Cwr => {
+                self.in_cwr(0, sacked, None, false, now);
+                self.detect_loss(sacked, config, now);
+            }
+            Phase::Recovery if self.sack || self.emulated.is_some() => {
+                self.measure(sacked, self.flight(), None, now);
+                self.on_partial(0, sacked, config, now);
+            }
+            Phase::Recovery => self.recovery_window += self.mss,
+            Phase::Loss if needless => {
+                self.undo(now);
+                self.look_again(sacked, config, now);
+            }
+            Phase::Loss => self.recover_from_loss(sacked, config, now),
+        }
+    }
+}
