@@ -116,8 +116,8 @@ FAILS_9743 = {
     "never leaves start-up": (own("controls", "NeverLeaves"), "shallow-0.5", "loss.shallow"),
     "timid": (
         own("controls", "Timid"),
-        "short loss-0.001 loss-0.01 radio path-10-50-1 queue-fq-codel queue-pie other-path cheated",
-        "cheated.share wireless.hundredth short.long wireless.thousandth wireless.goodput tail.use "
+        "short loss-0.001 loss-0.01 reordering radio path-10-50-1 queue-fq-codel queue-pie other-path cheated",
+        "cheated.share wireless.hundredth short.long wireless.thousandth reordering.goodput wireless.goodput tail.use "
         "queue-fq-codel.goodput queue-pie.goodput path.goodput",
     ),
 }

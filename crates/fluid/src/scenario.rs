@@ -222,4 +222,20 @@ mod tests {
         let read = read(text, "mixed.toml", None, &()).unwrap_or_else(|mistake| panic!("{mistake}"));
         assert_eq!(read.model.room, 400.0 * 1375.0);
     }
+
+    #[test]
+    fn links_that_police_aggregate_or_reorder_are_refused_at_their_key() {
+        for (keys, place) in [
+            ("police = { rate = \"1Mbit/s\", burst = \"9kB\" }", ":7:"),
+            ("reverse_aggregate = { interval = \"5ms\" }", ":7:"),
+        ] {
+            let text = format!(
+                "duration = \"10s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
+                 {keys}\n[[flows]]\nkind = \"bulk\"\n"
+            );
+            let Err(mistake) = read(&text, "impaired.toml", None, &()) else { panic!("{keys} is read") };
+            let told = mistake.to_string();
+            assert!(told.contains("polices, aggregates or reorders") && told.contains(place), "{told}");
+        }
+    }
 }

@@ -87,6 +87,7 @@ def _general(quick: bool) -> list[Case]:
     return [
         *grid,
         *(_case(f"loss-{loss:g}", [ours()], topology={"loss": loss}) for loss in (0.001, 0.01)),
+        _case("reordering", [ours()], topology={"reorder": {"share": 0.01, "by": "5ms"}}),
         _case("radio", [ours()], changes=[{"link": "bottleneck", "states": states}]),
     ]
 

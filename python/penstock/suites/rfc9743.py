@@ -399,6 +399,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Value, str, float], ...] = (
         0.0,
     ),
     ("6.4", "wireless.delay", "a radio link of 20 or 4 Mbit/s: delay", "ms", "Mean.", _delay("radio"), MOST, 5.0),
+    (
+        "7.6",
+        "reordering.goodput",
+        "a hundredth of the packets is 5 ms late: goodput",
+        "Mbit/s",
+        "Of one flow.",
+        _goodput("reordering"),
+        LEAST,
+        0.0,
+    ),
     *(
         (
             "7.1",
@@ -568,7 +578,6 @@ UNJUDGED = (
     Unjudged("6.4", "jitter of media access and link-layer retransmission", "the simulator has no such link"),
     Unjudged("7.3", "power and CPU of IoT nodes", "the simulator measures neither"),
     Unjudged("7.5", "outside attackers", "only a receiver that misbehaves is simulated"),
-    Unjudged("7.6", "extreme packet reordering", "no packet overtakes another in the simulator, except at handovers"),
     Unjudged("7.8", "multipath transport", "the simulator's TCP has one path"),
 )
 

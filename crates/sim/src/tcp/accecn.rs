@@ -437,6 +437,11 @@ impl Marks {
         told
     }
 
+    /// Forgets the bytes that the control was not told.
+    pub fn forget(&mut self) {
+        self.pending = 0;
+    }
+
     /// True if a later ACK was taken already (appendix A.1): this one acknowledges nothing new, and its timestamp is no newer.
     fn is_superseded(&mut self, segment: &Segment, acknowledged: u64) -> bool {
         let newer = segment.has_timestamps()

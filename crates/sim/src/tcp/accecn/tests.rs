@@ -308,6 +308,8 @@ fn marked_bytes_are_those_of_the_option_or_of_full_segments() {
     assert_eq!((marks.packets, marks.marked(MSS), marks.marked(MSS)), (6, 100, 0));
     assert!(marks.take(&with_option(7, 5100), ONE));
     assert_eq!((marks.marked(MSS), marks.marked(MSS)), (MSS, MSS), "no more than is acknowledged at once");
+    marks.forget();
+    assert_eq!(marks.marked(u64::MAX), 0);
     let mut without = Marks::new(None);
     assert!(without.take(&ack(7), Acknowledged { bytes: 3 * MSS, mss: MSS }));
     assert_eq!((without.packets, without.marked(u64::MAX)), (7, 2 * MSS));

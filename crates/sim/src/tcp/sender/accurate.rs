@@ -1,6 +1,6 @@
 //! What the sender does with the feedback of Accurate ECN (RFC 9768), whose counters are in `accecn.rs`.
 
-use super::Sender;
+use super::{Phase, Sender};
 use crate::segment::Segment;
 use crate::tcp::accecn::Acknowledged;
 use penstock_core::cc::{CongestionControl, Loss};
@@ -11,10 +11,14 @@ impl Sender {
     /// Notes whether an ACK tells of congestion; `delivered` bytes were acknowledged or SACKed for the first time.
     #[inline]
     pub(super) fn hear(&mut self, segment: &Segment, delivered: u64) {
-        self.echoed = match &mut self.accurate {
-            Some(marks) => marks.take(segment, Acknowledged { bytes: delivered, mss: self.mss }),
-            None => segment.flags.has(TcpFlags::ECE),
+        let Some(marks) = &mut self.accurate else {
+            self.echoed = segment.flags.has(TcpFlags::ECE);
+            return;
         };
+        self.echoed = marks.take(segment, Acknowledged { bytes: delivered, mss: self.mss });
+        if self.phase != Phase::Open {
+            marks.forget(); // a control counts marks outside of recovery, as it counts acknowledged bytes
+        }
     }
 
     /// False if Accurate ECN has found that ECT must not be sent.
