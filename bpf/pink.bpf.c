@@ -12,7 +12,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 /* Writes the window of an ACK; returns 1 if PINK's share, and not the receiver's window, limits the flow. */
 CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, struct seg *s, struct context *x)
 {
-	int began, lacks, steady, settled, by_share, idle, ours;
+	int began, lacks, settled, by_share, idle, ours;
 	u64 due, granted, allowed, written, room, full, unit;
 	s64 owed;
 
@@ -41,13 +41,13 @@ CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, st
 		}
 		x->share = x->before + x->newly / 2;
 	}
-	steady = COARSE * unit <= full;
-	settled = steady && ((f->marks & GROWS) || lacks);
+	settled = (f->marks & GROWS) || lacks;
 	owed = f->credit;
-	due = turn_round(f, w, s, x, steady, settled);
-	if (began && steady && !lacks && flight(f) == FLIGHT_LATER) {
+	due = turn_round(f, w, s, x, settled);
+	if (began && !lacks && flight(f) == FLIGHT_LATER) {
 		int crowded = w->backlog > burst_room(w, full, x->rtt) / 3;
 
+		x->granted = stride(full, unit);
 		granted = step_window(f, g, x, due, owed * 2 | crowded);
 	} else {
 		granted = grant(f, x);
@@ -59,7 +59,7 @@ CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, st
 	else
 		room = x->surplus > 0 ? LESS(x->share, x->surplus) : granted;
 	granted = MIN(granted, up(MAX(room, full), unit));
-	if (steady && !(f->marks & GROWS))
+	if (COARSE * unit <= full && !(f->marks & GROWS))
 		granted = without_tail(f, s->ack, granted, full, unit);
 	idle = lacks && is_done(f, s->ack);
 	allowed = idle ? granted : allow(f, s->ack, granted, full, unit);

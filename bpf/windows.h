@@ -28,7 +28,7 @@ struct context {
 	u64 now;
 	u64 before;  /* the window before this ACK */
 	u64 newly;   /* bytes that the ACK acknowledges */
-	u64 granted;
+	u64 granted; /* before there is a window: the bytes of a step */
 };
 
 /* a * b / c for a product of more than 64 bits, at most 2^64 - 1: long division. */
@@ -337,7 +337,7 @@ static __always_inline u64 due_in(const struct flow *f, const struct way *w, con
 
 	if (flight(f) == FLIGHT_FIRST)
 		return x->share;
-	wait = time_of(LESS(w->backlog, 3 * x->full), w);
+	wait = time_of(LESS(w->backlog, (COARSE * x->unit > x->full ? 2 : 3) * x->full), w);
 	took = (u64)(u16)(beat(now) - f->round_at) << 18;
 	took = within(LESS(took, wait), x->rtt / 2, LONGEST_ROUND * x->rtt);
 	if (x->rtt >= LONG_ROUND_TRIP)
@@ -347,13 +347,13 @@ static __always_inline u64 due_in(const struct flow *f, const struct way *w, con
 
 /* Ends the round if it is over, and carries its error over. Returns what was due, or NEVER. */
 static __always_inline u64 turn_round(struct flow *f, const struct way *w, const struct seg *s, const struct context *x,
-				      int steady, int settled)
+				      int settled)
 {
 	u64 quantum = MAX(x->full, x->unit), due;
 
 	if (!after(s->ack, f->round_end))
 		return NEVER;
-	due = x->rtt && steady ? due_in(f, w, x, s->now) : x->share;
+	due = x->rtt ? due_in(f, w, x, s->now) : x->share;
 	f->round_at = beat(s->now);
 	if (flight(f) == FLIGHT_LATER && !settled) {
 		s64 given = (s32)(f->edge - f->round_end), bound = MIN(CREDIT * quantum, 32767);
@@ -402,6 +402,12 @@ static __always_inline u64 stepped(u64 due, u64 step, int few, u64 current, s64 
 	return current;
 }
 
+/* The bytes of a step of one segment: the units that hold it, if a unit is more than two thirds of it. */
+static __always_inline u64 stride(u64 segment, u64 unit)
+{
+	return 3 * unit <= 2 * segment ? segment : up(segment, unit);
+}
+
 /* The window with "steady": one of the two next to what is due. `owed` is the flow's credit before this ACK. */
 CHECKED_ALONE u64 step_window(struct flow *f, struct sums *g, struct context *x, u64 due, s64 owed_and_crowded)
 {
@@ -411,7 +417,7 @@ CHECKED_ALONE u64 step_window(struct flow *f, struct sums *g, struct context *x,
 
 	if (!f || !g || !x)
 		return 0;
-	segment = MAX(x->full, 1);
+	segment = MAX(x->granted, 1);
 	before = x->before;
 	pairs = wants_pairs(f);
 	few = pairs && x->share < 2 * segment;

@@ -96,7 +96,7 @@ use flow::{COARSE, FIN_SENT, Flight, Flow, GROWS, HELD, KNOWN, LACKING, Phase, S
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
-use steps::{Owed, Step};
+use steps::{Owed, Step, stride};
 
 /// The state of PINK for one direction of a link.
 #[derive(Debug, Clone)]
@@ -438,8 +438,8 @@ impl Pink {
             flow.let_through(ack, told);
             return false;
         };
-        let steady = self.config.window == Window::Steady && COARSE * unit <= full; // else no step can be written
-        let beyond = if steady { self.backlogs.beyond(full, self.rate) } else { Span::ZERO };
+        let (steady, coarse) = (self.config.window == Window::Steady, COARSE * unit > full);
+        let beyond = if steady { self.backlogs.beyond(full, coarse, self.rate) } else { Span::ZERO };
         let settled = steady && (flow.has(GROWS) || lacks);
         let owed = flow.credit;
         let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
@@ -450,7 +450,7 @@ impl Pink {
         let mut granted = match before.filter(|_| steps) {
             Some(before) => {
                 let crowded = self.is_crowded(full, context.rtt);
-                self.step(id, &Step { share, due, before, segment: full, crowded }, owed, unit)
+                self.step(id, &Step { share, due, before, segment: stride(full, unit), crowded }, owed, unit)
             }
             None => self.config.window.grant(flow, share, full, unit),
         };
@@ -461,7 +461,7 @@ impl Pink {
             granted = granted.min(up(room.max(full), unit));
         }
         let flow = &mut self.flows[id];
-        if steady && !flow.has(GROWS) {
+        if steady && !coarse && !flow.has(GROWS) {
             granted = flow.without_tail(ack, granted, full, unit);
         }
         let idle = demands && flow.has(LACKING) && flow.is_done(ack);

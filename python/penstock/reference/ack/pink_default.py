@@ -18,11 +18,11 @@ from penstock.reference.link import NS_PER_S, Limit, Packet
 
 PAUSE_NS, LONG_PAUSE_NS, FAR_NS = NS_PER_S, 4 * NS_PER_S, 250 * MS
 LONG_NS = 400 * MS  # from this round trip time on, delayed ACKs do not matter
-COARSE = 3  # no steps if a unit of the window field is more than this part of a segment
+COARSE = 3  # a unit of the window field is coarse if it is more than this part of a segment
 FARTHEST = 1.5  # steps after which a flow steps by its own account
 RANGE, MEMORY, FORGET = 4, 16, 16  # segments owed to all, segments remembered, part forgotten with a round
 CROWDED = 3  # part of the product, or of the queue, that makes a queue long
-BORNE, WEIGHT = 3, 16  # packets whose wait is made up for, and the weight of the mean of what waits
+BORNE, BORNE_COARSE, WEIGHT = 3, 2, 16  # packets whose wait is made up for, and the weight of the mean of what waits
 
 
 @dataclass
@@ -242,19 +242,18 @@ class DefaultPink(Pink):
 
     def grant(self, flow: Flow, given: Given, share: int, held: int | None) -> int:
         """Steps, if windows are steady."""
-        granted = self.steady(flow, given, share, held) if self.is_steady(given) else None
-        if granted is None:
-            granted = (
-                super().grant(flow, given, share, held)
-                if not self.is_steady(given)
-                else self.granted(flow, share, given.full, given.unit)
-            )
+        if self.params.window != "steady":
+            granted = super().grant(flow, given, share, held)
+        elif (stepped := self.steady(flow, given, share, held)) is not None:
+            granted = stepped
+        else:
+            granted = self.granted(flow, share, given.full, given.unit)
         self.by_share = granted < given.told
         return granted
 
-    def is_steady(self, given: Given) -> bool:
-        """Steps can be written."""
-        return self.params.window == "steady" and COARSE * given.unit <= given.full
+    def is_coarse(self, given: Given) -> bool:
+        """Whole segments cannot be written nearly."""
+        return COARSE * given.unit > given.full
 
     def lately(self) -> int:
         """Bytes that waited lately."""
@@ -275,7 +274,8 @@ class DefaultPink(Pink):
         if given.rtt_ns is None or flow.flight == "first":
             return share
         rtt_ns = max(given.rtt_ns, 1)
-        wait_ns = max(self.lately() - BORNE * given.full, 0) * 8 * NS_PER_S // self.rate_bps
+        borne = BORNE_COARSE if self.is_coarse(given) else BORNE
+        wait_ns = max(self.lately() - borne * given.full, 0) * 8 * NS_PER_S // self.rate_bps
         took_ns = ((self.now_ns >> 18) - (flow.round_ns >> 18)) % 2**16 << 18
         took_ns = min(max(took_ns - wait_ns, rtt_ns // 2), 4 * rtt_ns) if took_ns > wait_ns else rtt_ns // 2
         return share * ((took_ns + rtt_ns) // 2 if rtt_ns >= LONG_NS else took_ns) // rtt_ns
@@ -287,12 +287,12 @@ class DefaultPink(Pink):
         ended = self.end_round(flow, given.ack, max(given.full, given.unit), due, settled=flow.grows or lacks)
         if held is None or lacks or flow.flight != "later":
             return None
-        full = given.full
+        full = given.full if 3 * given.unit <= 2 * given.full else up(given.full, given.unit)  # of one step
         pairs = flow.pairs()
         few = pairs and share < 2 * full
         step = 2 * full if pairs and not few else full
         current = max((held + step // 2) // step, 1) * step
-        if self.lately() > self.room(full, given.rtt_ns or 0) // CROWDED:
+        if self.lately() > self.room(given.full, given.rtt_ns or 0) // CROWDED:
             window = max(share // step, 1) * step
         elif ended:
             window = self.stepped(flow, share if few else due, step, current, full, few=few)
@@ -321,7 +321,7 @@ class DefaultPink(Pink):
 
     def let(self, flow: Flow, given: Given, granted: int) -> int:
         """No tails for senders that split; and who has nothing more to send may lose its edge."""
-        if self.is_steady(given) and not flow.grows:
+        if self.params.window == "steady" and not self.is_coarse(given) and not flow.grows:
             granted = self.without_tail(flow, given, granted)
         if not (self.demands and flow.claim is not None and self.is_done(flow, given.ack)):
             return super().let(flow, given, granted)

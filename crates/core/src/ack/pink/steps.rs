@@ -14,7 +14,7 @@
 //! ```
 
 use super::Pink;
-use super::flow::{Flow, in_units};
+use super::flow::{Flow, in_units, up};
 use crate::units::Span;
 
 /// A flow that is owed this much, in halves of a step, steps up whatever is owed to others. Steps down are alike.
@@ -48,6 +48,12 @@ impl Owed {
     }
 }
 
+/// Returns the bytes of a step of one segment. A unit of the window field that is more than two thirds of a segment can
+/// write no whole segments: a step is then the units that hold a segment, so that each window is a whole number of steps.
+pub(super) fn stride(segment: u64, unit: u64) -> u64 {
+    if 3 * unit <= 2 * segment { segment } else { up(segment, unit) }
+}
+
 /// The inputs of the decision about a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
@@ -57,7 +63,7 @@ pub(super) struct Step {
     pub due: Option<u64>,
     /// Window in bytes before this ACK.
     pub before: u64,
-    /// Bytes of payload in a full segment.
+    /// Bytes of a step of one segment: [`stride`].
     pub segment: u64,
     /// True while a long queue waits. What is owed is not paid then.
     pub crowded: bool,
@@ -143,6 +149,19 @@ mod tests {
         // All have two segments too much: the reverse.
         assert_eq!((after(2000, 740, -2000), after(2000, 750, -2000)), (2000, 3000));
         assert_eq!((after(3000, 260, -2000), after(3000, 250, -2000)), (3000, 2000));
+    }
+
+    /// 512 bytes are half of a segment of 1000, so two segments are written as 2048; 1024 are more than two thirds.
+    #[test]
+    fn a_step_is_the_units_that_hold_a_segment_where_no_segment_can_be_written() {
+        assert_eq!(
+            [stride(1000, 1), stride(1000, 512), stride(1536, 1024), stride(1448, 512)],
+            [1000, 1000, 1536, 1448]
+        );
+        assert_eq!(
+            [stride(1000, 1024), stride(1448, 1024), stride(536, 512), stride(1448, 1 << 14)],
+            [1024, 2048, 1024, 1 << 14]
+        );
     }
 
     #[test]
