@@ -11,6 +11,7 @@
 //! known when its transmission begins. Such a link *relays* ([`Outlet::relayed`]). It wakes only to take decisions in
 //! time, before the first of their packets can arrive.
 
+use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
 use crate::loss::Loss;
 use crate::probe::{BILLIONTHS, QueueProbe};
@@ -29,8 +30,19 @@ use std::collections::VecDeque;
 pub struct Outlet {
     /// The capture; `None` if nothing is captured.
     pub capture: Option<Capture>,
+    /// The audit; `None` if nobody asked for one.
+    pub(crate) audit: Option<Box<Audit>>,
     /// Packets that go on to the next link, each with the time at which it arrives there.
     pub relayed: Vec<(Segment, Instant)>,
+}
+
+impl Outlet {
+    /// Tells the audit that an element was shown a segment, which `came` as it was before; `None` without an audit.
+    fn edited(&mut self, queue: u32, came: Option<Segment>, segment: &Segment, now: Instant) {
+        if let (Some(audit), Some(came)) = (&mut self.audit, came) {
+            audit.edited(queue, &came, segment, now);
+        }
+    }
 }
 
 /// A change of a property of a link.
@@ -253,14 +265,22 @@ impl Link {
         if queue.sees_segments
             && let Some(segment) = packet.tcp()
         {
+            let came = outlet.audit.is_some().then_some(*segment);
             queue.qdisc.outbound(segment, now);
+            outlet.edited(queue.interface, came, segment, now);
+        }
+        if let Some(audit) = &mut outlet.audit {
+            audit.arrived(queue.interface, packet);
         }
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let _ =
-            queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut Recorder::new(&mut outlet.capture, queue.interface));
+        let mut recorder = Recorder::new(&mut outlet.capture, &mut outlet.audit, queue.interface);
+        let _ = queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut recorder);
         queue.waiting = queue.qdisc.backlog();
+        if let Some(audit) = &mut outlet.audit {
+            audit.settled(queue.interface, queue.waiting, queue.qdisc.stats(), now);
+        }
         if let Some(probe) = &mut queue.probe {
             probe.after_arrival(queue.waiting);
         }
@@ -278,15 +298,18 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let mut recorder = Recorder::new(&mut outlet.capture, queue.interface);
+        let mut recorder = Recorder::new(&mut outlet.capture, &mut outlet.audit, queue.interface);
         let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut recorder);
+        recorder.answered(next.as_ref(), now);
         queue.told_empty = next.is_none();
         queue.waiting = queue.qdisc.backlog();
+        if let Some(audit) = &mut outlet.audit {
+            audit.settled(queue.interface, queue.waiting, queue.qdisc.stats(), now);
+        }
         if let Some(packet) = &next {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(packet, now);
             }
-            recorder.sent(packet, now);
             if queue.loss.strikes(packet.flow()) {
                 self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
@@ -378,7 +401,9 @@ impl Link {
     pub fn inbound(&mut self, segment: &mut Segment, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
+            let came = outlet.audit.is_some().then_some(*segment);
             queue.qdisc.inbound(segment, now);
+            outlet.edited(queue.interface, came, segment, now);
         }
     }
 
@@ -457,7 +482,11 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
+        let before = taken.len();
         flows.for_each(|flow| queue.qdisc.take_out(flow, taken));
+        if let Some(audit) = &mut outlet.audit {
+            audit.taken(queue.interface, &taken[before..], now);
+        }
         queue.waiting = queue.qdisc.backlog();
     }
 
@@ -478,6 +507,19 @@ impl Link {
             self.first = next;
         }
         lost
+    }
+
+    /// Asks the discipline for as many packets as wait, each when the last one has left; returns when it was last asked.
+    /// For the end of an audit.
+    pub fn drain(&mut self, now: Instant, outlet: &mut Outlet) -> Instant {
+        self.catch_up(now, outlet);
+        let (mut waiting, mut at) = (self.queue.as_ref().map_or(0, |queue| queue.waiting.packets), now);
+        while waiting > 0 {
+            at = at.max(self.line.busy_until);
+            self.start_next(at, outlet);
+            waiting -= 1;
+        }
+        at
     }
 
     /// Returns how many bits a managed link could have sent by `now`; zero for a plain link.
