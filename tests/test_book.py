@@ -1,7 +1,7 @@
 """The standing book in its short form: the present code against the worst that was found, and what is new on its own.
 
-About 10 s of CPU time. `penstock verify break --all` searches anew, by `make nightly`; crates/sim/tests/invariants.rs runs
-random scenarios of every algorithm.
+About 10 s of CPU time. `penstock verify break --all` searches anew, by `make nightly`; crates/sim/tests/invariants.rs
+runs random scenarios of every algorithm.
 """
 
 from __future__ import annotations

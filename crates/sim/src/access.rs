@@ -83,6 +83,11 @@ impl AccessLinks {
         Self { first: first as u32, wires: kinds.iter().map(&mut wire).collect(), lanes }
     }
 
+    /// Returns the delay of the link at this place.
+    pub fn delay(&self, place: u32) -> Span {
+        self.lanes[self.wires[(place - self.first) as usize].lane as usize].delay
+    }
+
     /// Takes a packet at `now`, which may be later than the time of the run, and which `write` completes in its place.
     /// The hop at `cursor` is the link.
     #[inline(always)]

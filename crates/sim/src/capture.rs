@@ -1,6 +1,7 @@
 //! Captures of the packets of chosen queues, each with the reason of its drop or mark: as pcapng, or as CSV with the
 //! time that each packet waited.
 
+use crate::audit::Audit;
 use crate::segment::Segment;
 use penstock_core::packet::{Packet, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
@@ -184,23 +185,27 @@ fn udp(packet: &Segment) -> headers::Headers {
     headers::udp(&Udp { ip: ip(packet), src_port, dst_port, payload: Bytes::new(packet.len.into()) })
 }
 
-/// The observer of one queue, which passes its packets to the capture.
+/// The observer of one queue, which passes its packets to the capture and to the audit.
 pub struct Recorder<'a> {
     capture: Option<&'a mut Capture>,
+    audit: Option<&'a mut Audit>,
     queue: u32,
 }
 
 impl<'a> Recorder<'a> {
-    /// Creates the recorder of one queue. If nothing is captured, it costs one test per packet.
-    pub fn new(capture: &'a mut Option<Capture>, queue: u32) -> Self {
-        Self { capture: capture.as_mut(), queue }
+    /// Creates the recorder of one queue. If there is neither capture nor audit, it costs two tests per packet.
+    pub(crate) fn new(capture: &'a mut Option<Capture>, audit: &'a mut Option<Box<Audit>>, queue: u32) -> Self {
+        Self { capture: capture.as_mut(), audit: audit.as_deref_mut(), queue }
     }
 
-    /// Records that a packet begins its transmission.
+    /// Records what the discipline returned: a packet begins its transmission, or there is none.
     #[inline]
-    pub fn sent(&mut self, packet: &Segment, now: Instant) {
-        if let Some(capture) = &mut self.capture {
+    pub fn answered(&mut self, answer: Option<&Segment>, now: Instant) {
+        if let (Some(capture), Some(packet)) = (&mut self.capture, answer) {
             capture.add(self.queue, packet, now, None);
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.asked(self.queue, answer, now);
         }
     }
 }
@@ -210,7 +215,15 @@ impl PacketObserver<Segment> for Recorder<'_> {
         if let Some(capture) = &mut self.capture {
             capture.add(self.queue, &packet, now, Some(reason));
         }
+        if let Some(audit) = &mut self.audit {
+            audit.dropped(self.queue, &packet, now);
+        }
     }
 
-    fn marked(&mut self, _: &Segment, _: Instant) {} // a marked packet is written when it is sent
+    /// A capture has a marked packet when it is sent.
+    fn marked(&mut self, _: &Segment, _: Instant) {
+        if let Some(audit) = &mut self.audit {
+            audit.marked(self.queue);
+        }
+    }
 }

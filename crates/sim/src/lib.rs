@@ -18,7 +18,8 @@
 //!    of a gateway with clients, and `actors::connections` which sessions open.
 //! 7. `digest`, `quantiles` and `seconds` count what arrives, `delays` are distributions; [`summary`] and [`table`]
 //!    are the results; [`tcp_trace`] samples the windows of connections, [`live`] is the state of a run for whoever
-//!    shows it, and [`ahead`] what is decided before its first event.
+//!    shows it, [`ahead`] what is decided before its first event, and [`audit`] follows every packet and tells what
+//!    broke a rule.
 //! 8. `command` is the main of programs with algorithms of their own.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
@@ -58,6 +59,8 @@
 mod access;
 mod actors;
 pub mod ahead;
+pub mod audit;
+mod audited;
 pub mod capture;
 mod command;
 mod delays;

@@ -12,6 +12,7 @@
 //! first of their packets can arrive.
 
 use crate::access::AccessLinks;
+use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
 use crate::event::EventQueue;
 use crate::impair::{Behind, Impairments, Policer};
@@ -32,6 +33,8 @@ use std::collections::VecDeque;
 pub struct Outlet {
     /// The capture; `None` if nothing is captured.
     pub capture: Option<Capture>,
+    /// The audit; `None` if nobody asked for one.
+    pub(crate) audit: Option<Box<Audit>>,
     /// The links of hosts.
     pub access: AccessLinks,
     /// All routes in one table: each is a list of places of links, ended by [`crate::world::END`].
@@ -58,6 +61,13 @@ impl Outlet {
     pub fn send(&mut self, cursor: u32, now: Instant, write: impl FnOnce(&mut Segment)) {
         let blank = Segment::tcp(0, true, TcpFlags(0));
         self.access.take(cursor, now, (&self.routes, &mut self.events), &blank, write);
+    }
+
+    /// Tells the audit that an element was shown a segment, which `came` as it was before; `None` without an audit.
+    fn edited(&mut self, queue: u32, came: Option<Segment>, segment: &Segment, now: Instant) {
+        if let (Some(audit), Some(came)) = (&mut self.audit, came) {
+            audit.edited(queue, &came, segment, now);
+        }
     }
 }
 
@@ -229,14 +239,22 @@ impl Link {
         if queue.sees_segments
             && let Some(segment) = packet.tcp()
         {
+            let came = outlet.audit.is_some().then_some(*segment);
             queue.qdisc.outbound(segment, now);
+            outlet.edited(queue.interface, came, segment, now);
+        }
+        if let Some(audit) = &mut outlet.audit {
+            audit.arrived(queue.interface, packet);
         }
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let _ =
-            queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut Recorder::new(&mut outlet.capture, queue.interface));
+        let mut recorder = Recorder::new(&mut outlet.capture, &mut outlet.audit, queue.interface);
+        let _ = queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut recorder);
         queue.waiting = queue.qdisc.backlog();
+        if let Some(audit) = &mut outlet.audit {
+            audit.settled(queue.interface, queue.waiting, queue.qdisc.stats(), now);
+        }
         if let Some(probe) = &mut queue.probe {
             probe.after_arrival(queue.waiting);
         }
@@ -254,15 +272,18 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let mut recorder = Recorder::new(&mut outlet.capture, queue.interface);
+        let mut recorder = Recorder::new(&mut outlet.capture, &mut outlet.audit, queue.interface);
         let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut recorder);
+        recorder.answered(next.as_ref(), now);
         queue.told_empty = next.is_none();
         queue.waiting = queue.qdisc.backlog();
+        if let Some(audit) = &mut outlet.audit {
+            audit.settled(queue.interface, queue.waiting, queue.qdisc.stats(), now);
+        }
         if let Some(packet) = &next {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(packet, now);
             }
-            recorder.sent(packet, now);
             if queue.loss.strikes(packet.flow()) {
                 self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
@@ -376,7 +397,9 @@ impl Link {
     /// Shows a segment of the opposite direction, which passes the gateway of this link, to the discipline.
     pub fn inbound(&mut self, segment: &mut Segment, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
+        let came = outlet.audit.is_some().then_some(*segment);
         self.queue.qdisc.inbound(segment, now);
+        outlet.edited(self.queue.interface, came, segment, now);
     }
 
     /// Applies a change of the link at `now`.
@@ -448,7 +471,11 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
+        let before = taken.len();
         flows.for_each(|flow| queue.qdisc.take_out(flow, taken));
+        if let Some(audit) = &mut outlet.audit {
+            audit.taken(queue.interface, &taken[before..], now);
+        }
         queue.waiting = queue.qdisc.backlog();
     }
 
@@ -457,6 +484,19 @@ impl Link {
         let before = self.in_flight.len();
         self.in_flight.retain(|packet| !flows.contains(&packet.flow));
         (before - self.in_flight.len()) as u64
+    }
+
+    /// Asks the discipline for as many packets as wait, each when the last one has left; returns when it was last asked.
+    /// For the end of an audit.
+    pub fn drain(&mut self, now: Instant, outlet: &mut Outlet) -> Instant {
+        self.catch_up(now, outlet);
+        let (mut waiting, mut at) = (self.queue.waiting.packets, now);
+        while waiting > 0 {
+            at = at.max(self.line.busy_until);
+            self.start_next(at, outlet);
+            waiting -= 1;
+        }
+        at
     }
 
     /// Returns how many bits the link could have sent by `now`.

@@ -35,7 +35,17 @@ impl World {
     /// Creates a network at time zero, with no event pending.
     pub fn new(layout: Layout, links: Vec<Link>, access: AccessLinks, routes: Vec<u32>) -> Self {
         let events = EventQueue::new(layout.sources(0), event_gap(&links));
-        Self { now: Instant::ZERO, layout, links, outlet: Outlet { capture: None, access, routes, events } }
+        Self {
+            now: Instant::ZERO,
+            layout,
+            links,
+            outlet: Outlet { capture: None, audit: None, access, routes, events },
+        }
+    }
+
+    /// Returns the current delay of the link at a place.
+    pub fn delay(&self, place: u32) -> Span {
+        self.links.get(place as usize).map_or_else(|| self.outlet.access.delay(place), Link::delay)
     }
 
     /// Returns the current rate of a link of the scenario.

@@ -4,6 +4,8 @@ mod paths;
 
 use paths::{EXEMPT, Path, Queue, Repair, repairs};
 use penstock_core::cc::NAMES;
+use penstock_core::units::Span;
+use penstock_sim::{Scenario, Simulation};
 
 /// The defaults of a host, with delayed ACKs and RACK as asked for.
 fn host(rack: bool) -> Repair {
@@ -76,4 +78,24 @@ fn neighbouring_buffers_use_the_link_alike() {
         }
         assert!(uses.iter().all(|used| *used > 0.85), "{cc}: {uses:?}");
     }
+}
+
+/// BBR has no threshold before its first loss, and none is told to it within a window that was marked: its window in
+/// recovery was the largest number and three segments, which wrapped to less than three segments.
+#[test]
+fn a_control_without_a_threshold_keeps_its_window_in_recovery() {
+    let text = r#"
+duration = "310ms"
+seed = 821
+aqm = { name = "feng-red", ecn = true }
+topology = { kind = "dumbbell", rate = "10Mbit/s", delay = "20ms", access_rate = "1Gbit/s", limit = "105kB", reverse_aqm = "fq-codel" }
+tcp = { cc = "bbr", ecn = true, sack = false, timestamps = false }
+flows = [{ kind = "bulk", count = 2 }, { kind = "bulk", count = 12, stop = "155ms" }]
+"#;
+    let scenario = Scenario::parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}"));
+    let mut simulation = Simulation::new(&scenario);
+    simulation.audit(&scenario);
+    simulation.advance(Span::MAX).unwrap(); // where a sum overflows, which ends a test
+    assert!(simulation.summary().flows.iter().map(|flow| flow.retransmits).sum::<u64>() > 0, "there is a recovery");
+    assert_eq!(simulation.end_audit().violations, []);
 }

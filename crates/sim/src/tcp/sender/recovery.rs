@@ -252,8 +252,17 @@ impl Sender {
             (true, _) if self.requirements().own_recovery => self.pipe + delivery.bytes.max(self.mss),
             (true, true) => self.reduced_proportionally(delivery),
             (true, false) => self.cc.ssthresh().get(),
-            (false, _) => self.cc.ssthresh().get() + u64::from(DUP_THRESH) * self.mss,
+            (false, _) => self.kept_window() + u64::from(DUP_THRESH) * self.mss,
         };
+    }
+
+    /// Returns the window to which a loss reduced the control: its threshold. A control that has none keeps its window: BBR
+    /// ignores a mark, and a loss of the same window is not told to it.
+    fn kept_window(&self) -> u64 {
+        match self.cc.ssthresh() {
+            Bytes::MAX => self.cc.cwnd().get(),
+            threshold => threshold.get(),
+        }
     }
 
     pub(super) fn reduced_proportionally(&mut self, delivery: Delivery) -> u64 {
