@@ -14,8 +14,8 @@
 //! | [`Rule::Delivered`] | no flow delivers more than what of it has left the queue, or than its sender has sent |
 //! | [`Rule::Summary`] | all numbers of the results are numbers, and none contradicts another |
 //!
-//! Two rules have exceptions, which `Promises` holds: DualPI2 has an order for each of its two queues, and a link whose
-//! stations have bad channels may be idle.
+//! Two rules have exceptions, which `Promises` holds: DualPI2 has two queues, and its parameters say which ECN field belongs
+//! to which, so it has an order for each (CE is that of ECT(1)); and a link whose stations have bad channels may be idle.
 
 use crate::segment::Segment;
 use penstock_core::packet::{Ecn, Packet, TcpFlags};
@@ -195,14 +195,19 @@ impl Books {
     }
 
     fn key(&self, packet: &Segment, ecn: Ecn) -> u64 {
-        let kind = self.promises.order_by_kind && (ecn as u8) & 1 == 1;
-        u64::from(packet.flow) << 2 | u64::from(packet.from_client()) << 1 | u64::from(kind)
+        let kind = match ecn {
+            _ if !self.promises.order_by_kind => 0,
+            Ecn::NotEct => 0,
+            Ecn::Ect0 => 1,
+            Ecn::Ect1 | Ecn::Ce => 2,
+        };
+        u64::from(packet.flow) << 3 | u64::from(packet.from_client()) << 2 | kind
     }
 
     /// Takes the packet out of those that wait; returns how it entered, and whether an older one of its flow waits.
     fn find(&mut self, packet: &Segment) -> Option<(Segment, bool)> {
         // A mark may have changed the kind.
-        let keys = [self.key(packet, packet.ecn()), self.key(packet, Ecn::NotEct)];
+        let keys = [packet.ecn(), Ecn::Ect0, Ecn::NotEct].map(|ecn| self.key(packet, ecn));
         let (key, place) = keys.into_iter().find_map(|key| {
             let place = self.waiting.get(&key)?.iter().position(|entered| is_same(entered, packet))?;
             Some((key, place))

@@ -135,7 +135,10 @@ fn a_flow_that_is_reordered_is_noticed() {
     assert_eq!(order("codel", &[(1, 1, no), (1, 2, no)], &[1, 0]), [Rule::Order]);
     assert_eq!(order("codel", &[(1, 1, no), (1, 2, l4s)], &[1, 0]), [Rule::Order]);
     assert_eq!(order("dualpi2", &[(1, 1, no), (1, 2, l4s)], &[1, 0]), [], "it has a queue for each kind");
-    assert_eq!(order("dualpi2", &[(1, 1, l4s), (1, 2, l4s)], &[1, 0]), [Rule::Order]);
+    assert_eq!(order("dualpi2", &[(1, 1, no), (1, 2, Ecn::Ect0)], &[1, 0]), [], "with any_ect, ECT(0) is with L4S");
+    for ecn in [no, Ecn::Ect0, l4s] {
+        assert_eq!(order("dualpi2", &[(1, 1, ecn), (1, 2, ecn)], &[1, 0]), [Rule::Order], "{ecn:?}");
+    }
 }
 
 #[test]
