@@ -107,7 +107,7 @@ impl AccEcn {
 mod tests {
     use super::*;
 
-    const COUNTERS: ByteCounters = ByteCounters { ect0: 0x0101_0203, ce: 0x0405_06, ect1: 0x0007_0809 };
+    const COUNTERS: ByteCounters = ByteCounters { ect0: 0x0101_0203, ce: 0x0004_0506, ect1: 0x0007_0809 };
 
     /// Figure 4 and Table 5: kinds, lengths, and the order of the fields in each.
     #[test]
