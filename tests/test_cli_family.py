@@ -168,8 +168,8 @@ def test_options_of_a_trace_need_one() -> None:
 def test_there_are_four_worlds_so_far(scenario: Path) -> None:
     for world in ("sim", "fluid"):
         assert CliRunner().invoke(app, ["run", str(scenario), "--on", world, "--json"]).exit_code == 0
-    for world in ("fluid", "wire"):
-        assert "this command runs in sim" in refusal("reproduce", "x", "--on", world)
+    assert "this command runs in sim, wire, jar" in refusal("reproduce", "x", "--on", "fluid")
+    assert "this command runs in sim" in refusal("suite", "rfc7928", "codel", "--on", "wire")
     for verb in ("run", "reproduce"):
         told = refusal(verb, "x", "--on", "tc")
         assert "not in this version" in told
