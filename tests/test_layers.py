@@ -60,7 +60,11 @@ def planted_in(files: dict[str, str], file: str, line: str) -> list[str]:
         ("penstock/claims/ledger.py", "import matplotlib.figure", "only penstock.plots may import matplotlib"),
         ("penstock/claims/ledger.py", "__import__('matplotlib')", "only penstock.plots may import matplotlib"),
         ("penstock/rundir.py", "from rich import print", "only penstock.cli may import rich"),
-        ("penstock/engine.py", "import socket", "only penstock.datagrams, penstock.verify, penstock.wire may import socket"),
+        (
+            "penstock/engine.py",
+            "import socket",
+            "only penstock.datagrams, penstock.verify, penstock.wire may import socket",
+        ),
         ("penstock/engine.py", "import urllib.request", "only nobody may import urllib"),
         ("penstock/rundir.py", "name = 'x'; __import__(name)", "__import__ brings in code by a name"),
         ("penstock/rundir.py", "import importlib; importlib.import_module('a' + 'b')", "import_module brings in code"),
