@@ -20,6 +20,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// True if the kernel made the maps and its verifier refused a program. Then the right is there, and the program or the age
+    /// of the kernel is to blame.
+    pub fn is_of_verifier(&self) -> bool {
+        matches!(self, Self::Refused { what: "a program", .. })
+    }
+
     /// Makes the error for what the kernel refused; for `map_err`.
     pub(crate) fn refused<E: std::error::Error>(what: &'static str) -> impl Fn(E) -> Self {
         move |error| {

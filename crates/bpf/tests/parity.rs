@@ -138,6 +138,7 @@ fn loaded(config: &Config, room: Limit) -> Option<Datapath> {
         Ok(path) => Some(path),
         Err(error) => {
             assert!(!std::env::var("PENSTOCK_BPF_NEEDED").is_ok_and(|v| v == "1"), "{error}");
+            assert!(!error.is_of_verifier(), "{error}");
             eprintln!("skipped: the_program_and_the_core_write_the_same_windows: {error}");
             None
         }

@@ -25,6 +25,7 @@ fn lab(link: &str) -> Option<Lab> {
     }
     let control = penstock_bpf::Control::new(1, [0; 2], Default::default());
     if let Err(error) = penstock_bpf::Datapath::load(control) {
+        assert!(!error.is_of_verifier(), "{error}");
         eprintln!("skipped: {error}");
         return None;
     }
