@@ -42,10 +42,19 @@ def test_hosts_are_those_of_linux_and_what_a_kernel_can_be_told_stays() -> None:
         "mss": "1000B",
         "rack": False,
         "without_sack": "linux",
+        "acknowledging": "linux",
     }
     assert tree["flows"][1]["cc"] == {"name": "cubic-linux", "hystart": True}
-    assert tree["flows"][1]["tcp"] == {"ecn": True, "sack": True, "rack": True}
+    assert tree["flows"][1]["tcp"] == {
+        "ecn": True,
+        "sack": True,
+        "rack": True,
+        "without_sack": "linux",
+        "acknowledging": "linux",
+    }
     assert "profile" not in tree
+    bbr = linux.hosts(Scenario(TEXT.replace('cc = "cubic"', 'cc = "bbr"'), "home.toml"))
+    assert tomllib.loads(bbr.text)["flows"][1]["cc"] == {"name": "bbr", "compat": "linux"}
     # A control without a Linux form here is left for the kernel to judge.
     other = linux.hosts(Scenario(TEXT.replace('cc = "cubic"', 'cc = { name = "vegas", alpha = 3 }'), "home.toml"))
     assert tomllib.loads(other.text)["flows"][1]["cc"] == "vegas"

@@ -117,8 +117,9 @@ def compare(
     scenarios.
     """
     taken, refused = {}, {}
-    for scenario in scenarios:
-        name = Path(scenario.file).stem
+    stems = [Path(scenario.file).stem for scenario in scenarios]
+    for scenario, stem in zip(scenarios, stems, strict=True):
+        name = stem if stems.count(stem) == 1 else scenario.file
         hosts = _shortened(worlds.linux_hosts(scenario), most_s)
         try:
             worlds.check(hosts, 1, on)
@@ -138,7 +139,7 @@ def compare(
             Job(_Key(name, world, seed), hosts, seed) for name, hosts in taken.items() for seed in range(1, count + 1)
         ]
         at_once = worlds.at_once(world) or processes
-        if not run_all(todo, at_once, _kept, kept, run=partial(_run, world)):
+        if not run_all(todo, at_once, _numbers, kept, run=partial(_run, world)):
             return None
     rows = [row for name in taken for row in _rows(name, found[name, worlds.SIM], found[name, on])]
     return Beside(on, seeds, kernel_seeds, most_s, tuple(rows), refused, ", ".join(sorted(kernels)))
@@ -158,7 +159,7 @@ def _shortened(scenario: Scenario, most_s: float) -> Scenario:
     return replace(scenario, text=to_toml(tree))
 
 
-def _kept(_job: Job[_Key], result: Result) -> tuple[Numbers, str]:
+def _numbers(_job: Job[_Key], result: Result) -> tuple[Numbers, str]:
     found = {}
     for queue in result.summary["bottlenecks"]:
         drops = queue["drops_overflow"] + queue["drops_aqm"]

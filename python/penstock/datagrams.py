@@ -28,7 +28,7 @@ class Hosts(Protocol):
 
 
 class Datagrams:
-    """A source of datagrams. Each begins with its number and when it was sent, and `next` sends what is due."""
+    """A source of datagrams, each of which begins with its number and the time at which it was sent."""
 
     def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
         self._hosts, self._flow = hosts, flow

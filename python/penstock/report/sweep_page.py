@@ -74,6 +74,8 @@ def command(experiment: Experiment) -> str:
         words += ["--seeds", _seeds(experiment.seeds)]
     if experiment.until and experiment.until != given.until:
         words += ["--until", f"{100 * experiment.until.part:g}%"]
+    if experiment.on != "sim":
+        words += ["--on", experiment.on]
     return shlex.join(words)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from penstock import suggest
 from penstock.mistake import MistakeError
@@ -19,12 +20,32 @@ _LINUX = {
 }
 _ALSO = {"newreno": "reno", "cubic-linux": "cubic"}
 PRESETS = ("linux",)
-NAMES = (*_LINUX, *_ALSO)  # controls that have a Linux form here
+# Controls whose Linux form runs in a simulation, by the kernel's names. BBR needs the fates of segments for its form.
+SIMULATED: Mapping[str, Any] = {
+    "reno": {"name": "newreno", "compat": "linux"},
+    "cubic": "cubic-linux",
+    **{
+        name: {"name": name, "compat": "linux"} for name in ("bbr", "bic", "highspeed", "hybla", "scalable", "westwood")
+    },
+}
+
+
+def kernel_name(name: str) -> str:
+    """Returns the kernel's name of a control."""
+    return _ALSO.get(name, name)
+
+
+def recovery(sack: bool) -> dict[str, Any]:
+    """Returns the keys of [tcp] with which a host recovers from losses and acknowledges as Linux does.
+
+    Without SACK the kernel has no RACK either.
+    """
+    return {"sack": sack, "without_sack": "linux", "rack": sack, "acknowledging": "linux"}
 
 
 def linux(name: str) -> tuple[str, list[str]]:
     """Returns the control here that has the form of the kernel's `name`, and its settings `key=value`."""
-    found = _LINUX.get(_ALSO.get(name, name))
+    found = _LINUX.get(kernel_name(name))
     if found is None:
         raise MistakeError(
             f"{name!r} has no Linux form here; {suggest.did_you_mean(name, list(_LINUX))}there are: {', '.join(_LINUX)}"

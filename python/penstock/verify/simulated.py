@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from penstock.engine import Result, simulate
 from penstock.scenario import Scenario
+from penstock.verify import forms
 from penstock.verify.cases import START_SPREAD_S, Case
 from penstock.verify.measure import Measures, Packets, measure
-
-# Names of controls in the kernel, and their names in scenarios, all in the form that Linux has.
-_CONTROLS: Mapping[str, Any] = {
-    "reno": {"name": "newreno", "compat": "linux"},
-    "cubic": "cubic-linux",
-    **{
-        name: {"name": name, "compat": "linux"} for name in ("bbr", "bic", "highspeed", "hybla", "scalable", "westwood")
-    },
-}
 
 
 def scenario(case: Case, duration_s: float, seed: int = 1, control: str | None = None) -> Scenario:
@@ -46,7 +38,7 @@ def scenario(case: Case, duration_s: float, seed: int = 1, control: str | None =
 
 def host(control: str) -> dict[str, Any]:
     """Returns the keys of [tcp] with which the kernel's TCP differs from the defaults of a scenario."""
-    return {"cc": _CONTROLS.get(control, control), "hystart": control == "cubic", "rack": True}
+    return {"cc": forms.SIMULATED.get(control, control), "hystart": control == "cubic", "rack": True}
 
 
 def _more_of_the_link(case: Case) -> dict[str, Any]:
@@ -57,9 +49,7 @@ def _more_of_the_host(case: Case) -> dict[str, Any]:
     if not case.drawn:
         return {}
     window = {"receive_buffer": f"{case.window_bytes}B", "send_buffer": f"{2 * case.window_bytes}B"}
-    # Without SACK the kernel has no RACK either.
-    recovery = {"sack": case.sack, "without_sack": "linux", "rack": case.sack}
-    return {**recovery, "acknowledging": "linux", "ecn": case.ecn, **window}
+    return {**forms.recovery(case.sack), "ecn": case.ecn, **window}
 
 
 def _instead(control: str | None) -> dict[str, Any]:

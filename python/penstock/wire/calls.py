@@ -32,13 +32,14 @@ def judge_video(firsts: Sequence[int], sent: int, arrived: Sequence[Sequence[flo
     A frame is played if all of its packets arrive before the deadline. The last frame of which anything arrived may
     still be completed, and is not lost.
     """
+    bounds = [*firsts, sent]
     came: dict[int, int] = {}
     played, late, last = 0, 0, -1
     delays = []
     for number, _, delay in arrived:
         frame = bisect.bisect_right(firsts, int(number)) - 1
         came[frame], last = came.get(frame, 0) + 1, max(last, frame)
-        if came[frame] == [*firsts, sent][frame + 1] - firsts[frame]:
+        if came[frame] == bounds[frame + 1] - bounds[frame]:
             delays.append(delay * 1e3)
             played, late = (played + 1, late) if delay <= deadline_s else (played, late + 1)
             came[frame] = 0

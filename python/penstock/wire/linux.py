@@ -24,22 +24,17 @@ def hosts(scenario: Scenario) -> Scenario:
     tree.pop("profile", None)
     general = tree.setdefault("tcp", {})
     _forget(general)
-    general |= _recovery(general.get("sack", True))
+    general |= forms.recovery(general.get("sack", tcp_defaults()["sack"]))
     general["cc"] = _control(general.get("cc", tcp_defaults()["cc"]))
     for flow in tree.get("flows", []):
         if "cc" in flow:
             flow["cc"] = _control(flow["cc"])
         if isinstance(flow.get("tcp"), dict):
             _forget(flow["tcp"])
-            flow["tcp"] |= _recovery(flow["tcp"]["sack"]) if "sack" in flow["tcp"] else {}
+            flow["tcp"] |= forms.recovery(flow["tcp"]["sack"]) if "sack" in flow["tcp"] else {}
             if "cc" in flow["tcp"]:
                 flow["tcp"]["cc"] = _control(flow["tcp"]["cc"])
     return replace(scenario, text=to_toml(tree))
-
-
-def _recovery(sack: bool) -> Tree:
-    """Returns how Linux recovers from losses, with SACK and without it."""
-    return {"rack": True} if sack else {"rack": False, "without_sack": "linux"}
 
 
 def _forget(table: Tree) -> None:
@@ -51,8 +46,6 @@ def _forget(table: Tree) -> None:
 def _control(given: Any) -> Any:
     """Returns a control in the form of Linux; one that Linux does not have stays as it is, and is refused there."""
     name = given["name"] if isinstance(given, Mapping) else given
-    if name not in forms.NAMES:
-        return name
-    named, settings = forms.linux(name)
-    given = dict(setting.split("=") for setting in settings)
-    return {"name": named, **{key: value == "true" if key == "hystart" else value for key, value in given.items()}}
+    kernel = forms.kernel_name(name)
+    found = forms.SIMULATED.get(kernel, name)
+    return {"name": found, "hystart": True} if kernel == "cubic" else found

@@ -29,6 +29,7 @@ mod long_term;
 use super::super::linux::{microseconds, ticks};
 use super::super::notice::{Delivered, Notice};
 use super::super::{Ack, CongestionControl, Loss, Requirements, Setup};
+use super::Mode;
 use super::filter::WindowedMax;
 use crate::units::{Bytes, Instant, Rate, Span};
 use long_term::LongTerm;
@@ -53,14 +54,6 @@ const MIN_TSO_RATE: u64 = 1_200_000 / 8;
 const EXTRA_ACKED_ROUNDS: u32 = 5;
 const EXTRA_ACKED_MAX_US: u64 = 100_000;
 const EPOCH_RESET: u64 = 1 << 20;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    Startup,
-    Drain,
-    ProbeBw,
-    ProbeRtt,
-}
 
 /// States of the sender that matter here: `TCP_CA_Open` and those below Recovery, `TCP_CA_Recovery`, `TCP_CA_Loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]

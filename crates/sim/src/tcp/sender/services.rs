@@ -152,6 +152,11 @@ impl Sender {
 
     /// Takes back what a needless timeout did, and stays in the state Loss, as the kernel without SACK (`tcp_try_undo_loss`).
     fn unmark_losses(&mut self, now: Instant) {
+        self.hold_nothing_for_lost();
+        self.cc.on_notice(&Notice::Spurious(now));
+    }
+
+    fn hold_nothing_for_lost(&mut self) {
         self.forced = false;
         self.board.nothing_is_lost(self.una);
         let una = self.una;
@@ -159,7 +164,6 @@ impl Sender {
             ledger.nothing_is_lost(una);
         }
         self.count_pipe();
-        self.cc.on_notice(&Notice::Spurious(now));
     }
 
     /// Ends a recovery that was needless: nothing is lost, and the control takes back what it did.
@@ -167,13 +171,7 @@ impl Sender {
         if self.phase != Phase::Open {
             self.phase = Phase::Open;
             self.dupacks = 0;
-            self.forced = false;
-            self.board.nothing_is_lost(self.una);
-            let una = self.una;
-            if let Some(ledger) = self.ledger() {
-                ledger.nothing_is_lost(una);
-            }
-            self.count_pipe();
+            self.hold_nothing_for_lost();
             if self.tells_segments() {
                 self.cc.on_recovered(now);
             }
