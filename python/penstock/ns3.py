@@ -66,16 +66,20 @@ def ready() -> tuple[Path | None, str | None]:
         return None, "no C++ compiler (c++) in PATH"
     version = installed_version()
     program = ROOT / "build" / f"ns3-{version}-dumbbell"
-    if program.exists() and program.stat().st_mtime >= SOURCE.stat().st_mtime:
+    if _is_current(program):
         return program, None
-    store.parents(program)
-    return _build(compiler, program, version)
+    with store.held(program, wait=True):
+        return (program, None) if _is_current(program) else _build(compiler, program, version)
+
+
+def _is_current(program: Path) -> bool:
+    return program.exists() and program.stat().st_mtime >= SOURCE.stat().st_mtime
 
 
 def _build(compiler: str, program: Path, version: str) -> tuple[Path | None, str | None]:
     flags = ["-std=c++17", "-O2", f'-DNS3_VERSION_TEXT="{version}"']
     libraries = [f"-lns3-{module}" for module in _MODULES]
-    fresh = program.with_suffix(".new")
+    fresh = program.with_name(f"{program.name}.new")
     done = subprocess.run(
         [compiler, *flags, str(SOURCE), "-o", str(fresh), *libraries], capture_output=True, text=True, check=False
     )

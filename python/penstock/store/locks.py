@@ -21,13 +21,16 @@ class HeldError(StoreError):
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Holds the lock of a place while the block runs; raises `HeldError` if another process or thread has it."""
+def held(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Holds the lock of a place while the block runs.
+
+    If another process or thread has it, waits for it, or raises `HeldError`.
+    """
     path = real(path)
     file = beside(path, LOCK)
     try:
         parents(path)
-        descriptor = opened_alone(file, wait=False, shown=path)
+        descriptor = opened_alone(file, wait=wait, shown=path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
     try:
