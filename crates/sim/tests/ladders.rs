@@ -407,6 +407,15 @@ macro_rules! files {
     ($($name:ident)*) => {
         $(#[test] fn $name() { assert!(run_file(stringify!($name)) > 0); })*
 
+        /// A file that is not named here would never be run.
+        #[test]
+        fn every_file_is_run() {
+            let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ladders");
+            let names = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+            let there: Vec<String> = names.filter_map(|name| name.strip_suffix(".ladder").map(str::to_owned)).collect();
+            assert!(there.iter().all(|name| [$(stringify!($name)),*].contains(&name.as_str())), "{there:?}");
+        }
+
         #[test]
         fn there_are_at_least_sixty() {
             let count: usize = [$(stringify!($name)),*].iter().map(|name| {
@@ -418,4 +427,4 @@ macro_rules! files {
     };
 }
 
-files! { handshake windows receiver sack rack newreno timeout flow_control ecn accecn ern closing timestamps controls }
+files! { handshake windows receiver sack rack newreno timeout flow_control ecn accecn ern closing timestamps controls kernel }

@@ -16,6 +16,7 @@
 //! DIFFERENCE: a segment that is retransmitted though nothing marked it as lost, as without SACK, counts as lost then.
 //! Pinned by `what_is_sent_again_was_lost`.
 
+use super::sequence::is_before;
 use penstock_core::cc::{Delivered, LostSegment};
 use penstock_core::units::{Bytes, Instant, Span};
 use std::collections::VecDeque;
@@ -353,11 +354,6 @@ impl Ledger {
         }
         needless
     }
-}
-
-/// True if an echoed timestamp is older than a time.
-fn is_before(echo: u32, at: Instant) -> bool {
-    (echo.wrapping_sub(super::sequence::timestamp(at)) as i32) < 0
 }
 
 #[cfg(test)]

@@ -85,9 +85,9 @@ impl Scoreboard {
         }
     }
 
-    /// True if what begins at `una` was not retransmitted since recovery began. Not used with RACK.
-    pub fn is_original(&self, una: u64) -> bool {
-        una >= self.high_rxt
+    /// True if something at or above `una` was retransmitted since recovery began. Not used with RACK.
+    pub fn any_again(&self, una: u64) -> bool {
+        self.high_rxt > una
     }
 
     /// Returns the number below which every byte is lost that was not SACKed. RACK has no such edge.

@@ -480,7 +480,12 @@ impl Sender {
         }
         match kind {
             Kind::New => self.note_new(segment, end, now),
-            Kind::Again => self.board.retransmitted(start..end, now),
+            Kind::Again => {
+                self.board.retransmitted(start..end, now);
+                if let Some(emulated) = &mut self.emulated {
+                    emulated.sent_again(end, now);
+                }
+            }
             Kind::Spare | Kind::Probe => {}
         }
         if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } && self.sends_ect() {

@@ -24,6 +24,11 @@ pub fn timestamp(now: Instant) -> u32 {
     (now.as_nanos() / 1000) as u32
 }
 
+/// True if an echoed timestamp is older than a time.
+pub fn is_before(echo: u32, at: Instant) -> bool {
+    (echo.wrapping_sub(timestamp(at)) as i32) < 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,8 +16,10 @@ struct Advance {
     in_flight: u64,
     rtt: Option<Span>,
     ece: bool,
-    /// Nothing that it covers was sent again since recovery began; only without SACK.
+    /// What it covers begins with a segment that was never sent again; only without SACK.
     original: bool,
+    /// The timestamp that it echoes.
+    echo: Option<u32>,
 }
 
 impl Sender {
@@ -33,7 +35,7 @@ impl Sender {
         let in_flight = self.flight();
         let acked = ack - self.una;
         let already = self.already_counted(acked);
-        let original = self.emulated.is_some() && self.board.is_original(self.una);
+        let original = self.emulated.is_some_and(|emulated| emulated.is_original(self.una));
         let delivered = acked + sacked - self.board.advance(ack) - already;
         self.hear(segment, delivered);
         self.una = ack;
@@ -55,17 +57,19 @@ impl Sender {
         }
         self.schedule_probe(now);
         let ece = self.echoed;
-        self.follow(&Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original }, config, now);
+        let echo = segment.has_timestamps().then_some(segment.tsecr);
+        self.follow(&Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original, echo }, config, now);
         sample
     }
 
     /// Does what the state of loss recovery asks for when new data is acknowledged.
     #[inline]
     fn follow(&mut self, advance: &Advance, config: &TcpConfig, now: Instant) {
-        let &Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original } = advance;
+        let &Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original, echo: echoed } = advance;
         // What the kernel calls `acked_sacked` is what lets its windows grow.
         let counted = if self.kernel { delivered } else { acked };
-        let needless = self.phase == Phase::Loss && self.timeout_was_needless(true, original);
+        let delayed = self.shows_needless(echoed);
+        let needless = self.phase == Phase::Loss && !delayed && self.timeout_was_needless(true, original);
         match self.phase {
             Phase::Cwr => {
                 self.in_cwr(acked, delivered, sample, ece, now);
@@ -74,6 +78,7 @@ impl Sender {
             Phase::Open => {
                 self.dupacks = 0;
                 self.forget_emulated();
+                self.forget_first_again();
                 let echo = self.ecn && ece;
                 // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
                 // itself.
@@ -82,18 +87,37 @@ impl Sender {
                 }
                 self.detect_loss(delivered, config, now);
             }
+            Phase::Recovery if delayed && ack < self.recover => {
+                self.on_needless(acked, delivered, config, now);
+                if self.phase == Phase::Open {
+                    self.grow(counted, in_flight, sample, false, now);
+                } else {
+                    self.measure(acked, in_flight, sample, now);
+                }
+            }
             Phase::Recovery => {
                 self.measure(acked, in_flight, sample, now);
                 if self.holds_its_state() {
                     self.forget_emulated();
+                    self.forget_first_again();
                     self.count_pipe();
+                    if delayed {
+                        self.take_back_in_state(now);
+                    }
                     self.on_emulated_ack(0, delivered, config);
                 } else if ack >= self.recover {
+                    if delayed {
+                        self.take_back(now);
+                    }
                     self.leave_recovery(now);
                     self.look_again(delivered, config, now);
                 } else {
                     self.on_partial(acked, delivered, config, now);
                 }
+            }
+            Phase::Loss if delayed => {
+                self.take_back_in_state(now);
+                self.grow(counted, in_flight, sample, false, now);
             }
             Phase::Loss if needless => {
                 self.undo(now);

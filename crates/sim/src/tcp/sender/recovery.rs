@@ -138,6 +138,8 @@ impl Sender {
         }
         self.phase = Phase::Recovery;
         self.board.begin(self.una);
+        self.forget_first_again();
+        self.note_reduction();
         self.first_partial = true;
         self.timed.0 = 0;
         let delivery = Delivery { bytes: delivered, safe: false };
@@ -375,6 +377,9 @@ impl Sender {
         let asks =
             self.kernel && (self.phase != Phase::Recovery && self.phase != Phase::Loss || self.rtt.backoff() > 0);
         self.frto = if asks { Frto::Waits } else { Frto::Off };
+        if self.phase == Phase::Open || self.una >= self.recover || (self.phase == Phase::Loss && progressed) {
+            self.note_reduction();
+        }
         self.phase = Phase::Loss;
         self.recover = self.nxt;
         self.reduced_at = self.nxt;
@@ -417,7 +422,9 @@ impl Sender {
         }
         if std::mem::take(&mut self.forced) {
             if let Some(rack) = &mut self.board.rack {
-                return rack.next_lost().or_else(|| rack.first());
+                // A recovery in the kernel can begin with what was sent again already (`tcp_xmit_retransmit_queue`).
+                let all_again = self.kernel && self.phase == Phase::Recovery;
+                return rack.next_lost().or_else(|| if all_again { None } else { rack.first() });
             }
             let (_, resume) = self.board.sacked_gap(self.una);
             let end = (self.una + self.mss).min(resume.unwrap_or(u64::MAX)).min(self.nxt);

@@ -137,12 +137,8 @@ impl Sender {
         let arrival = Arrival { now, echo, min_rtt, in_flight, prior_in_flight, departs };
         let twice = self.reported_twice(segment, self.una).is_some();
         let Some(ledger) = self.ledger() else { return };
-        if ledger.was_needless(&arrival, advanced, twice) {
-            if self.kernel && self.emulated.is_some() && self.phase == Phase::Loss {
-                self.unmark_losses(now);
-            } else {
-                self.undo(now);
-            }
+        if ledger.was_needless(&arrival, advanced, twice) && !(self.kernel && self.emulated.is_some()) {
+            self.undo(now);
         }
         let in_flight = self.pipe;
         if let Some(sample) = self.ledger().and_then(|ledger| ledger.sample(&Arrival { in_flight, ..arrival })) {
@@ -150,13 +146,7 @@ impl Sender {
         }
     }
 
-    /// Takes back what a needless timeout did, and stays in the state Loss, as the kernel without SACK (`tcp_try_undo_loss`).
-    fn unmark_losses(&mut self, now: Instant) {
-        self.hold_nothing_for_lost();
-        self.cc.on_notice(&Notice::Spurious(now));
-    }
-
-    fn hold_nothing_for_lost(&mut self) {
+    pub(super) fn hold_nothing_for_lost(&mut self) {
         self.forced = false;
         self.board.nothing_is_lost(self.una);
         let una = self.una;
@@ -171,6 +161,9 @@ impl Sender {
         if self.phase != Phase::Open {
             self.phase = Phase::Open;
             self.dupacks = 0;
+            if self.kernel && self.emulated.is_some() {
+                self.recover = self.una - 1; // duplicates count again at once
+            }
             self.hold_nothing_for_lost();
             if self.tells_segments() {
                 self.cc.on_recovered(now);

@@ -13,12 +13,16 @@
 //! above its flight, not at its end (`tcp_is_non_sack_preventing_reopen`). After a timeout duplicates count only if new data
 //! was sent (`tcp_process_loss`).
 //!
-//! DIFFERENCE: Linux undoes a recovery whose retransmission was needless; here only a timeout is undone. Pinned by the
-//! ladder `new data comes before retransmissions after a timeout`.
+//! A recovery or a timeout is needless if an ACK moves on and echoes a time before the first retransmission of the episode
+//! (`tcp_packet_delayed`). The kernel undoes it once nothing that was sent again is in flight, and until then sends only new
+//! data (`tcp_try_undo_partial`); after a timeout it takes back that all is lost and stays in the state Loss
+//! (`tcp_try_undo_loss`). So do controls with [`Requirements::kernel`](penstock_core::cc::Requirements).
 
 use super::{DUP_THRESH, Delivery, Phase, Sender, TcpConfig};
 use crate::tcp::config::WithoutSack;
-use penstock_core::cc::CongestionControl;
+use crate::tcp::sequence;
+use penstock_core::cc::{CongestionControl, Notice};
+use penstock_core::units::Instant;
 
 /// The count of segments that duplicate ACKs reported, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,12 @@ pub(super) struct EmulatedSack {
     pub(super) bytes: u64,
     /// Counted segments that make a loss (`reordering`).
     threshold: u64,
+    /// The number after the last byte that was ever sent again (`TCPCB_EVER_RETRANS`).
+    again_end: u64,
+    /// When the first retransmission of the episode was sent (`retrans_stamp`).
+    first_again: Option<Instant>,
+    /// The episode has reduced the window, which was not taken back (`undo_marker`).
+    may_undo: bool,
 }
 
 /// The largest threshold (`tcp_max_reordering`).
@@ -51,8 +61,29 @@ impl EmulatedSack {
 impl EmulatedSack {
     /// Creates the count of a new connection; `None` if the options call for another recovery.
     pub(super) fn of(config: &TcpConfig) -> Option<Self> {
-        let new = Self { bytes: 0, threshold: u64::from(DUP_THRESH) };
+        let new = Self { bytes: 0, threshold: u64::from(DUP_THRESH), again_end: 0, first_again: None, may_undo: false };
         (config.without_sack == WithoutSack::Linux).then_some(new)
+    }
+
+    /// Records what is sent again.
+    pub(super) fn sent_again(&mut self, end: u64, now: Instant) {
+        self.again_end = self.again_end.max(end);
+        self.first_again.get_or_insert(now);
+    }
+
+    /// True if what begins at `una` was never sent again.
+    pub(super) fn is_original(&self, una: u64) -> bool {
+        una >= self.again_end
+    }
+
+    /// True if an ACK up to `una` that moved on shows that the episode, which ends at `recover`, is needless
+    /// (`tcp_packet_delayed`).
+    fn shows_needless(&self, echo: Option<u32>, una: u64, recover: u64) -> bool {
+        let delayed = match self.first_again {
+            Some(first) => echo.is_some_and(|echo| sequence::is_before(echo, first)),
+            None => una < recover,
+        };
+        self.may_undo && delayed
     }
 
     /// Returns the bytes of the flight that have left the network: those counted, and the segment that is lost and waits
@@ -105,6 +136,62 @@ impl Sender {
     /// True if an ACK at the end of the recovery changes nothing yet (`tcp_is_non_sack_preventing_reopen`).
     pub(super) fn holds_its_state(&self) -> bool {
         self.emulated.is_some() && self.una == self.recover && matches!(self.phase, Phase::Recovery | Phase::Loss)
+    }
+
+    /// Forgets when the first retransmission was sent if the flight begins with what was never sent again
+    /// (`tcp_retrans_stamp_cleanup`).
+    pub(super) fn forget_first_again(&mut self) {
+        let una = self.una;
+        if let Some(emulated) = self.emulated.as_mut().filter(|emulated| emulated.is_original(una)) {
+            emulated.first_again = None;
+        }
+    }
+
+    /// Notes that the window is reduced, so that it can be undone (`tcp_init_undo`).
+    pub(super) fn note_reduction(&mut self) {
+        if let Some(emulated) = &mut self.emulated {
+            emulated.may_undo = true;
+        }
+    }
+
+    /// True if this ACK, which moves on, shows that the recovery or the timeout was needless.
+    pub(super) fn shows_needless(&self, echo: Option<u32>) -> bool {
+        let (kernel, una, recover) = (self.kernel, self.una, self.recover);
+        kernel && self.emulated.is_some_and(|emulated| emulated.shows_needless(echo, una, recover))
+    }
+
+    /// Handles an ACK that shows a recovery to be needless: undoes it, or waits until what was sent again is acknowledged.
+    /// What came late raises the threshold (`tcp_check_sack_reordering`, for which the highest SACK is here the first segment).
+    pub(super) fn on_needless(&mut self, acked: u64, delivered: u64, config: &TcpConfig, now: Instant) {
+        if let Some(emulated) = &mut self.emulated {
+            emulated.threshold = emulated.threshold.max(acked.div_ceil(self.mss).min(MAX_REORDERING));
+        }
+        if self.board.any_again(self.una) {
+            self.on_emulated_ack(acked, delivered, config);
+            self.forced = false;
+            self.count_pipe();
+            return;
+        }
+        self.take_back(now);
+        self.detect_loss(delivered, config, now);
+    }
+
+    /// Undoes what this episode did, once.
+    pub(super) fn take_back(&mut self, now: Instant) {
+        if let Some(emulated) = &mut self.emulated {
+            emulated.may_undo = false;
+        }
+        self.undo(now);
+    }
+
+    /// Undoes what this episode did, and stays in its state (`tcp_try_undo_loss` in Loss, and what
+    /// `tcp_is_non_sack_preventing_reopen` holds).
+    pub(super) fn take_back_in_state(&mut self, now: Instant) {
+        if let Some(emulated) = &mut self.emulated {
+            emulated.may_undo = false;
+        }
+        self.hold_nothing_for_lost();
+        self.cc.on_notice(&Notice::Spurious(now));
     }
 
     /// Begins to count anew, where a recovery ends or new data is acknowledged outside of it.
