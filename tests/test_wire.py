@@ -172,7 +172,8 @@ def test_hosts_behind_the_gateway_are_nodes_and_know_the_way_to_it() -> None:
     budgets = found.cooperation
     assert budgets is not None
     assert (budgets.link, budgets.router, budgets.table["sharing"], budgets.table["lease"]) == (1, "y", "dybra", "10s")
-    assert budgets.nodes == (cooperation.Node("n0", (1, 2), True, 0),)
+    assert budgets.nodes == (cooperation.Node("n0", (1, 2), True, 0, 0.002),)
+    assert budgets.nodes[0].lead_s == pytest.approx(0.3 + 4 * 2 * 0.002)
     assert [budgets.node_of(flow) for flow in range(3)] == [None, *[budgets.nodes[0]] * 2]
     # Its hosts are behind access links: the gateway is at the other end of theirs.
     lines = {space: [line for line in lines if "10.79" in line] for space, lines in routes.commands(found).items()}
@@ -214,6 +215,8 @@ def test_a_plan_for_the_jar_has_the_controls_of_its_kernel(tmp_path: Path, monke
     with pytest.raises(ScenarioError, match="--on jar: this kernel has no control cubic") as refused:
         wire.check(scenario, None, kernel)
     assert "home.toml:10:6\n" in str(refused.value)
+    with pytest.raises(ScenarioError, match=r"no gateway of \[cooperation\] in the jar"):
+        plan.read(Scenario(HEAD + BUDGETS + FLOWS, "home.toml"), None, "jar", ["cubic"])
 
 
 @pytest.mark.usefixtures("kernel")

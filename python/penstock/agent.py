@@ -40,7 +40,7 @@ class Agent:
         Path(self._told["cgroup"], "cgroup.procs").write_text("0", encoding="ascii")
         hosts.flow_ended = self._leave
         for flow in wanted["send"]:
-            self._plan(flow, flow["start_s"] - wanted["lead_s"])
+            self._plan(flow, flow["start_s"] - self._told["lead_s"])
 
     def _plan(self, flow: dict[str, Any], lead: float) -> None:
         if lead <= 0:
@@ -90,7 +90,8 @@ class Agent:
         """Ends the agent; returns how often it ran and how late flows began, and sums of what its runs counted."""
         time.sleep(_STATUS_S)
         self._end()
-        ran = [json.loads(line) for line in self._last.read_text(encoding="utf-8").splitlines()]
+        lines = self._last.read_text(encoding="utf-8").splitlines() if self._starts else []
+        ran = [json.loads(line) for line in lines]
         return {
             "starts": self._starts,
             "late_s": round(self._late_s, 6),

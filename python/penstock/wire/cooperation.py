@@ -19,6 +19,8 @@ ADDRESS = "10.79.0.1"  # of the gateway, on the loopback interface of its router
 PORT = 7443
 _MOST_NODES = 64
 _LONGEST_LEASE_S, _LONGEST_ADVERTISE_S = 60.0, 5.0  # docs/hosts.md
+# An agent starts as a process, and has a budget after a cookie and a handshake of QUIC, an invitation and a ticket.
+_START_S, _TRIPS = 0.3, 4
 _USABLE_EVERY = "1s"  # how often an agent asks for the rate of a link that changes; the shortest that it takes
 _BY_BUDGETS = ("qrm",)  # disciplines that wait for budgets, of which the gateway on the wire tells them nothing
 
@@ -50,6 +52,12 @@ class Node:
     flows: tuple[int, ...]
     is_limited: bool  # false if its TCP ignores the budget (`c2ml = "off"`)
     usable: int | None = None  # the link whose rate is the most that it can use
+    way_s: float = 0.0  # the delay to the gateway, one way
+
+    @property
+    def lead_s(self) -> float:
+        """How long before its first flow its agent starts."""
+        return _START_S + _TRIPS * 2 * self.way_s
 
 
 @dataclass(frozen=True)
@@ -115,13 +123,13 @@ def _nodes(reading: Reading, flows: Sequence[Flow], links: Sequence[Link], link:
         raise reading.refuse(("flows",), f"{len(hosts)} nodes with an agent; the wire has up to {_MOST_NODES}")
     special = {one["name"]: one for one in reading.tree["cooperation"].get("nodes", [])}
     return tuple(
-        _node(reading, index, members, links, special.get(members[0].node, {}))
+        _node(reading, index, members, links, link, special.get(members[0].node, {}))
         for index, members in enumerate(hosts.values())
     )
 
 
 def _node(
-    reading: Reading, index: int, flows: Sequence[Flow], links: Sequence[Link], special: Mapping[str, Any]
+    reading: Reading, index: int, flows: Sequence[Flow], links: Sequence[Link], link: int, special: Mapping[str, Any]
 ) -> Node:
     if any(not flow.forward for flow in flows):
         raise reading.refuse(("flows",), "a node on the wire is the host on the left, which sends forward")
@@ -133,7 +141,10 @@ def _node(
             ("flows",), f"an agent holds all TCP of its host to the budget: node {flows[0].node!r} has one c2ml"
         )
     usable = [number for number, link in enumerate(links) if link.name == special.get("csi")]
-    return Node(f"n{index}", tuple(flow.id for flow in flows), True in limited, usable[0] if usable else None)
+    before = flows[0].path[: flows[0].path.index((link, False))]
+    way_s = flows[0].extra_s + sum(number(links[crossed].table["delay"]) for crossed, _ in before)
+    ids = tuple(flow.id for flow in flows)
+    return Node(f"n{index}", ids, True in limited, usable[0] if usable else None, round(way_s, 9))
 
 
 def gateway_file(wanted: Cooperation, name: str, directory: str, rate_bps: float) -> str:

@@ -60,7 +60,7 @@ class Daemons:
             child.kill()
             child.wait()
 
-    def enrol(self, node: Node, inside: Sequence[str], token: Path) -> dict[str, str]:
+    def enrol(self, node: Node, inside: Sequence[str], token: Path) -> dict[str, Any]:
         """Makes a node of the gateway; returns what the program of its host is told of its agent."""
         cgroup = self.cgroup(node)
         cgroup.mkdir()
@@ -75,7 +75,7 @@ class Daemons:
         store.write(file, told)
         agent = str(programs.find("agent"))
         programs.run([*inside, agent, "enrol", str(file), "--token", str(token), "--called", node.name])
-        return {"agent": agent, "file": str(file), "cgroup": str(cgroup)}
+        return {"agent": agent, "file": str(file), "cgroup": str(cgroup), "lead_s": node.lead_s}
 
     def token(self) -> Path:
         """Makes a token for all nodes; returns the file which has it."""

@@ -29,7 +29,6 @@ Tick = Callable[[float, float], None]
 _TRAFFIC = Path(__file__).with_name("traffic.py")
 _PATIENCE_S = 20.0
 _SOON_S = 0.3  # the run begins so long after all are ready
-AGENT_LEAD_S = 0.3  # an agent starts so long before the first flow of its node
 _SHARED_SYSCTLS = {
     **{key: value for key, value in SYSCTLS.items() if not key.endswith(("tcp_sack", "tcp_wmem", "tcp_ecn"))},
     # A host answers those who ask for ECN; who asks is said by its routes.
@@ -217,7 +216,7 @@ class _Run:
         program.await_line("ready", of_stderr=True)
         return program
 
-    def _enrolled(self) -> dict[str, dict[str, str]]:
+    def _enrolled(self) -> dict[str, dict[str, Any]]:
         """Starts the gateway of budgets and enrols its nodes; returns what each is told of its agent."""
         if self._daemons is None:
             return {}
@@ -229,7 +228,7 @@ class _Run:
             node.name: self._daemons.enrol(node, inside(self._name(space)), token) for node, space in spaces.items()
         }
 
-    def _hosts(self, spaces: Iterable[str], agents: Mapping[str, dict[str, str]]) -> dict[str, Program]:
+    def _hosts(self, spaces: Iterable[str], agents: Mapping[str, dict[str, Any]]) -> dict[str, Program]:
         """Starts the programs of hosts, by place: one for each namespace, and one for each node that has an agent."""
         told: dict[str, dict[str, Any]] = {place: {"send": [], "receive": []} for place in (*spaces, *agents)}
         within = {space: space for space in spaces}
@@ -251,7 +250,7 @@ class _Run:
             program.await_line("listening")
         if self._daemons:
             starts = {place: min(flow["start_s"] for flow in told[place]["send"]) for place in agents}
-            self._daemons.await_sessions(sum(start <= AGENT_LEAD_S for start in starts.values()))
+            self._daemons.await_sessions(sum(start <= agents[place]["lead_s"] for place, start in starts.items()))
         return found
 
     def _told(self, flow: Flow, place: str) -> dict[str, Any]:
@@ -263,7 +262,7 @@ class _Run:
 
     def _program(self, place: str, space: str, told: dict[str, Any]) -> Program:
         file = self._directory / f"{place}.json"
-        wanted = {**told, "duration_s": self._wanted.duration_s, "news": self._news(place), "lead_s": AGENT_LEAD_S}
+        wanted = {**told, "duration_s": self._wanted.duration_s, "news": self._news(place)}
         store.write(file, json.dumps({**wanted, "begin": str(self._directory / "begin")}))
         command = [*WITH_PARENT, *inside(self._name(space)), sys.executable, "-I", str(_TRAFFIC), str(file)]
         return self._stack.enter_context(Program(command))
