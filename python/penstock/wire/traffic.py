@@ -179,7 +179,7 @@ class TcpSender:
         """Returns what the kernel counted of the connection."""
         found: dict[str, Any] = {"error": self._error, "rtts_ms": self.rtts, "windows": self.windows}
         if self._socket is None:
-            return found
+            return {**found, "resent": 0, "timeouts": 0}
         info = _info(self._socket)
         least = _field("I", info, _LEAST_RTT_US)
         # Unsent data is discarded: a reset ends both sides at once.
