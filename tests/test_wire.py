@@ -622,6 +622,7 @@ def test_nodes_share_a_link_by_the_budgets_of_the_real_gateway() -> None:
     assert found.wire is not None
     agents = found.wire["cooperation"]["agents"]
     assert {name: agent["starts"] for name, agent in agents.items()} == {"n0": 2, "n1": 1, "n2": 1}
+    assert not any(agent["failed"] or agent["lost_sessions"] for agent in agents.values())
     # Each change of the number of nodes and of the rate is a new budget.
     assert agents["n1"]["changes"] >= 4
     assert found.summary["bottlenecks"][0]["drops_overflow"] == 0

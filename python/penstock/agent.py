@@ -96,5 +96,6 @@ class Agent:
             "starts": self._starts,
             "late_s": round(self._late_s, 6),
             "changes": sum(one["changes"] for one in ran),
+            "failed": self._starts - len(ran),  # one that ends in order tells what it counted
             "lost_sessions": sum(one["sessions"]["lost"] for one in ran),
         }

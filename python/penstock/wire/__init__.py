@@ -90,6 +90,7 @@ def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
     lost = sum(one["lost_sessions"] for one in found.agents.values())
     disturbed += ["a flow waited for the budget of its node"] * (late_agents > _LATE_AGENT_S)
     disturbed += ["an agent lost its session"] * (lost > 0)
+    disturbed += ["an agent failed"] * any(one["failed"] for one in found.agents.values())
     traffic = [one["late_s"] for one in found.sent.values() if "late_s" in one]
     return {
         "kernel": f"{kernel.version} in virtual time" if kernel else platform.release(),
