@@ -629,6 +629,29 @@ def test_nodes_share_a_link_by_the_budgets_of_the_real_gateway() -> None:
     assert not [name for name in left() if f"-{os.getpid()}-" in name]
 
 
+@real
+@pytest.mark.skipif(bool(budgets_possible()), reason=budgets_possible() or "real daemons")
+def test_a_run_whose_gateway_dies_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "home.toml").write_text(SHARED)
+    command = [sys.executable, "-m", "penstock", "run", "home.toml", "--on", "wire"]
+    mine = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    name = f"-{mine.pid}-"
+    end = time.monotonic() + 60
+    while not (agents := [path for path in owner.CONTROL.glob("*-n2.sock") if name in path.name]):
+        assert mine.poll() is None, mine.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert agents, "the third node has joined, at 2 s"
+    for entry in Path("/proc").glob("[0-9]*"):
+        told = _read(entry / "cmdline").decode(errors="replace").split("\0")
+        if Path(told[0]).name == "penstock-gateway" and name in told[-2]:
+            os.kill(int(entry.name), signal.SIGKILL)
+    _, said = mine.communicate(timeout=60)
+    assert mine.returncode != 0
+    assert "-g.sock does not answer" in said, "it was told of the change of the rate"
+    assert not [one for one in left() if name in one]
+
+
 LOT = """\
 duration = "3s"
 [topology]

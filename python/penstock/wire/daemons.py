@@ -115,7 +115,7 @@ class Daemons:
     def _await(self, child: subprocess.Popen[bytes], log: Path, is_ready: Callable[[Any], bool]) -> None:
         end = time.monotonic() + _PATIENCE_S
         while time.monotonic() < end and child.poll() is None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(LabError):
                 if is_ready(programs.ask(self._socket, {"do": "status"})):
                     return
             time.sleep(_LOOK_S)

@@ -44,12 +44,15 @@ def run(command: Sequence[str], text: str | None = None) -> str:
 
 
 def ask(path: Path, request: dict[str, Any]) -> Any:
-    """Returns what a program answers at its control socket (docs/control-socket.md)."""
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.settimeout(5)
-        asked.connect(str(path))
-        asked.sendall(json.dumps({"v": 1, **request}).encode() + b"\n")
-        answer = json.loads(asked.makefile().readline())
+    """Returns what a program answers at its control socket (docs/control-socket.md); else raises `LabError`."""
+    try:
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(5)
+            asked.connect(str(path))
+            asked.sendall(json.dumps({"v": 1, **request}).encode() + b"\n")
+            answer = json.loads(asked.makefile().readline())
+    except (OSError, ValueError) as error:
+        raise LabError(f"{path.name} does not answer: {error}") from None
     if "error" in answer:
         raise LabError(f"{path.name}: {answer['error']['what']}")
     return answer["ok"]
