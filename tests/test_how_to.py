@@ -26,6 +26,7 @@ PROMISED: dict[str, tuple[list[str], list[str]]] = {
     "own-aqm": (["pink-dsl", "pink ", "Step "], ["step.py"]),
     "cluster": (["flows.0.count", "mean_low"], []),
     "namespaces": (["Mbits/sec", "fq-codel"], []),
+    "uplink": (["0.095 Mbit/s", "among 20 hosts"], ["token.txt"]),
     "live": (["set after", "aqm.target=10ms"], []),
     "linux": (["cubic-10M-40ms-codel-1"], []),
     "wire": (["controls: ['cubic']", "one seed cannot tell"], ["sim/summary.json", "wire/report.html"]),
@@ -58,7 +59,7 @@ def impossible(text: str) -> str:
     """Why the commands of a page cannot run here; empty if they can."""
     if "distributed" in text:
         pytest.importorskip("distributed")
-    if not any(word in text for word in ("penstock-emulate", "tcp-linux", "--on wire")):
+    if not any(word in text for word in ("penstock-emulate", "penstock-gateway", "tcp-linux", "--on wire")):
         return ""
     if os.geteuid() != 0:
         return "needs root"

@@ -6,11 +6,13 @@ import contextlib
 import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.wire import (
     calls,
+    cooperation,
+    daemons,
     examples,
     jarred,
     measure,
@@ -46,6 +50,7 @@ delay = "20ms"
 limit = "1000p"
 """
 FLOWS = '[[flows]]\nkind = "bulk"\n'
+BUDGETS = '[tcp]\nc2ml = "on"\n[cooperation]\nlink = "bottleneck"\n'
 
 
 @pytest.fixture
@@ -73,6 +78,19 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + FLOWS + 'node = "a"\nweight = 2\n', "11:10", "weights"),
         (HEAD + 'access_rate = "5Mbit/s"\n' + FLOWS, "8:15", "slower than the bottleneck"),
         (HEAD + '[aqm]\nname = "drr"\nflows = 4\n' + FLOWS, "9:8", "classes"),
+        (HEAD + BUDGETS + 'lease = "90s"\n' + FLOWS, "12:9", "at most 60 s"),
+        (HEAD + BUDGETS + 'advertise = "6s"\n' + FLOWS, "12:13", "at most 5 s"),
+        (HEAD + BUDGETS + 'silent_from = "1s"\n' + FLOWS, "12:15", "until the end"),
+        (HEAD + BUDGETS + 'sharing = "dybra"\nliteral = true\n' + FLOWS, "13:11", "literal = false"),
+        (HEAD + BUDGETS + 'nodes = [{ name = "a", lie = "claims" }]\n' + FLOWS + 'node = "a"\n', "12:9", "do not lie"),
+        (HEAD + '[tcp]\nc2ml = "literal"\n' + FLOWS, "9:8", "Figure 2.13"),
+        (HEAD + BUDGETS + '[aqm]\nname = "qrm"\n' + FLOWS, "13:8", "no discipline of budgets"),
+        (HEAD + BUDGETS + FLOWS + "count = 65\n", "12:3", "up to 64"),
+        (
+            HEAD + BUDGETS + (FLOWS + 'node = "a"\n') + FLOWS + 'node = "a"\ntcp = { c2ml = "off" }\n',
+            "12:3",
+            "one c2ml",
+        ),
     ],
 )
 def test_what_the_wire_cannot_do_is_refused_at_its_key(text: str, place: str, words: str) -> None:
@@ -144,6 +162,43 @@ def test_routes_in_a_graph_are_the_paths_of_the_simulator() -> None:
     }
 
 
+@pytest.mark.usefixtures("kernel")
+def test_hosts_behind_the_gateway_are_nodes_and_know_the_way_to_it() -> None:
+    text = GRAPH + '[tcp]\nc2ml = "on"\n[cooperation]\nlink = "y-z"\nsharing = "dybra"\n'
+    text += 'nodes = [{ name = "b", csi = "x-y" }]\n'
+    text += FLOWS + 'from = "y"\nto = "z"\nnode = "b"\n' + FLOWS + 'from = "y"\nto = "z"\nnode = "b"\n'
+    text += '[[changes]]\nlink = "x-y"\nat = "2s"\nrate = "1Mbit/s"\n'
+    found = wanted(text)
+    budgets = found.cooperation
+    assert budgets is not None
+    assert (budgets.link, budgets.router, budgets.table["sharing"], budgets.table["lease"]) == (1, "y", "dybra", "10s")
+    assert budgets.nodes == (cooperation.Node("n0", (1, 2), True, 0, 0.002),)
+    assert budgets.nodes[0].lead_s == pytest.approx(0.3 + 4 * 2 * 0.002)
+    assert [budgets.node_of(flow) for flow in range(3)] == [None, *[budgets.nodes[0]] * 2]
+    # Its hosts are behind access links: the gateway is at the other end of theirs.
+    lines = {space: [line for line in lines if "10.79" in line] for space, lines in routes.commands(found).items()}
+    far = f"far{found.groups.index(('y', 0.002)) + 1}"
+    assert {space for space, found_ in lines.items() if found_} == {far, "router1"}
+    assert lines["router1"] == ["addr replace 10.79.0.1/32 dev lo"]
+    assert lines[far][0].startswith("route replace 10.79.0.1/32 dev wire")
+    # What it can use changes in the run, so that its agent asks for it.
+    keys = cooperation.usable_keys(budgets, budgets.nodes[0], found.links, "rate")
+    assert keys == {"usable_command": ["cat", "rate"], "usable_every": "1s"}
+    file = tomllib.loads(cooperation.agent_file(budgets.nodes[0], "a", "kept", "group", keys))
+    assert (file["apply"], file["gateways"], file["cgroup"]) == ("kernel", ["10.79.0.1:7443"], "group")
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_node_that_ignores_its_budget_has_an_agent_that_changes_nothing() -> None:
+    found = wanted(HEAD + BUDGETS + FLOWS + 'tcp = { c2ml = "off" }\n' + FLOWS).cooperation
+    assert found is not None
+    applies = [tomllib.loads(cooperation.agent_file(node, "a", "b", "c", {}))["apply"] for node in found.nodes]
+    assert applies == ["nothing", "kernel"]
+    told = tomllib.loads(cooperation.gateway_file(found, "g", "kept", 10e6))
+    assert told["link"]["rate"] == "10000000bit/s"
+    assert told["c2ml"]["sharing"] == "unweighted-fair"
+
+
 def in_place_of_a_kernel(tmp_path: Path, does: str) -> jar.Jar:
     """A program that boots as the kernel of a jar does, and runs nothing."""
     file = tmp_path / "linux"
@@ -160,6 +215,8 @@ def test_a_plan_for_the_jar_has_the_controls_of_its_kernel(tmp_path: Path, monke
     with pytest.raises(ScenarioError, match="--on jar: this kernel has no control cubic") as refused:
         wire.check(scenario, None, kernel)
     assert "home.toml:10:6\n" in str(refused.value)
+    with pytest.raises(ScenarioError, match=r"no gateway of \[cooperation\] in the jar"):
+        plan.read(Scenario(HEAD + BUDGETS + FLOWS, "home.toml"), None, "jar", ["cubic"])
 
 
 @pytest.mark.usefixtures("kernel")
@@ -441,19 +498,62 @@ def left() -> list[str]:
         except OSError:
             continue
     running = [command.decode(errors="replace") for command in commands if owner.PREFIX.encode() in command]
-    return [path.name for path in owner.NAMED.glob(f"{owner.PREFIX}*")] + running
+    folders = [folder for folder in (owner.NAMED, owner.CONTROL, owner.hierarchy()) if folder is not None]
+    return [path.name for folder in folders for path in folder.glob(f"{owner.PREFIX}*")] + running
 
 
 SHORT = HEAD + '[aqm]\nname = "codel"\n[tcp]\ncc = { name = "newreno", compat = "linux" }\nrack = true\n'
 SHORT += FLOWS + 'count = 4\nstart_spread = "100ms"\n'
 
 
+def budgets_possible() -> str:
+    """Why the daemons of `[cooperation]` cannot run here; empty if they can."""
+    try:
+        daemons.require()
+    except MistakeError as error:
+        return str(error)
+    return ""
+
+
+# Two nodes at first: one with a file and a file later, which leaves and comes back, and one that stays; a third joins.
+SHARED = (
+    HEAD.replace("10Mbit", "2Mbit").replace("20ms", "50ms")
+    + BUDGETS.replace("[tcp]", '[tcp]\nmss = "500B"')
+    + """\
+lease = "3s"
+[[flows]]
+kind = "transfer"
+size = "100kB"
+node = "a"
+[[flows]]
+kind = "transfer"
+size = "50kB"
+start = "3s"
+node = "a"
+[[flows]]
+kind = "bulk"
+node = "b"
+[[flows]]
+kind = "bulk"
+start = "2s"
+[[changes]]
+link = "bottleneck"
+at = "4s"
+rate = "1Mbit/s"
+"""
+)
+
+
 @real
-@pytest.mark.parametrize("later_s", [0, 0.1, 0.4])
+@pytest.mark.parametrize(("text", "later_s"), [(SHORT, 0), (SHORT, 0.1), (SHORT, 0.4), (SHARED, None)])
 def test_a_killed_run_leaves_nothing_after_the_next_start(
-    later_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, later_s: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "home.toml").write_text(SHORT)
+    if text == SHARED and (why := budgets_possible()):
+        pytest.skip(why)
+    if later_s is None:
+        later_s = random.uniform(0, 3)
+    (tmp_path / "home.toml").write_text(text)
     temporary = Path(tempfile.mkdtemp(prefix="w", dir="/tmp"))  # short: the path of a socket has 108 characters
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -498,6 +598,58 @@ def test_a_run_on_the_wire_agrees_with_the_simulator(tmp_path: Path) -> None:
     with pytest.raises(rundir.RunDirError, match="never repeat"):
         rundir.rerun(tmp_path / "run")
     assert not [name for name in left() if f"-{os.getpid()}-" in name]
+
+
+@real
+@pytest.mark.skipif(bool(budgets_possible()), reason=budgets_possible() or "real daemons")
+def test_nodes_share_a_link_by_the_budgets_of_the_real_gateway() -> None:
+    """Joins, leaves and the rate are those of the simulator; use of the link within 5 % of its, the best of three."""
+    ours = engine.run(SHARED).summary
+    apart: list[Any] = []
+    for _ in range(3):
+        found = wire.play(Scenario(SHARED, "home.toml"))
+        used = [one["bottlenecks"][0]["utilization"] for one in (found.summary, ours)]
+        if abs(used[0] / used[1] - 1) < 0.05:
+            break
+        apart.append(used)
+    else:
+        pytest.fail(f"three runs apart: {apart}")
+    told, simulated = found.summary["cooperation"], ours["cooperation"]
+    assert told.keys() == simulated.keys()
+    for key in ("clients", "granted_bps", "bandwidth_bps", "joined", "left", "lapsed", "forged", "ignored"):
+        assert told[key] == simulated[key], key
+    assert (told["joined"], told["left"], told["bandwidth_bps"]) == (4, 2, 1_000_000)
+    assert found.wire is not None
+    agents = found.wire["cooperation"]["agents"]
+    assert {name: agent["starts"] for name, agent in agents.items()} == {"n0": 2, "n1": 1, "n2": 1}
+    assert not any(agent["failed"] or agent["lost_sessions"] for agent in agents.values())
+    # Each change of the number of nodes and of the rate is a new budget.
+    assert agents["n1"]["changes"] >= 4
+    assert found.summary["bottlenecks"][0]["drops_overflow"] == 0
+    assert not [name for name in left() if f"-{os.getpid()}-" in name]
+
+
+@real
+@pytest.mark.skipif(bool(budgets_possible()), reason=budgets_possible() or "real daemons")
+def test_a_run_whose_gateway_dies_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "home.toml").write_text(SHARED)
+    command = [sys.executable, "-m", "penstock", "run", "home.toml", "--on", "wire"]
+    mine = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    name = f"-{mine.pid}-"
+    end = time.monotonic() + 60
+    while not (agents := [path for path in owner.CONTROL.glob("*-n2.sock") if name in path.name]):
+        assert mine.poll() is None, mine.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert agents, "the third node has joined, at 2 s"
+    for entry in Path("/proc").glob("[0-9]*"):
+        told = _read(entry / "cmdline").decode(errors="replace").split("\0")
+        if Path(told[0]).name == "penstock-gateway" and name in told[-2]:
+            os.kill(int(entry.name), signal.SIGKILL)
+    _, said = mine.communicate(timeout=60)
+    assert mine.returncode != 0
+    assert "-g.sock does not answer" in said, "it was told of the change of the rate"
+    assert not [one for one in left() if name in one]
 
 
 LOT = """\

@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock import engine, jar
 from penstock.mistake import EXTRAS, MistakeError
-from penstock.wire import owner, world
+from penstock.wire import daemons, owner, world
 
 _NET_ADMIN, _SYS_ADMIN = 12, 21  # bits of Linux's capabilities
 _TUN = Path("/dev/net/tun")
@@ -145,6 +145,11 @@ def _wire() -> Iterator[Check]:
         yield Check("the wire", True, "scenarios run on real kernels here", needed)
     except MistakeError as error:
         yield Check("the wire", False, str(error), needed)
+    try:
+        daemons.require()
+        yield Check("gateway and agents", True, str(owner.hierarchy()), f"{needed}: [cooperation]")
+    except MistakeError as error:
+        yield Check("gateway and agents", False, str(error), f"{needed}: [cooperation]")
     try:
         kernel = jar.opened(jar.find(), jar.ENVIRONMENT)
         yield Check("the jar", True, f"Linux {kernel.version} in virtual time: {kernel.linux}", "run --on jar")

@@ -318,6 +318,7 @@ def link_changes(scenario: Scenario, seed: int) -> pa.Table:
     ends = {key: tree["flows"][0][key] for key in ("from", "to") if key in tree["flows"][0]}
     alone = {**tree, "flows": [{"kind": "cbr", "rate": "1kbit/s", "packet_size": "100B", **ends}]}
     alone |= {"aqm": {"name": "droptail"}} if tree["topology"]["kind"] == "dumbbell" else {}
+    alone.pop("cooperation", None)  # it may name nodes
     simulation, _ = _finished(Scenario(to_toml(alone), scenario.file, kept=scenario.kept), seed, lambda: False)
     return _arrow(simulation.tables())["link_changes"]
 

@@ -17,11 +17,13 @@ from penstock import store
 from penstock.engine import Result
 from penstock.jar import Jar
 from penstock.scenario import Scenario
-from penstock.wire import jarred, measure, owner, plan, shell, tcp, world
+from penstock.wire import jarred, measure, owner, plan, programs, shell, tcp, world
 from penstock.wire.packets import joined
 from penstock.wire.world import Tick
 
 __all__ = ["check", "play"]
+
+_LATE_AGENT_S = 0.05  # a flow which begins so late has been disturbed
 
 
 def check(scenario: Scenario, seed: int | None = None, kernel: Jar | None = None) -> dict[str, Any]:
@@ -84,6 +86,11 @@ def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
     lates = {way: [report[way]["lateness_us"] for report in reports] for way in ("forward", "reverse")}
     late = {way: max(of, key=lambda one: float(one["p99"])) for way, of in lates.items()}
     disturbed = sorted({why for one in (*reports, *found.others) for why in one["disturbed_by"]})
+    late_agents = max((one["late_s"] for one in found.agents.values()), default=0.0)
+    lost = sum(one["lost_sessions"] for one in found.agents.values())
+    disturbed += ["a flow waited for the budget of its node"] * (late_agents > _LATE_AGENT_S)
+    disturbed += ["an agent lost its session"] * (lost > 0)
+    disturbed += ["an agent failed"] * any(one["failed"] for one in found.agents.values())
     traffic = [one["late_s"] for one in found.sent.values() if "late_s" in one]
     return {
         "kernel": f"{kernel.version} in virtual time" if kernel else platform.release(),
@@ -103,6 +110,17 @@ def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
         "stalled": max((report["stalled"] for report in reports), key=lambda one: float(one["longest_s"])),
         "load": list(os.getloadavg()),
         "errors": {id_: one["error"] for id_, one in found.sent.items() if one.get("error")},
-        "unmeasured": measure.UNMEASURED,
-        "measured_otherwise": measure.OTHERWISE,
+        "unmeasured": measure.UNMEASURED | (measure.UNMEASURED_OF_GATEWAY if found.gateway else {}),
+        "measured_otherwise": measure.OTHERWISE | (measure.OTHERWISE_OF_GATEWAY if found.gateway else {}),
+        **({"cooperation": _of_agents(found)} if found.gateway else {}),
+    }
+
+
+def _of_agents(found: world.Recorded) -> dict[str, Any]:
+    """Returns what belongs to the gateway of budgets and its agents."""
+    return {
+        "form": "windows clamped and paced at each round trip (docs/hosts.md), and not set by equations 2.1 and 2.2",
+        "gateway": str(programs.find("gateway")),
+        "agent": str(programs.find("agent")),
+        "agents": found.agents,
     }

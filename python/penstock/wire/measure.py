@@ -36,6 +36,9 @@ OTHERWISE = {
     "flows[].ecn_lost_why": "guessed from whether anything was sent again",
     "bottlenecks[].packets": "packets of more than 100 bytes",
 }
+# The same, of the gateway of `[cooperation]`.
+UNMEASURED_OF_GATEWAY = {"cooperation.message_bytes": "the gateway does not count bytes, which TLS hides"}
+OTHERWISE_OF_GATEWAY = {"cooperation.messages": "datagrams of QUIC that arrived at the gateway"}
 
 
 def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
@@ -57,6 +60,8 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     active = [summary["flows"][id_]["goodput_bps"] for id_ in fair]
     summary["jain"] = {"overall": _round(jain(active)), **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()
+    if found.gateway:
+        summary["cooperation"] = _cooperation(found.gateway)
     return summary, {**seconds.tables(queues), **_distributions(queues, plan, found)}
 
 
@@ -72,6 +77,20 @@ def check_invariants(plan: Plan, summary: Mapping[str, Any]) -> None:
             raise BrokenInvariant(
                 f'invariant max_queue: {queue["queue_bytes"]["max"]} bytes waited at "{queue["name"]}"'
             )
+
+
+def _cooperation(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the gateway of budgets counted, in the keys of the simulator's gateway."""
+    counted, refused = told["messages"], told["refused"]
+    return {
+        "clients": told["holders"],
+        "granted_bps": told["granted_bps"],
+        "bandwidth_bps": told["rate_bps"],
+        "messages": told["sessions"]["datagrams"],
+        "message_bytes": None,
+        **{key: counted[key] for key in ("joined", "left", "lapsed", "repeated", "stale", "forged")},
+        "ignored": refused["other_names"] + refused["not_theirs"],
+    }
 
 
 def _is_fair(flow: Flow) -> bool:

@@ -13,12 +13,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 PREFIX = "penstock-wire-"
 NAMED = Path("/run/netns")
+CONTROL = Path("/run/penstock")  # control sockets and locks of the daemons
 _MARKED = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-(?P<ns>[0-9a-f]+)(?:-.*)?")
-_STARTED = {"ip", "nsenter", "penstock-emulate", "setpriv"}  # the programs whose command lines have marked names
+# The programs whose command lines have marked names.
+_STARTED = {"ip", "nsenter", "penstock-agent", "penstock-emulate", "penstock-gateway", "setpriv"}
+_TRIES, _WAIT_S = 100, 0.02  # until a cgroup is empty
 _START_FIELD = 21  # of /proc/PID/stat: when the process started, in clock ticks since the boot
 
 
@@ -49,12 +53,30 @@ def is_dead(name: str) -> bool:
 
 
 def leftovers() -> list[Path]:
-    """Lists the namespaces and directories of runs that ended without removing them."""
+    """Lists the namespaces, cgroups and files of runs that ended without removing them."""
     return sorted(path for folder in _folders() for path in folder.glob(f"{PREFIX}*") if is_dead(path.name))
 
 
 def _folders() -> list[Path]:
-    return [folder for folder in (NAMED, Path(tempfile.gettempdir())) if folder.is_dir()]
+    found = [NAMED, CONTROL, Path(tempfile.gettempdir())]
+    if (cgroups := hierarchy()) is not None:
+        found.insert(1, cgroups)
+    return [folder for folder in found if folder.is_dir()]
+
+
+def hierarchy() -> Path | None:
+    """Returns where cgroups of version 2 are mounted; `None` if they are not."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((Path(words[1]) for line in lines if (words := line.split(" "))[2] == "cgroup2"), None)
+
+
+def made_by(mark: str) -> list[Path]:
+    """Lists the namespaces, cgroups and control sockets with a mark."""
+    folders = [folder for folder in _folders() if folder != Path(tempfile.gettempdir())]
+    return [path for folder in folders for path in folder.glob(f"{mark}-*")]
 
 
 def remove_leftovers() -> list[Path]:
@@ -71,7 +93,13 @@ def remove_leftovers() -> list[Path]:
 
 
 def remove(path: Path) -> None:
-    """Removes a namespace with its processes, or a directory."""
+    """Removes a namespace or a cgroup with its processes, or a directory or file."""
+    if (path / "cgroup.procs").exists():
+        _remove_cgroup(path)
+        return
+    if path.parent == CONTROL:
+        path.unlink(missing_ok=True)
+        return
     if path.parent != NAMED:
         shutil.rmtree(path, ignore_errors=True)
         return
@@ -79,6 +107,22 @@ def remove(path: Path) -> None:
         _kill(pid)
     subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, check=False)
     path.unlink(missing_ok=True)  # a run killed between the file and the mount left the file alone
+
+
+def _remove_cgroup(path: Path) -> None:
+    """Kills what is in a cgroup and removes it, when its processes have ended."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(OSError):
+            for line in (path / "cgroup.procs").read_text(encoding="ascii").split():
+                _kill(int(line))
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:  # a process has not ended yet
+            time.sleep(_WAIT_S)
+        else:
+            return
 
 
 def _kill(pid: int) -> None:

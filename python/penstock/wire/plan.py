@@ -11,7 +11,8 @@ from typing import Any
 from penstock import engine
 from penstock.scenario import Scenario
 from penstock.units import number
-from penstock.wire import network, tcp
+from penstock.wire import cooperation, network, tcp
+from penstock.wire.cooperation import Cooperation
 from penstock.wire.network import Link, Step
 from penstock.wire.position import Path, refuse
 
@@ -27,7 +28,6 @@ _DEAF = ("droptail", "codel", "modified-codel", "fq-codel")
 # Parts of a scenario that the wire has nothing for.
 _PARTS = {
     "handovers": "hosts on the wire stay where they are: there are no [[handovers]]",
-    "cooperation": "there is no gateway of [cooperation] on the wire",
     "profile": "a profile is the TCP of another simulator; the wire has the kernel's",
 }
 _IMPAIRMENTS = [f"{way}{what}" for way in ("", "reverse_") for what in ("police", "aggregate", "reorder")]
@@ -89,6 +89,7 @@ class Plan:
     changes: tuple[Change, ...] = ()
     link_changes: Any = None  # the table of the simulator
     groups: tuple[tuple[str, float], ...] = ()  # routers, and the delay before them of some of their hosts
+    cooperation: Cooperation | None = None
 
     @property
     def keeps_series(self) -> bool:
@@ -158,6 +159,7 @@ def read(
         changes=changes,
         link_changes=table,
         groups=groups,
+        cooperation=cooperation.read(reading, flows, links),
     )
 
 
@@ -378,4 +380,5 @@ def told(plan: Plan) -> dict[str, Any]:
         "changes": len(plan.changes),
         "duration_s": plan.duration_s,
         "links": {link.name: link.aqm[0]["name"] for link in plan.links},
+        **({"agents": len(plan.cooperation.nodes)} if plan.cooperation else {}),
     }

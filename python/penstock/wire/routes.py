@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.wire import network, tcp
+from penstock.wire import cooperation, network, tcp
 from penstock.wire.plan import Flow, Plan
 
 _RIGHT, _LEFT = 200, 80  # second numbers of addresses: hosts on the right; those on the left, one block for each group
@@ -58,7 +58,26 @@ def commands(plan: Plan) -> dict[str, list[str]]:
     for flow in plan.flows:
         for space, line in _lines(plan, flow):
             lines[space].append(line)
+    for space, line in _to_gateway(plan):
+        lines[space].append(line)
     return lines
+
+
+def _to_gateway(plan: Plan) -> list[tuple[str, str]]:
+    """Returns the address of the gateway of budgets, and routes to it along the paths of its nodes' flows."""
+    wanted = plan.cooperation
+    if wanted is None:
+        return []
+    there = spaces(plan)[wanted.router]
+    found = [(there, f"addr replace {cooperation.ADDRESS}/32 dev lo")]
+    for node in wanted.nodes:
+        flow = plan.flows[node.flows[0]]
+        for place, (space, out, _, _) in enumerate(_hops(plan, flow)):
+            if space == there:
+                break
+            own = f" src {addresses(plan, flow)[0]}" if place == 0 else ""
+            found.append((space, f"route replace {cooperation.ADDRESS}/32 dev {out}{own}"))
+    return found
 
 
 def _lines(plan: Plan, flow: Flow) -> list[tuple[str, str]]:

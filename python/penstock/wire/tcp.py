@@ -23,7 +23,6 @@ _LEAST_WINDOW = 4096
 
 # What a flow may say if it is what every Linux does; another value that is written is refused.
 FIXED: Mapping[str, tuple[Any, str]] = {
-    "c2ml": ("off", "the kernel's TCP knows no budgets"),
     "without_sack": ("linux", 'without SACK the kernel recovers as "linux" says'),
     "acknowledging": ("linux", 'the kernel acknowledges as "linux" says'),
     "prr": (True, "the kernel always reduces proportionally"),
@@ -39,7 +38,6 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "silly_window": ("minshall", "the kernel has Minshall's rule"),
 }
 _LIKE_SIMULATOR = (
-    "c2ml",
     "ern",
     "ern_ect1",
     "accurate_ecn",
@@ -65,6 +63,7 @@ class Settings:
     least_timeout_ms: float
     receive_bytes: int
     send_bytes: int
+    is_limited: bool  # by the budget of its node, if there is a gateway
     at: Path
 
 
@@ -86,6 +85,8 @@ def settings(
     own = written.get("tcp", {})
     if "initial_ssthresh" in told:
         raise refuse(_place("initial_ssthresh", own, at), "the kernel's slow start has no threshold at the start")
+    if told["c2ml"] == "literal":
+        raise refuse(_place("c2ml", own, at), "an agent clamps windows and paces, and has no Figure 2.13 to the letter")
     for key, (value, message) in FIXED.items():
         if key == "rack" and not told["sack"]:
             continue  # without SACK there is nothing that RACK could look at
@@ -104,6 +105,7 @@ def settings(
         least_timeout_ms=number(told["min_rto"]) * 1e3,
         receive_bytes=max(int(number(told["receive_buffer"])), _LEAST_WINDOW),
         send_bytes=int(number(told["send_buffer"])),
+        is_limited=told["c2ml"] == "on",
         at=at,
     )
 

@@ -26,8 +26,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from penstock.agent import Agent
 from penstock.datagrams import PORT, SO_RCVBUFFORCE, UdpReceiver, UdpSender, VideoSender
 
 SAMPLE_S = 0.1
@@ -39,6 +40,7 @@ _TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 10, 13, 25
 # struct tcp_info of <linux/tcp.h>: offsets of its fields.
 _OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
 _OPTION_ECN = 8
+_ALL_ACKED = (5, 6, 7)  # states of TCP in which even the FIN is acknowledged: FIN_WAIT2, TIME_WAIT, CLOSE
 _COUNTERS = {"resent": ("I", _SENT_AGAIN), "timeouts": ("H", _TIMEOUTS)}
 # Transfer n of a session leaves from this port plus n, so that its receiver knows which it is. Other connections have
 # ports above these.
@@ -57,6 +59,7 @@ class Hosts:
         self.buffer = bytearray(_CHUNK)
         # What senders do when their receiver has the last byte of a transfer, by flow.
         self.news: dict[int, Callable[[int, float], None]] = {}
+        self.flow_ended: Callable[[], None] = lambda: None  # what is done when a flow has no more to send
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
         self._timer = Timer()
@@ -126,6 +129,7 @@ class TcpSender:
         self._hosts, self._flow, self._left = hosts, flow, flow["size"]
         self._socket: socket.socket | None = None
         self._error: str | None = None
+        self._is_finished, self._is_over = False, False
         self.rtts: list[float] = []
         self.windows: list[list[float]] = []
         hosts.at(flow["start_s"], self._connect)
@@ -152,6 +156,7 @@ class TcpSender:
                 self._finish()
 
     def _finish(self) -> None:
+        self._is_finished = True
         if self._socket is not None and self._socket in self._hosts.ready.get_map():
             self._hosts.ready.unregister(self._socket)
             with contextlib.suppress(OSError):
@@ -166,12 +171,15 @@ class TcpSender:
         if rtt:
             self.rtts.append(rtt / 1e3)
         self.windows.append([round(self._hosts.now(), 4), (_field("I", info, _CWND) or 0) * self._flow["mss"]])
+        if not self._is_over and (self._error or (self._is_finished and info[0] in _ALL_ACKED)):
+            self._is_over = True
+            self._hosts.flow_ended()
 
     def result(self) -> dict[str, Any]:
         """Returns what the kernel counted of the connection."""
         found: dict[str, Any] = {"error": self._error, "rtts_ms": self.rtts, "windows": self.windows}
         if self._socket is None:
-            return found
+            return {**found, "resent": 0, "timeouts": 0}
         info = _info(self._socket)
         least = _field("I", info, _LEAST_RTT_US)
         # Unsent data is discarded: a reset ends both sides at once.
@@ -473,11 +481,15 @@ def main() -> None:
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     hosts.hear(wanted["news"])
+    agent = Agent(hosts, wanted) if wanted["agent"] else None
     receivers = {flow["id"]: _RECEIVERS[flow["over"]](hosts, flow) for flow in wanted["receive"]}
     print("listening", flush=True)
     hosts.begin = _begin(Path(wanted["begin"]))
     senders = {flow["id"]: _SENDERS[flow["over"]](hosts, flow) for flow in wanted["send"]}
-    json.dump(_played(hosts, senders, receivers, wanted["duration_s"]), sys.stdout)
+    found = _played(hosts, senders, receivers, wanted["duration_s"])
+    if agent is not None:
+        found["agent"] = agent.result()
+    json.dump(found, sys.stdout)
 
 
 _SENDERS: dict[str, Any] = {"tcp": TcpSender, "udp": UdpSender, "video": VideoSender, "sessions": Sessions}

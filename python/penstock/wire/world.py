@@ -6,14 +6,13 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,15 @@ from penstock import store
 from penstock.engine import Stopped
 from penstock.mistake import MistakeError
 from penstock.verify.recording import SYSCTLS, LabError, Program, inside
-from penstock.wire import owner, plan, routes, shell
-from penstock.wire.plan import Plan
+from penstock.wire import daemons, owner, plan, programs, routes, shell
+from penstock.wire.daemons import Daemons
+from penstock.wire.plan import Flow, Plan
+from penstock.wire.programs import WITH_PARENT
 
 Tick = Callable[[float, float], None]
 _TRAFFIC = Path(__file__).with_name("traffic.py")
 _PATIENCE_S = 20.0
 _SOON_S = 0.3  # the run begins so long after all are ready
-# A child that its killed parent leaves is killed by the kernel.
-_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 _SHARED_SYSCTLS = {
     **{key: value for key, value in SYSCTLS.items() if not key.endswith(("tcp_sack", "tcp_wmem", "tcp_ecn"))},
     # A host answers those who ask for ECN; who asks is said by its routes.
@@ -53,21 +52,13 @@ class Recorded:
     zeros_s: tuple[float, ...]  # when the run began, by the clock of each of these emulators
     changed: tuple[dict[str, float], ...]
     sysctls: dict[str, str]
+    gateway: dict[str, Any] | None = None  # what the gateway of budgets told at the end; `None` without one
+    agents: dict[str, Any] = field(default_factory=dict)  # what the agents of nodes told, by node
 
 
 def emulator() -> Path:
     """Returns the program `penstock-emulate`; raises `MistakeError` without one."""
-    if given := os.environ.get("PENSTOCK_EMULATE"):
-        return Path(given)
-    if found := shutil.which("penstock-emulate"):
-        return Path(found)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).resolve().parents[3] / "target"))
-    built = target / "release" / "penstock-emulate"
-    if built.is_file():
-        return built
-    raise MistakeError(
-        "--on wire needs the program penstock-emulate: `cargo build --release -p penstock-net`, or set PENSTOCK_EMULATE"
-    )
+    return programs.find("emulate")
 
 
 def require() -> None:
@@ -88,14 +79,14 @@ def _marked() -> Iterator[tuple[str, Path]]:
     """Yields the mark of this run's namespaces and a directory; removes all of both at the end of the block."""
     owner.remove_leftovers()
     mark = owner.mark()
-    if any(owner.NAMED.glob(f"{mark}-*")):
+    if owner.made_by(mark):
         raise MistakeError("--on wire: this process already plays a scenario; one after the other, please")
     with tempfile.TemporaryDirectory(prefix=f"{mark}-") as directory:
         try:
             yield mark, Path(directory)
         finally:
-            for namespace in owner.NAMED.glob(f"{mark}-*"):
-                owner.remove(namespace)
+            for made in owner.made_by(mark):
+                owner.remove(made)
 
 
 def play(
@@ -117,6 +108,8 @@ def play(
         tick(now, end)
 
     require()
+    if wanted.cooperation:
+        daemons.require()
     with _marked() as (mark, directory), contextlib.ExitStack() as stack:
         try:
             return _Run(wanted, mark, directory, stack).play(folder, passed, on_host)
@@ -142,6 +135,7 @@ class _Run:
         self._wanted, self._mark, self._directory, self._stack = wanted, mark, directory, stack
         self._links = range(len(wanted.links))
         self._groups = range(1, len(wanted.groups) + 1)
+        self._daemons = Daemons(wanted, wanted.cooperation, mark, directory) if wanted.cooperation else None
 
     def play(self, folder: Path, tick: Tick, on_host: str | None) -> Recorded:
         lines = routes.commands(self._wanted)
@@ -151,26 +145,30 @@ class _Run:
         links = [self._link(link, file) for link, file in zip(self._links, packets, strict=True)]
         others = [self._longer(group) for group in self._groups]
         for space, wanted in lines.items():
-            _run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
-        hosts = [one for space in lines if (one := self._hosts(space))]
+            programs.run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
+        agents = self._enrolled()
+        hosts = self._hosts(lines, agents)
         clocks = self._ask_clocks()
         begin = time.monotonic() + _SOON_S
         store.write(self._directory / "begin", repr(begin))
         with self._shell(on_host), _prompt():
             changed = self._wait(begin, tick)
+        gateway = self._daemons.status() if self._daemons else None
         for program in (*links, *others):
             program.stop()
-        told = [one.result(_PATIENCE_S) for one in hosts]
+        told = {place: one.result(_PATIENCE_S) for place, one in hosts.items()}
         return Recorded(
             reports=tuple(one.result(_PATIENCE_S) for one in links),
             others=tuple(one.result(_PATIENCE_S) for one in others),
-            sent={int(flow): one for host in told for flow, one in host["sent"].items()},
-            received={int(flow): one for host in told for flow, one in host["received"].items()},
-            seconds=_joined([host["seconds"] for host in told]),
+            sent={int(flow): one for host in told.values() for flow, one in host["sent"].items()},
+            received={int(flow): one for host in told.values() for flow, one in host["received"].items()},
+            seconds=_joined([host["seconds"] for host in told.values()]),
             packets=packets,
             zeros_s=tuple(begin - zero for zero in clocks),
             changed=tuple(changed),
             sysctls=self._sysctls,
+            gateway=gateway,
+            agents={place: told[place]["agent"] for place in agents},
         )
 
     @property
@@ -181,9 +179,9 @@ class _Run:
         return f"{self._mark}-{space}"
 
     def _make(self, space: str) -> None:
-        _run([*_WITH_PARENT, "ip", "netns", "add", self._name(space)])
+        programs.run([*WITH_PARENT, "ip", "netns", "add", self._name(space)])
         told = [f"{key}={value}" for key, value in self._sysctls.items()]
-        _run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
+        programs.run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
 
     def _link(self, link: int, packets: Path) -> Program:
         file = self._directory / f"{link}.toml"
@@ -214,43 +212,71 @@ class _Run:
             "--json",
             "--realtime",
         ]
-        program = self._stack.enter_context(Program([*_WITH_PARENT, str(emulator()), *ends, *options]))
+        program = self._stack.enter_context(Program([*WITH_PARENT, str(emulator()), *ends, *options]))
         program.await_line("ready", of_stderr=True)
         return program
 
-    def _hosts(self, space: str) -> Program | None:
-        """Starts the program of the hosts in a namespace; `None` if there are none."""
-        send, receive = [], []
+    def _enrolled(self) -> dict[str, dict[str, Any]]:
+        """Starts the gateway of budgets and enrols its nodes; returns what each is told of its agent."""
+        if self._daemons is None:
+            return {}
+        named, wanted = routes.spaces(self._wanted), self._daemons.wanted
+        self._stack.enter_context(self._daemons.serving(inside(self._name(named[wanted.router]))))
+        token = self._daemons.token()
+        spaces = {node: routes.hosts(self._wanted, self._wanted.flows[node.flows[0]])[0] for node in wanted.nodes}
+        return {
+            node.name: self._daemons.enrol(node, inside(self._name(space)), token) for node, space in spaces.items()
+        }
+
+    def _hosts(self, spaces: Iterable[str], agents: Mapping[str, dict[str, Any]]) -> dict[str, Program]:
+        """Starts the programs of hosts, by place: one for each namespace, and one for each node that has an agent."""
+        told: dict[str, dict[str, Any]] = {place: {"send": [], "receive": []} for place in (*spaces, *agents)}
+        within = {space: space for space in spaces}
         for flow in self._wanted.flows:
-            left, right = routes.addresses(self._wanted, flow)
             near, away = routes.hosts(self._wanted, flow)
-            ways = {"from": left, "to": right} if flow.forward else {"from": right, "to": left}
-            told = {"window": 1 << 22, "size": None, **flow.sends, **ways, "id": flow.id}
-            told |= {"start_s": flow.start_s, "stop_s": flow.stop_s, "keeps_delays": flow.sends.get("keeps_delays")}
             here, there = (near, away) if flow.forward else (away, near)
-            told["news"] = self._news(here)
-            send += [told] if space == here else []
-            receive += [told] if space == there else []
-        if not send and not receive:
-            return None
-        file = self._directory / f"{space}.json"
-        wanted = {"send": send, "receive": receive, "duration_s": self._wanted.duration_s, "news": self._news(space)}
+            node = self._daemons.wanted.node_of(flow.id) if self._daemons else None
+            place = node.name if node else here
+            within[place] = here
+            about = self._told(flow, place)
+            told[place]["send"].append(about)
+            told[there]["receive"].append(about)
+        found = {
+            place: self._program(place, within[place], {**one, "agent": agents.get(place)})
+            for place, one in told.items()
+            if one["send"] or one["receive"]
+        }
+        for program in found.values():
+            program.await_line("listening")
+        if self._daemons:
+            starts = {place: min(flow["start_s"] for flow in told[place]["send"]) for place in agents}
+            self._daemons.await_sessions(sum(start <= agents[place]["lead_s"] for place, start in starts.items()))
+        return found
+
+    def _told(self, flow: Flow, place: str) -> dict[str, Any]:
+        """Returns what both hosts of a flow are told of it; the sender is in the program of a place."""
+        left, right = routes.addresses(self._wanted, flow)
+        ways = {"from": left, "to": right} if flow.forward else {"from": right, "to": left}
+        told = {"window": 1 << 22, "size": None, **flow.sends, **ways, "id": flow.id, "news": self._news(place)}
+        return told | {"start_s": flow.start_s, "stop_s": flow.stop_s, "keeps_delays": flow.sends.get("keeps_delays")}
+
+    def _program(self, place: str, space: str, told: dict[str, Any]) -> Program:
+        file = self._directory / f"{place}.json"
+        wanted = {**told, "duration_s": self._wanted.duration_s, "news": self._news(place)}
         store.write(file, json.dumps({**wanted, "begin": str(self._directory / "begin")}))
-        command = [*_WITH_PARENT, *inside(self._name(space)), sys.executable, "-I", str(_TRAFFIC), str(file)]
-        program = self._stack.enter_context(Program(command))
-        program.await_line("listening")
-        return program
+        command = [*WITH_PARENT, *inside(self._name(space)), sys.executable, "-I", str(_TRAFFIC), str(file)]
+        return self._stack.enter_context(Program(command))
 
     def _shell(self, on_host: str | None) -> AbstractContextManager[None]:
         if on_host is None:
             return contextlib.nullcontext()
         space, _ = shell.hosts(self._wanted)[on_host]
-        begin = [*_WITH_PARENT, *inside(self._name(space))]
+        begin = [*WITH_PARENT, *inside(self._name(space))]
         return shell.opened(self._wanted, on_host, begin, self._directory)
 
-    def _news(self, space: str) -> str:
-        """Returns the socket at which the senders in a namespace hear of transfers that have arrived."""
-        return str(self._directory / f"{space}.news")
+    def _news(self, place: str) -> str:
+        """Returns the socket at which the senders of a place hear of transfers that have arrived."""
+        return str(self._directory / f"{place}.news")
 
     def _ask_clocks(self) -> list[float]:
         """Returns when the clock of each link was zero, by the most exact of three answers."""
@@ -265,14 +291,7 @@ class _Run:
         return [min(answers)[1] for answers in asked]
 
     def _ask(self, link: int, request: dict[str, Any]) -> Any:
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.settimeout(5)
-            asked.connect(str(self._directory / f"{link}.sock"))
-            asked.sendall(json.dumps({"v": 1, **request}).encode() + b"\n")
-            answer = json.loads(asked.makefile().readline())
-        if "error" in answer:
-            raise LabError(f"penstock-emulate: {answer['error']['what']}")
-        return answer["ok"]
+        return programs.ask(self._directory / f"{link}.sock", request)
 
     def _wait(self, begin: float, tick: Tick) -> list[dict[str, float]]:
         """Waits for the end of the run, and changes the link at its times; returns how late each change was."""
@@ -283,6 +302,8 @@ class _Run:
             if coming and now >= coming[0].at_s:
                 change = coming.pop(0)
                 self._ask(change.link, {"do": "set", "values": change.values})
+                if self._daemons:
+                    self._daemons.changed(change.link, change.values)
                 changed.append({"at_s": change.at_s, "late_s": round(time.monotonic() - begin - change.at_s, 6)})
                 continue
             tick(max(now, 0), duration)
@@ -311,9 +332,3 @@ def _joined(hosts: list[list[list[Any]]]) -> list[tuple[float, dict[int, int]]]:
         counts = {int(flow): count for _, counted in samples for flow, count in counted.items()}
         rows.append((float(samples[0][0]), counts))
     return rows
-
-
-def _run(command: Sequence[str], text: str | None = None) -> None:
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{' '.join(command[:6])}: {done.stderr.strip()}")
