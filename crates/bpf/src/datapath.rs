@@ -15,7 +15,8 @@ pub const MISSING: &str = env!("PENSTOCK_BPF_MISSING");
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pink.bpf.o"));
 static COST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
 /// The programs of a gateway, and those that tell what they cost.
-const PROGRAMS: [&str; 6] = ["outward", "inward", "sweep", "shell", "visit_data", "visit_ack"];
+const PROGRAMS: [&str; 8] =
+    ["outward", "inward", "sweep", "shell", "visit_parse", "visit_find", "visit_data", "visit_ack"];
 
 /// Connections in a set.
 pub const WAYS: u32 = 16;
@@ -31,7 +32,11 @@ pub enum Program {
     Inward,
     /// Makes its packet that of the next flow (`bpf/cost.bpf.c`).
     Shell,
-    /// The same, and shows it as data that leave to the link.
+    /// The same, and reads its headers.
+    VisitParse,
+    /// The same, and finds its connection.
+    VisitFind,
+    /// Makes its packet that of the next flow, and shows it as data that leave to the link.
     VisitData,
     /// The same, and shows it as an ACK that comes from the link.
     VisitAck,
@@ -43,6 +48,8 @@ impl Program {
             Self::Outward => "outward",
             Self::Inward => "inward",
             Self::Shell => "shell",
+            Self::VisitParse => "visit_parse",
+            Self::VisitFind => "visit_find",
             Self::VisitData => "visit_data",
             Self::VisitAck => "visit_ack",
         }
@@ -220,7 +227,23 @@ impl Datapath {
     /// Returns the error of the kernel.
     pub fn visit(&mut self, flows: u32) -> Result<(), Error> {
         let mut visits: Array<_, [u64; 2]> = map(&mut self.ebpf, "visits")?;
-        visits.set(0, [u64::from(flows), 0], 0).map_err(Error::refused("a value"))
+        let mut each = 0..visits.len();
+        each.try_for_each(|by| visits.set(by, [u64::from(flows), 0], 0).map_err(Error::refused("a value")))
+    }
+
+    /// Bytes of machine code of each loaded program, its functions included, and instructions that the verifier looked at.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn sizes(&self) -> Result<Vec<(String, u32, u32)>, Error> {
+        let loaded = self.ebpf.programs().filter(|(_, program)| program.fd().is_ok());
+        let size = |(name, program): (&str, &aya::programs::Program)| {
+            let info = program.info().map_err(Error::refused("a query"))?;
+            Ok((name.to_owned(), info.size_jitted(), info.verified_instruction_count().unwrap_or(0)))
+        };
+        let mut sizes = loaded.map(size).collect::<Result<Vec<_>, Error>>()?;
+        sizes.sort_unstable();
+        Ok(sizes)
     }
 
     /// Runs a program on a packet, `repeat` times; returns the packet after it and the mean time of a run.
