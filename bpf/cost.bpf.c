@@ -53,13 +53,12 @@ static __always_inline int prepare_data(struct __sk_buff *skb, u32 by)
 static __always_inline int begin(struct __sk_buff *skb, int look_up)
 {
 	struct control *c = at(&control, 0);
-	struct gauges *q = at(&gauges, 0);
-	struct seg s = {};
+	struct processor *p = at(&processors, 0);
 
-	if (!c || !q || !read_segment(skb, c, &s, 1))
+	if (!c || !p || !read_segment(skb, c, &p->seg, 1))
 		return NEXT;
-	if (look_up && find_line(c, &s) < 0)
-		ADD(q->unknown, 1);
+	if (look_up && find_line(c, &p->seg) < 0)
+		p->count.unknown++;
 	return NEXT;
 }
 

@@ -38,14 +38,12 @@ static __always_inline void give(struct line *l)
 	__sync_lock_test_and_set(&l->lock, 0);
 }
 
-CHECKED_ALONE int find_line(struct control *c, struct seg *s)
+static __always_inline int find_line(const struct control *c, const struct seg *s)
 {
 	struct head *head;
 	struct line *l;
 	u32 set, tag;
 
-	if (!c || !s)
-		return -1;
 	set = s->hash & (c->sets - 1);
 	tag = tag_of(s->hash);
 	head = at(&heads, set);
@@ -115,6 +113,7 @@ CHECKED_ALONE int choose(u32 set, u32 now)
 /* Gives a line to the connection that a SYN opens; returns its index, or -1. */
 CHECKED_ALONE int admit(struct control *c, struct gauges *q, struct seg *s, u32 outward)
 {
+	u64 *next = at(&numbers, 0);
 	struct head *head;
 	struct line *l;
 	u32 set, tag;
@@ -127,22 +126,22 @@ CHECKED_ALONE int admit(struct control *c, struct gauges *q, struct seg *s, u32 
 	way = choose(set, s->now >> TICK);
 	head = at(&heads, set);
 	l = at(&lines, set * WAYS + way);
-	if (!head || !l || way < 0 || way >= WAYS) {
-		ADD(q->refused, 1);
+	if (!head || !l || !next || way < 0 || way >= WAYS) {
+		q->refused++;
 		return -1;
 	}
 	if (!take(l)) {
-		ADD(q->contended, 1);
+		q->contended++;
 		return -1;
 	}
 	if (head->tags[way]) {
-		ADD(q->evicted, 1);
+		q->evicted++;
 		clear_line(l, s->now);
 	} else {
-		ADD(q->lines, 1);
+		q->lines++;
 	}
 	l->hash = s->hash;
-	l->number = __sync_fetch_and_add(&q->numbered, 1);
+	l->number = __sync_fetch_and_add(next, 1);
 	l->opener = !outward;
 	l->used = s->now >> TICK;
 	head->tags[way] = tag;
@@ -173,16 +172,18 @@ static __always_inline int follow(struct line *l, const struct seg *s, u8 side)
 }
 
 /* Shows a segment to the flows of its connection, each of them the data of one direction. */
-CHECKED_ALONE int handle(struct control *c, struct gauges *q, struct seg *s, u32 index, u32 outward)
+CHECKED_ALONE int handle(struct control *c, struct processor *p, u32 index, u32 outward)
 {
 	struct sums *with = at(&sums, !outward), *against = at(&sums, !!outward);
 	struct line *l = at(&lines, index);
 	u32 side = !outward, other = !!outward;
+	struct seg *s;
 
-	if (!c || !q || !s || !l || !with || !against)
+	if (!c || !p || !l || !with || !against)
 		return 0;
+	s = &p->seg;
 	if (!take(l)) {
-		ADD(q->contended, 1);
+		p->count.contended++;
 		return 0;
 	}
 	if (l->hash != s->hash)
@@ -190,11 +191,11 @@ CHECKED_ALONE int handle(struct control *c, struct gauges *q, struct seg *s, u32
 	l->used = s->now >> TICK;
 	s->number = l->number;
 	if (!follow(l, s, side)) {
-		ADD(q->unproven, 1);
+		p->count.unproven++;
 		goto done;
 	}
 	outbound(&l->flows[side & 1], with, &c->ways[side & 1], s);
-	inbound(&l->flows[other & 1], against, &c->ways[other & 1], s);
+	inbound(&l->flows[other & 1], against, &c->ways[other & 1], p, other & 1);
 done:
 	give(l);
 	return 0;
@@ -226,7 +227,7 @@ CHECKED_ALONE int sweep_set(struct control *c, struct gauges *q, u32 set, u64 no
 		if (unused > most) {
 			clear_line(l, now);
 			head->tags[way] = 0;
-			ADD(q->lines, -1);
+			q->lines--;
 		}
 		give(l);
 	}

@@ -1,8 +1,8 @@
 //! The loaded programs and their maps.
 
 use crate::error::Error;
-use crate::layout::{CONTROL, Control, GAUGES, Gauges, SUMS, Sums};
-use aya::maps::{Array, MapData};
+use crate::layout::{CONTROL, Control, Gauges, PROCESSOR, SUMS, Sums};
+use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
 pub use aya::programs::TcAttachType as Hook;
 use aya::programs::tc::{self, NlOptions, TcAttachOptions, TcError};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier};
@@ -71,7 +71,8 @@ pub struct Datapath {
     ebpf: Ebpf,
     control: Array<MapData, [u64; CONTROL]>,
     sums: Array<MapData, [u64; SUMS]>,
-    gauges: Array<MapData, [u64; GAUGES]>,
+    processors: PerCpuArray<MapData, [u64; PROCESSOR]>,
+    numbers: Array<MapData, [u64; 1]>,
     told: Control,
     next: u32,
 }
@@ -110,8 +111,9 @@ impl Datapath {
         for name in programs {
             classifier(&mut ebpf, name)?.load().map_err(Error::refused("a program"))?;
         }
-        let (known, sums, gauges) = (map(&mut ebpf, "control")?, map(&mut ebpf, "sums")?, map(&mut ebpf, "gauges")?);
-        let mut path = Self { control: known, sums, gauges, ebpf, told: control.clone(), next: 0 };
+        let (known, sums, numbers) = (map(&mut ebpf, "control")?, map(&mut ebpf, "sums")?, map(&mut ebpf, "numbers")?);
+        let processors = map(&mut ebpf, "processors")?;
+        let mut path = Self { control: known, sums, processors, numbers, ebpf, told: control.clone(), next: 0 };
         for index in 0..2 {
             path.sums.set(index, Sums::at_start(), 0).map_err(Error::refused("a value"))?;
         }
@@ -209,8 +211,9 @@ impl Datapath {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn sums(&self) -> Result<[Sums; 2], Error> {
-        let read = |index| self.sums.get(&index, 0).map(|words| Sums::read(&words)).map_err(Error::refused("a read"));
-        Ok([read(0)?, read(1)?])
+        let counters = self.counters()?;
+        let read = |index| self.sums.get(&index, 0).map_err(Error::refused("a read"));
+        Ok([Sums::read(&read(0)?, &counters, 0), Sums::read(&read(1)?, &counters, 1)])
     }
 
     /// Counters of packets and connections.
@@ -218,7 +221,17 @@ impl Datapath {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn gauges(&self) -> Result<Gauges, Error> {
-        self.gauges.get(&0, 0).map(|words| Gauges::read(&words)).map_err(Error::refused("a read"))
+        let [numbered] = self.numbers.get(&0, 0).map_err(Error::refused("a read"))?;
+        Ok(Gauges::read(&self.counters()?, numbered))
+    }
+
+    /// The counters of all processors, added. One of them may count down what another one counted up.
+    fn counters(&self) -> Result<[u64; PROCESSOR], Error> {
+        let mut sum = [0u64; PROCESSOR];
+        for words in self.processors.get(&0, 0).map_err(Error::refused("a read"))?.iter() {
+            sum.iter_mut().zip(words).for_each(|(sum, word)| *sum = sum.wrapping_add(*word));
+        }
+        Ok(sum)
     }
 
     /// Tells the programs that measure how many flows there are, and begins anew.
@@ -226,7 +239,7 @@ impl Datapath {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn visit(&mut self, flows: u32) -> Result<(), Error> {
-        let mut visits: Array<_, [u64; 2]> = map(&mut self.ebpf, "visits")?;
+        let mut visits: Array<MapData, [u64; 2]> = map(&mut self.ebpf, "visits")?;
         let mut each = 0..visits.len();
         each.try_for_each(|by| visits.set(by, [u64::from(flows), 0], 0).map_err(Error::refused("a value")))
     }
@@ -273,7 +286,7 @@ fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassif
     program.try_into().map_err(Error::refused("a program"))
 }
 
-fn map<const N: usize>(ebpf: &mut Ebpf, name: &'static str) -> Result<Array<MapData, [u64; N]>, Error> {
+fn map<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Error> {
     let map = ebpf.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
-    Array::try_from(map).map_err(Error::refused("a map"))
+    M::try_from(map).map_err(Error::refused("a map"))
 }
