@@ -35,7 +35,6 @@ _Static_assert(__builtin_offsetof(struct __sk_buff, gso_size) == 176, "gso_size"
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*const ktime)(void) = (void *)5;
-static long (*const skb_store)(struct __sk_buff *skb, u32 at, const void *from, u32 len, u64 flags) = (void *)9;
 static long (*const l4_csum_replace)(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags) = (void *)11;
 static long (*const skb_load)(const struct __sk_buff *skb, u32 at, void *to, u32 len) = (void *)26;
 static long (*const skb_pull)(struct __sk_buff *skb, u32 len) = (void *)39;

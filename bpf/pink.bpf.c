@@ -131,6 +131,25 @@ static __always_inline void inbound(struct flow *f, struct sums *g, const struct
 
 #include "table.h"
 
+/* Writes the window into the packet; returns 0 if that is not possible. The helper knows whether the checksum is that of the
+ * whole segment or is finished later. What it leaves is writable, so that the window needs no helper. */
+static __always_inline int rewrite(struct __sk_buff *skb, const struct seg *s)
+{
+	u32 off = s->at & 0x7fff;
+	u16 window = be16(s->written), *field;
+	void *data, *end;
+
+	if (l4_csum_replace(skb, off + 16, be16(s->window), window, 2))
+		return 0;
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	field = BYTES(off + 14, 2);
+	if (!field)
+		return 0;
+	*field = window;
+	return 1;
+}
+
 static __always_inline int run(struct __sk_buff *skb, u32 outward)
 {
 	struct control *c = at(&control, 0);
@@ -164,13 +183,8 @@ static __always_inline int run(struct __sk_buff *skb, u32 outward)
 		return NEXT;
 	}
 	handle(c, p, index, outward);
-	if (s->written != s->window) {
-		u16 window = be16(s->written);
-
-		if (l4_csum_replace(skb, s->at + 16, be16(s->window), window, 2) ||
-		    skb_store(skb, s->at + 14, &window, 2, 0))
-			q->unwritten++;
-	}
+	if (s->written != s->window && !rewrite(skb, s))
+		q->unwritten++;
 	return NEXT;
 }
 
