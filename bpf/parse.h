@@ -288,6 +288,6 @@ static __always_inline int read_segment(struct __sk_buff *skb, const struct cont
 	if (!stop || stop > skb->len || !read_tcp(skb, s, s->at, stop))
 		return 0;
 	sip_absorb(v, version << 32 | (outward ? s->ports : s->ports >> 16 | s->ports << 16));
-	s->hash = sip_end(v);
+	s->hash = sip_end(v) | 1ULL << 63; /* 0 is a free line */
 	return 1;
 }

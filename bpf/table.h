@@ -21,7 +21,7 @@ enum { ASKED_FOR, ANSWERED, PROVEN };
 
 static __always_inline u32 tag_of(u64 hash)
 {
-	return hash >> 32 | 1;
+	return hash >> 32;
 }
 
 /* A lock of our own: while the kernel's spin locks are held no function may be called. */
@@ -38,14 +38,21 @@ static __always_inline void give(struct line *l)
 	__sync_lock_test_and_set(&l->lock, 0);
 }
 
+/* The way in which the line of a connection is, if it was free. */
+static __always_inline u32 first_way(u64 hash)
+{
+	return hash >> 28 & (WAYS - 1);
+}
+
+/* Returns the index of the line of a connection, or -1. */
 static __always_inline int find_line(const struct control *c, const struct seg *s)
 {
+	u32 set = s->hash & (c->sets - 1), tag = tag_of(s->hash), first = set * WAYS + first_way(s->hash);
+	struct line *l = at(&lines, first);
 	struct head *head;
-	struct line *l;
-	u32 set, tag;
 
-	set = s->hash & (c->sets - 1);
-	tag = tag_of(s->hash);
+	if (l && l->hash == s->hash)
+		return first;
 	head = at(&heads, set);
 	if (!head)
 		return -1;
@@ -83,18 +90,18 @@ CHECKED_ALONE int clear_line(struct line *l, u64 now)
 	return 0;
 }
 
-/* The way whose line a new connection gets: a free one, or that of the oldest half-open connection; WAYS if there is none. */
-CHECKED_ALONE int choose(u32 set, u32 now)
+/* The way whose line a new connection gets: a free one, its first one before others, or that of the oldest half-open
+ * connection; WAYS if there is none. */
+CHECKED_ALONE u32 choose(u32 set, u32 first, u32 now)
 {
 	struct head *head = at(&heads, set);
-	u32 oldest = 0;
-	int best = WAYS;
+	u32 oldest = 0, best = WAYS;
 
 	if (!head)
 		return WAYS;
-	for (int way = 0; way < WAYS; way++) {
+	for (u32 i = 0; i < WAYS; i++) {
+		u32 way = (first + i) & (WAYS - 1), unused;
 		struct line *l;
-		u32 unused;
 
 		if (!head->tags[way])
 			return way;
@@ -116,20 +123,21 @@ CHECKED_ALONE int admit(struct control *c, struct gauges *q, struct seg *s, u32 
 	u64 *next = at(&numbers, 0);
 	struct head *head;
 	struct line *l;
-	u32 set, tag;
-	int way;
+	u32 set, tag, way;
 
 	if (!c || !q || !s)
 		return -1;
 	set = s->hash & (c->sets - 1);
 	tag = tag_of(s->hash);
-	way = choose(set, s->now >> TICK);
+	way = choose(set, first_way(s->hash), s->now >> TICK);
 	head = at(&heads, set);
 	l = at(&lines, set * WAYS + way);
-	if (!head || !l || !next || way < 0 || way >= WAYS) {
+	if (!head || !l || !next || way >= WAYS) {
 		q->refused++;
 		return -1;
 	}
+	KEEP(way);
+	way &= WAYS - 1;
 	if (!take(l)) {
 		q->contended++;
 		return -1;
