@@ -57,7 +57,7 @@ static __always_inline int begin(struct __sk_buff *skb, int look_up)
 
 	if (!c || !p || !read_segment(skb, c, &p->seg, 1))
 		return NEXT;
-	if (look_up && find_line(c, &p->seg) < 0)
+	if (look_up && !find_line(c, &p->seg))
 		p->count.unknown++;
 	return NEXT;
 }

@@ -155,8 +155,8 @@ static __always_inline int run(struct __sk_buff *skb, u32 outward)
 	struct control *c = at(&control, 0);
 	struct processor *p = at(&processors, 0);
 	struct gauges *q;
+	struct line *l;
 	struct seg *s;
-	int index;
 
 	if (!c || !p)
 		return NEXT;
@@ -175,14 +175,14 @@ static __always_inline int run(struct __sk_buff *skb, u32 outward)
 		q->not_tcp++;
 		return NEXT;
 	}
-	index = find_line(c, s);
-	if (index < 0 && (s->flags & (SYN | ACK | RST)) == SYN)
-		index = admit(c, q, s, outward);
-	if (index < 0) {
+	l = find_line(c, s);
+	if (!l && (s->flags & (SYN | ACK | RST)) == SYN)
+		l = at(&lines, admit(c, q, s, outward));
+	if (!l) {
 		q->unknown++;
 		return NEXT;
 	}
-	handle(c, p, index, outward);
+	handle(c, p, l, outward);
 	if (s->written != s->window && !rewrite(skb, s))
 		q->unwritten++;
 	return NEXT;

@@ -44,26 +44,26 @@ static __always_inline u32 first_way(u64 hash)
 	return hash >> 28 & (WAYS - 1);
 }
 
-/* Returns the index of the line of a connection, or -1. */
-static __always_inline int find_line(const struct control *c, const struct seg *s)
+/* Returns the line of a connection, or NULL. */
+static __always_inline struct line *find_line(const struct control *c, const struct seg *s)
 {
-	u32 set = s->hash & (c->sets - 1), tag = tag_of(s->hash), first = set * WAYS + first_way(s->hash);
-	struct line *l = at(&lines, first);
+	u32 set = s->hash & (c->sets - 1), tag = tag_of(s->hash);
+	struct line *l = at(&lines, set * WAYS + first_way(s->hash));
 	struct head *head;
 
 	if (l && l->hash == s->hash)
-		return first;
+		return l;
 	head = at(&heads, set);
 	if (!head)
-		return -1;
+		return 0;
 	for (int way = 0; way < WAYS; way++) {
 		if (head->tags[way] != tag)
 			continue;
 		l = at(&lines, set * WAYS + way);
 		if (l && l->hash == s->hash)
-			return set * WAYS + way;
+			return l;
 	}
-	return -1;
+	return 0;
 }
 
 static __always_inline void forget(struct flow *f, struct sums *g, u64 now)
@@ -180,19 +180,17 @@ static __always_inline int follow(struct line *l, const struct seg *s, u8 side)
 }
 
 /* Shows a segment to the flows of its connection, each of them the data of one direction. */
-CHECKED_ALONE int handle(struct control *c, struct processor *p, u32 index, u32 outward)
+static __always_inline void handle(const struct control *c, struct processor *p, struct line *l, u32 outward)
 {
 	struct sums *with = at(&sums, !outward), *against = at(&sums, !!outward);
-	struct line *l = at(&lines, index);
 	u32 side = !outward, other = !!outward;
-	struct seg *s;
+	struct seg *s = &p->seg;
 
-	if (!c || !p || !l || !with || !against)
-		return 0;
-	s = &p->seg;
+	if (!with || !against)
+		return;
 	if (!take(l)) {
 		p->count.contended++;
-		return 0;
+		return;
 	}
 	if (l->hash != s->hash)
 		goto done;
@@ -206,7 +204,6 @@ CHECKED_ALONE int handle(struct control *c, struct processor *p, u32 index, u32 
 	inbound(&l->flows[other & 1], against, &c->ways[other & 1], p, other & 1);
 done:
 	give(l);
-	return 0;
 }
 
 /* Applies the timeouts of one set. */
