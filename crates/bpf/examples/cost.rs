@@ -23,13 +23,15 @@ const FLOWS: [u32; 4] = [10, 1000, 10_000, 100_000];
 const TCP: usize = 34;
 /// Payload of data.
 const SEGMENT: usize = 1448;
-/// What is measured: headers are read, the connection is found as well, and all is done with data or an ACK.
-const PARTS: [(Program, bool); 5] = [
-    (Program::Shell, true),
-    (Program::VisitParse, true),
-    (Program::VisitFind, true),
-    (Program::VisitData, true),
-    (Program::VisitAck, false),
+/// What is measured, in which direction and with how many packets at once: headers are read, the connection is found as well, and
+/// all is done with data or ACKs.
+const PARTS: [(Program, bool, u32); 6] = [
+    (Program::Shell, true, REPEAT),
+    (Program::VisitParse, true, REPEAT),
+    (Program::VisitFind, true, REPEAT),
+    (Program::VisitPlain, true, REPEAT),
+    (Program::VisitData, true, REPEAT),
+    (Program::VisitAck, false, 2 * REPEAT),
 ];
 
 /// Processor time of this process in nanoseconds. Other processes of a busy machine do not count.
@@ -40,8 +42,10 @@ fn spent() -> f64 {
 fn main() -> Result<(), Error> {
     let given: Vec<u32> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
     sizes()?;
-    println!("\n| flows | bare test run, ns | header | and connection | data packet | rewritten ACK | rewritten |");
-    println!("|---|---|---|---|---|---|---|");
+    println!(
+        "\n| flows | bare test run, ns | header | and connection | data | data, rewritten | ACK, rewritten | ACKs rewritten |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
     for flows in if given.is_empty() { FLOWS.to_vec() } else { given } {
         println!("{}", row(flows)?);
     }
@@ -82,12 +86,12 @@ fn row(flows: u32) -> Result<String, Error> {
     let before = path.sums()?[0].rewritten;
     let mut times = PARTS.map(|_| Vec::new());
     for _ in 0..ROUNDS {
-        for ((program, outward), times) in PARTS.into_iter().zip(&mut times) {
+        for ((program, outward, repeat), times) in PARTS.into_iter().zip(&mut times) {
             let mut bytes = if outward { data() } else { packet(0, false, 0x10, 0, 0, 0) };
-            times.push(path.test(program, &mut bytes, REPEAT)?.as_nanos());
+            times.push(path.test(program, &mut bytes, repeat)?.as_nanos());
         }
     }
-    let rewritten = (path.sums()?[0].rewritten - before) as f64 / (f64::from(REPEAT) * ROUNDS as f64);
+    let rewritten = (path.sums()?[0].rewritten - before) as f64 / (2.0 * f64::from(REPEAT) * ROUNDS as f64);
     let [shell, parts @ ..] = times.map(quickest);
     let parts = parts.map(|time| format!("{} |", time.saturating_sub(shell))).join(" ");
     Ok(format!("| {flows} | {shell} | {parts} {:.1} % |", 100.0 * rewritten))

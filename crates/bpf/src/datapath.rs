@@ -15,8 +15,8 @@ pub const MISSING: &str = env!("PENSTOCK_BPF_MISSING");
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pink.bpf.o"));
 static COST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
 /// The programs of a gateway, and those that tell what they cost.
-const PROGRAMS: [&str; 8] =
-    ["outward", "inward", "sweep", "shell", "visit_parse", "visit_find", "visit_data", "visit_ack"];
+const PROGRAMS: [&str; 9] =
+    ["outward", "inward", "sweep", "shell", "visit_parse", "visit_find", "visit_plain", "visit_data", "visit_ack"];
 
 /// Connections in a set.
 pub const WAYS: u32 = 16;
@@ -36,7 +36,9 @@ pub enum Program {
     VisitParse,
     /// The same, and finds its connection.
     VisitFind,
-    /// Makes its packet that of the next flow, and shows it as data that leave to the link.
+    /// Makes its packet that of the next flow, and shows it as data that leave to the link, with a window that stays.
+    VisitPlain,
+    /// The same with a window that is above the share of the other direction.
     VisitData,
     /// The same, and shows it as an ACK that comes from the link.
     VisitAck,
@@ -50,6 +52,7 @@ impl Program {
             Self::Shell => "shell",
             Self::VisitParse => "visit_parse",
             Self::VisitFind => "visit_find",
+            Self::VisitPlain => "visit_plain",
             Self::VisitData => "visit_data",
             Self::VisitAck => "visit_ack",
         }
