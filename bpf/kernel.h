@@ -38,7 +38,6 @@ static u64 (*const ktime)(void) = (void *)5;
 static long (*const l4_csum_replace)(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags) = (void *)11;
 static long (*const skb_load)(const struct __sk_buff *skb, u32 at, void *to, u32 len) = (void *)26;
 static long (*const skb_pull)(struct __sk_buff *skb, u32 len) = (void *)39;
-static long (*const for_each)(u32 times, void *function, void *context, u64 flags) = (void *)181;
 
 /* What a program says: let the next one, or the kernel, go on with the packet. The same for tc and for TCX. */
 #define NEXT -1
