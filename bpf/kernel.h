@@ -31,14 +31,13 @@ _Static_assert(__builtin_offsetof(struct __sk_buff, gso_size) == 176, "gso_size"
 #define __uint(name, val) int(*name)[val]
 #define __type(name, val) typeof(val) *name
 #define MAP_ARRAY 2
+#define MAP_PERCPU_ARRAY 6
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*const ktime)(void) = (void *)5;
-static long (*const skb_store)(struct __sk_buff *skb, u32 at, const void *from, u32 len, u64 flags) = (void *)9;
 static long (*const l4_csum_replace)(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags) = (void *)11;
 static long (*const skb_load)(const struct __sk_buff *skb, u32 at, void *to, u32 len) = (void *)26;
 static long (*const skb_pull)(struct __sk_buff *skb, u32 len) = (void *)39;
-static long (*const for_each)(u32 times, void *function, void *context, u64 flags) = (void *)181;
 
 /* What a program says: let the next one, or the kernel, go on with the packet. The same for tc and for TCX. */
 #define NEXT -1
@@ -52,3 +51,5 @@ static long (*const for_each)(u32 times, void *function, void *context, u64 flag
 #define LESS(a, b) ((a) > (b) ? (a) - (b) : 0)
 /* Keeps a value in a register as it is now, so that the compiler does not forget a check of it. */
 #define KEEP(x) asm volatile("" : "+r"(x))
+/* What is in memory is read again after this: the verifier then knows as little of it on all ways, and walks on once. */
+#define FORGET() asm volatile("" ::: "memory")

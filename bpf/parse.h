@@ -119,6 +119,11 @@ CHECKED_ALONE int read_options(struct __sk_buff *skb, struct seg *s, u32 off, u3
 		_p + (need) > end ? (void *)0 : _p;                            \
 	})
 
+static __always_inline int is_extension(u8 next)
+{
+	return next == 0 || next == 43 || next == 60;
+}
+
 /* Skips IPv6 extension headers up to `stop`; returns the offset of what follows, its protocol in the upper half. */
 static __always_inline u64 skip_extensions(void *data, void *end, u32 off, u32 stop, u8 first)
 {
@@ -127,7 +132,7 @@ static __always_inline u64 skip_extensions(void *data, void *end, u32 off, u32 s
 	for (int i = 0; i < MOST_EXTENSIONS; i++) {
 		u8 *p;
 
-		if ((next != 0 && next != 43 && next != 60) || off + 8 > stop)
+		if (!is_extension(next) || off + 8 > stop)
 			break;
 		off &= 0xffff;
 		p = BYTES(off, 8);
@@ -140,8 +145,9 @@ static __always_inline u64 skip_extensions(void *data, void *end, u32 off, u32 s
 }
 
 /* Reads the TCP header at `off`; the packet ends at `stop`. Returns 1 if there is one. */
-static __always_inline int read_tcp(struct __sk_buff *skb, void *data, void *end, struct seg *s, u32 off, u32 stop)
+static __always_inline int read_tcp(struct __sk_buff *skb, struct seg *s, u32 off, u32 stop)
 {
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	u32 header, *w;
 
 	if (off + 20 > stop || off > 0x7fff)
@@ -151,10 +157,12 @@ static __always_inline int read_tcp(struct __sk_buff *skb, void *data, void *end
 		return 0;
 	header = be32(w[3]);
 	s->at = off;
+	s->ports = w[0];
 	s->seq = be32(w[1]);
 	s->ack = be32(w[2]);
 	s->flags = header >> 16;
 	s->window = s->written = header;
+	s->has = 0;
 	header = header >> 28 << 2;
 	if (header < 20 || off + header > stop)
 		return 0;
@@ -175,106 +183,111 @@ static __always_inline int read_tcp(struct __sk_buff *skb, void *data, void *end
 	return 1;
 }
 
-/* Reads a packet that travels toward the link if `outward`. Returns 1 for a TCP segment. */
-CHECKED_ALONE int read_segment(struct __sk_buff *skb, struct control *c, struct seg *s, u32 outward)
+/* Finds the IP header; returns its offset, or -1. */
+static __always_inline int find_ip(struct __sk_buff *skb, const struct control *c)
 {
-	void *data, *end;
-	u32 off, stop, len;
-	u64 v[4];
-	u8 *ip;
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	int off = ETHERNET;
+	u16 *kind;
 
-	if (!c || !s)
+	if (!c->link)
 		return 0;
-	len = skb->len;
-	/* All headers that are read are in the first 128 bytes, unless there are long extension headers. */
-	if ((void *)(long)skb->data + MIN(len, 128) > (void *)(long)skb->data_end)
-		skb_pull(skb, MIN(len, 128));
-	for (int turn = 0; turn < 2; turn++) {
+	kind = BYTES(12, 2);
+	if (!kind)
+		return -1;
+	for (int tags = 0; tags < 2; tags++) {
+		if (*kind != be16(0x8100) && *kind != be16(0x88a8))
+			break;
+		off += 4;
+		kind = BYTES(off - 2, 2);
+		if (!kind)
+			return -1;
+	}
+	return *kind == be16(0x0800) || *kind == be16(0x86dd) ? off : -1;
+}
+
+/* Reads the IPv4 header at `off`; returns the end of the packet, or 0, and the offset of the TCP header in `s->at`. */
+static __always_inline u32 read_ip4(struct __sk_buff *skb, struct seg *s, u8 *ip, u32 off, u64 *v, u32 outward)
+{
+	u32 header = (ip[0] & 15) * 4, total = be16(*(u16 *)(ip + 2)), from = *(u32 *)(ip + 12), to = *(u32 *)(ip + 16);
+
+	if (!total && skb->gso_size) /* longer than 65,535 bytes */
+		total = skb->len - off;
+	if (header < 20 || total < header)
+		return 0;
+	if (*(u16 *)(ip + 6) & be16(0x3fff) || ip[9] != 6)
+		return 0;
+	sip_absorb(v, outward ? (u64)from << 32 | to : (u64)to << 32 | from);
+	s->at = off + header;
+	return off + total;
+}
+
+/* The same for IPv6. */
+static __always_inline u32 read_ip6(struct __sk_buff *skb, struct seg *s, u32 off, u64 *v, u32 outward)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	u8 *ip = BYTES(off, 40);
+	u64 found, *w;
+	u32 stop;
+
+	if (!ip)
+		return 0;
+	if (is_extension(ip[6])) { /* they may be long: with all of them in the linear part */
+		skb_pull(skb, MIN(skb->len, 0x4000));
 		data = (void *)(long)skb->data;
 		end = (void *)(long)skb->data_end;
-		off = c->link ? ETHERNET : 0;
-		if (off) {
-			u16 *kind = BYTES(12, 2);
-
-			if (!kind)
-				return 0;
-			for (int tags = 0; tags < 2; tags++) {
-				if (*kind != be16(0x8100) && *kind != be16(0x88a8))
-					break;
-				off += 4;
-				kind = BYTES(off - 2, 2);
-				if (!kind)
-					return 0;
-			}
-			if (*kind != be16(0x0800) && *kind != be16(0x86dd))
-				return 0;
-		}
-		ip = BYTES(off, 20);
+		ip = BYTES(off, 40);
 		if (!ip)
 			return 0;
-		sip_begin(v, c);
-		if (ip[0] >> 4 == 4) {
-			u32 header = (ip[0] & 15) * 4, total = be16(*(u16 *)(ip + 2)), tcp = off + header;
-			u32 from = *(u32 *)(ip + 12), to = *(u32 *)(ip + 16);
-			u32 *ports;
-
-			if (!total && skb->gso_size) /* longer than 65,535 bytes */
-				total = len - off;
-			if (header < 20 || total < header || off + total > len)
-				return 0;
-			if (*(u16 *)(ip + 6) & be16(0x3fff) || ip[9] != 6)
-				return 0;
-			if (!read_tcp(skb, data, end, s, tcp, off + total))
-				return 0;
-			data = (void *)(long)skb->data;
-			end = (void *)(long)skb->data_end;
-			ports = BYTES(tcp, 4);
-			if (!ports)
-				return 0;
-			sip_absorb(v, outward ? (u64)from << 32 | to : (u64)to << 32 | from);
-			sip_absorb(v, (u64)4 << 32 | (outward ? *ports : *ports >> 16 | *ports << 16));
-			s->hash = sip_end(v);
-			return 1;
-		}
-		if (ip[0] >> 4 == 6) {
-			u32 tcp, *ports;
-			u64 found, *w;
-
-			ip = BYTES(off, 40);
-			if (!ip)
-				return 0;
-			stop = off + 40 + be16(*(u16 *)(ip + 4));
-			if (stop == off + 40 && skb->gso_size)
-				stop = len;
-			if (stop > len)
-				return 0;
-			found = skip_extensions(data, end, off + 40, stop, ip[6]);
-			tcp = found & 0xffff;
-			if (found && found >> 32 != 6)
-				return 0;
-			if (!found || data + tcp + 20 > end) {
-				/* Behind long extension headers: once more, with all of it in the linear part. */
-				if (turn || skb_pull(skb, MIN(len, 0x4000)))
-					return 0;
-				continue;
-			}
-			if (!read_tcp(skb, data, end, s, tcp, stop))
-				return 0;
-			data = (void *)(long)skb->data;
-			end = (void *)(long)skb->data_end;
-			w = BYTES(off + 8, 32);
-			ports = BYTES(tcp, 4);
-			if (!w || !ports)
-				return 0;
-			sip_absorb(v, outward ? w[0] : w[2]);
-			sip_absorb(v, outward ? w[1] : w[3]);
-			sip_absorb(v, outward ? w[2] : w[0]);
-			sip_absorb(v, outward ? w[3] : w[1]);
-			sip_absorb(v, (u64)6 << 32 | (outward ? *ports : *ports >> 16 | *ports << 16));
-			s->hash = sip_end(v);
-			return 1;
-		}
-		return 0;
 	}
-	return 0;
+	stop = off + 40 + be16(*(u16 *)(ip + 4));
+	if (stop == off + 40 && skb->gso_size)
+		stop = skb->len;
+	w = (void *)(ip + 8);
+	sip_absorb(v, outward ? w[0] : w[2]);
+	sip_absorb(v, outward ? w[1] : w[3]);
+	sip_absorb(v, outward ? w[2] : w[0]);
+	sip_absorb(v, outward ? w[3] : w[1]);
+	found = skip_extensions(data, end, off + 40, stop, ip[6]);
+	s->at = found;
+	return found >> 32 == 6 ? stop : 0;
+}
+
+/* Reads a packet that travels toward the link if `outward`. Returns 1 for a TCP segment. */
+static __always_inline int read_segment(struct __sk_buff *skb, const struct control *c, struct seg *s, u32 outward)
+{
+	void *data, *end;
+	u32 off, stop;
+	u64 v[4], version;
+	int found;
+	u8 *ip;
+
+	/* All headers that are read are in the first 128 bytes, unless there are long extension headers. */
+	if ((void *)(long)skb->data + MIN(skb->len, 128) > (void *)(long)skb->data_end)
+		skb_pull(skb, MIN(skb->len, 128));
+	found = find_ip(skb, c);
+	if (found < 0)
+		return 0;
+	s->at = found;
+	FORGET();
+	off = s->at & 31;
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	ip = BYTES(off, 20);
+	if (!ip)
+		return 0;
+	version = ip[0] >> 4;
+	sip_begin(v, c);
+	if (version == 4)
+		stop = read_ip4(skb, s, ip, off, v, outward);
+	else if (version == 6)
+		stop = read_ip6(skb, s, off, v, outward);
+	else
+		return 0;
+	FORGET();
+	if (!stop || stop > skb->len || !read_tcp(skb, s, s->at, stop))
+		return 0;
+	sip_absorb(v, version << 32 | (outward ? s->ports : s->ports >> 16 | s->ports << 16));
+	s->hash = sip_end(v) | 1ULL << 63; /* 0 is a free line */
+	return 1;
 }

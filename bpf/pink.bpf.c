@@ -10,16 +10,12 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Writes the window of an ACK; returns 1 if PINK's share, and not the receiver's window, limits the flow. */
-CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, struct seg *s, struct context *x)
+static __always_inline int write_window(struct flow *f, struct sums *g, const struct way *w, struct seg *s, struct context *x)
 {
-	int began, lacks, settled, by_share, idle, ours;
-	u64 due, granted, allowed, written, room, full, unit;
+	int began, lacks, settled, by_share, idle;
+	u64 due, granted, allowed, written, room, full = x->full, unit = x->unit;
 	s64 owed;
 
-	if (!f || !g || !w || !s || !x)
-		return 0;
-	full = MAX(x->full, 1);
-	unit = MAX(x->unit, 1);
 	lacks = !!(f->marks & LACKING);
 	began = flight(f) != FLIGHT_NONE;
 	x->before = (u32)(f->edge - f->acked);
@@ -47,15 +43,14 @@ CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, st
 	if (began && !lacks && flight(f) == FLIGHT_LATER) {
 		int crowded = w->backlog > burst_room(w, full, x->rtt) / 3;
 
-		x->granted = stride(full, unit);
-		granted = step_window(f, g, x, due, owed * 2 | crowded);
+		granted = step_window(f, g, x, stride(full, unit), due, owed, crowded);
 	} else {
 		granted = grant(f, x);
 	}
 	by_share = granted < x->told;
 	x->granted = granted;
 	if (began)
-		room = grow(f, g, w, x);
+		room = grow(f, g, w, s, x);
 	else
 		room = x->surplus > 0 ? LESS(x->share, x->surplus) : granted;
 	granted = MIN(granted, up(MAX(room, full), unit));
@@ -64,50 +59,45 @@ CHECKED_ALONE int write_window(struct flow *f, struct sums *g, struct way *w, st
 	idle = lacks && is_done(f, s->ack);
 	allowed = idle ? granted : allow(f, s->ack, granted, full, unit);
 	written = MIN(allowed, x->told);
-	if (written < x->told) {
+	if (written < x->told)
 		s->written = written / unit;
-		ADD(g->rewritten, 1);
-	}
 	if (idle)
 		f->edge = s->ack; /* nothing is in flight, so the edge may move left */
 	let_through(f, s->ack, written);
-	ours = written < x->told && (by_share || !lacks);
-	return ours;
+	return written < x->told && (by_share || !lacks);
 }
 
 /* Clamps the window of a segment that acknowledges something. */
-static __always_inline void clamp(struct flow *f, struct sums *g, struct way *w, struct seg *s)
+static __always_inline void clamp(struct flow *f, struct sums *g, const struct way *w, struct seg *s, struct context *x,
+				  struct tally *t)
 {
-	struct context x = {};
-	u32 scale, edge;
-	u64 seen;
-	int known, small, ours;
+	u32 scale = s->flags & SYN ? 0 : scale_of(f), edge = f->edge;
+	u64 seen = round_trip(f);
+	int known = !!seen, small, ours;
 
-	scale = s->flags & SYN ? 0 : scale_of(f);
-	x.full = segment_of(f, s->has & HAS_STAMPS);
-	x.unit = 1 << scale;
-	x.told = (u64)s->window << scale;
-	x.now = s->now;
-	x.share = NEVER;
-	seen = round_trip(f);
-	known = !!seen;
+	x->full = segment_of(f, s->has & HAS_STAMPS);
+	x->unit = 1 << scale;
+	x->told = (u64)s->window << scale;
+	x->rtt = 0;
+	x->share = NEVER;
 	if (!known && flight(f) == FLIGHT_NONE && f->wan.knows_seq) {
 		seen = LESS(s->now, f->wan.started); /* a lower bound of the WAN half */
 		known = 1;
 	}
 	if (known) {
-		x.rtt = seen + time_of(x.full, w);
-		x.level = x.share = level_of(f, g, w, x.rtt);
-		judge(f, g, w, s, &x);
+		x->rtt = seen + time_of(x->full, w);
+		x->level = x->share = level_of(f, g, w, x->rtt);
+		judge(f, g, w, s, x);
 	}
-	x.surplus = note_surplus(f, g, s, &x);
-	ADD(g->acks, 1);
-	small = x.share < x.full;
+	x->surplus = note_surplus(f, g, s, x);
+	t->acks++;
+	small = x->share < x->full;
 	if (small)
-		ADD(g->below_one_segment, 1);
+		t->below_one_segment++;
 	set_small(f, g, small && f->listed != NOWHERE);
-	edge = f->edge;
-	ours = write_window(f, g, w, s, &x);
+	ours = write_window(f, g, w, s, x);
+	if (s->written != s->window)
+		t->rewritten++;
 	mark_more(f, HELD, ours);
 	if (!(f->marks & MEASURING) && flight(f) == FLIGHT_LATER) {
 		f->since = coarse(s->now);
@@ -119,66 +109,82 @@ static __always_inline void clamp(struct flow *f, struct sums *g, struct way *w,
 }
 
 /* A segment from the far side of the bottleneck of a direction. */
-CHECKED_ALONE int inbound(struct flow *f, struct sums *g, struct way *w, struct seg *s)
+static __always_inline void inbound(struct flow *f, struct sums *g, const struct way *w, struct processor *p, u32 way)
 {
-	if (!f || !g || !w || !s || !arrive(f, g, s, 0))
-		return 0;
+	struct seg *s = &p->seg;
+
+	if (!arrive(f, g, s, 0))
+		return;
 	if (f->phase != STRANGER && !believes_ack(f, s)) {
 		ADD(g->implausible, 1);
-		return 0;
+		return;
 	}
 	pass(&f->lan, &f->wan, s);
 	note_answer(f, g, s, 0);
 	if (!(s->flags & ACK))
-		return 0;
-	if ((f->marks & FIN_SENT) && f->wan.knows_seq && f->wan.newest_seq == s->ack) {
+		return;
+	if ((f->marks & FIN_SENT) && f->wan.knows_seq && f->wan.newest_seq == s->ack)
 		end_flow(f, g, s->now);
-		return 0;
-	}
-	if (f->phase == OPEN)
-		clamp(f, g, w, s);
-	return 0;
+	else if (f->phase == OPEN)
+		clamp(f, g, w, s, &p->context, &p->count.ways[way]);
 }
 
 #include "table.h"
 
+/* Writes the window into the packet; returns 0 if that is not possible. The helper knows whether the checksum is that of the
+ * whole segment or is finished later. What it leaves is writable, so that the window needs no helper. */
+static __always_inline int rewrite(struct __sk_buff *skb, const struct seg *s)
+{
+	u32 off = s->at & 0x7fff;
+	u16 window = be16(s->written), *field;
+	void *data, *end;
+
+	if (l4_csum_replace(skb, off + 16, be16(s->window), window, 2))
+		return 0;
+	data = (void *)(long)skb->data;
+	end = (void *)(long)skb->data_end;
+	field = BYTES(off + 14, 2);
+	if (!field)
+		return 0;
+	*field = window;
+	return 1;
+}
+
 static __always_inline int run(struct __sk_buff *skb, u32 outward)
 {
 	struct control *c = at(&control, 0);
-	struct gauges *q = at(&gauges, 0);
-	struct seg s = {};
-	int index;
+	struct processor *p = at(&processors, 0);
+	struct gauges *q;
+	struct line *l;
+	struct seg *s;
 
-	if (!c || !q)
+	if (!c || !p)
 		return NEXT;
-	s.now = c->clock ? c->clock : ktime();
-	if (LESS(s.now, c->heartbeat) > c->patience) {
-		ADD(q->stale, 1);
+	q = &p->count;
+	s = &p->seg;
+	s->now = c->clock ? c->clock : ktime();
+	if (LESS(s->now, c->heartbeat) > c->patience) {
+		q->stale++;
 		return NEXT;
 	}
-	ADD(q->packets[!outward], 1);
-	ADD(q->bytes[!outward], skb->len);
+	q->ways[!outward].packets++;
+	q->ways[!outward].bytes += skb->len;
 	if (c->observe)
 		return NEXT;
-	if (!read_segment(skb, c, &s, outward)) {
-		ADD(q->not_tcp, 1);
+	if (!read_segment(skb, c, s, outward)) {
+		q->not_tcp++;
 		return NEXT;
 	}
-	index = find_line(c, &s);
-	if (index < 0 && (s.flags & (SYN | ACK | RST)) == SYN)
-		index = admit(c, q, &s, outward);
-	if (index < 0) {
-		ADD(q->unknown, 1);
+	l = find_line(c, s);
+	if (!l && (s->flags & (SYN | ACK | RST)) == SYN)
+		l = at(&lines, admit(c, q, s, outward));
+	if (!l) {
+		q->unknown++;
 		return NEXT;
 	}
-	handle(c, q, &s, index, outward);
-	if (s.written != s.window) {
-		u16 window = be16(s.written);
-
-		if (l4_csum_replace(skb, s.at + 16, be16(s.window), window, 2) ||
-		    skb_store(skb, s.at + 14, &window, 2, 0))
-			ADD(q->unwritten, 1);
-	}
+	handle(c, p, l, outward);
+	if (s->written != s->window && !rewrite(skb, s))
+		q->unwritten++;
 	return NEXT;
 }
 
@@ -199,16 +205,16 @@ SEC("classifier")
 int sweep(struct __sk_buff *skb)
 {
 	struct control *c = at(&control, 0);
-	struct gauges *q = at(&gauges, 0);
+	struct processor *p = at(&processors, 0);
 	u64 range[2], now;
 
-	if (!c || !q || skb_load(skb, 0, range, sizeof(range)))
+	if (!c || !p || skb_load(skb, 0, range, sizeof(range)))
 		return 1;
 	now = c->clock ? c->clock : ktime();
 	for (u32 i = 0; i < MOST_SETS; i++) {
 		if (i >= range[1])
 			break;
-		sweep_set(c, q, range[0] + i, now);
+		sweep_set(c, &p->count, range[0] + i, now);
 	}
 	return 0;
 }

@@ -29,7 +29,7 @@ struct control {
 	struct way ways[2];
 };
 
-/* Sums over all flows of a direction, and its counters. Changed by atomic additions. */
+/* Sums over all flows of a direction, and counters of what is rare. Changed by atomic additions. */
 struct sums {
 	u64 sending;   /* n */
 	u64 lacking;
@@ -47,24 +47,28 @@ struct sums {
 	u64 woken;
 	u64 ended;
 	u64 expired;
-	u64 acks;
-	u64 rewritten;
-	u64 below_one_segment;
 	u64 below_now;
 	u64 implausible;
 };
 
-/* Counters of the table and of packets; index 0 toward the link, 1 from it. */
+/* Counters of a direction. */
+struct tally {
+	u64 packets;
+	u64 bytes;
+	u64 acks;
+	u64 rewritten;
+	u64 below_one_segment;
+};
+
+/* Counters of packets and of the table, of one processor: what is counted for each packet needs no atomic addition. */
 struct gauges {
-	u64 packets[2];
-	u64 bytes[2];
+	struct tally ways[2]; /* toward the link, from it; `acks` and what follows are of data in this direction */
 	u64 not_tcp;   /* fragments and what is no TCP */
 	u64 unknown;   /* segments of connections whose SYN was not seen, or which have no line */
 	u64 unproven;  /* data that came before the handshake was complete */
 	u64 contended; /* segments that passed because another processor had the line for too long */
 	u64 stale;     /* packets that passed because the daemon hung */
-	u64 lines;     /* lines in use */
-	u64 numbered;  /* lines given out since the start */
+	u64 lines;     /* lines given out less lines that are free again */
 	u64 evicted;   /* half-open connections that lost their line to newer ones */
 	u64 refused;   /* connections without a line, because all in their set were of others */
 	u64 unwritten; /* windows that could not be written */
@@ -140,6 +144,7 @@ struct seg {
 	u32 tsval;
 	u32 tsecr;
 	u32 at;        /* offset of the TCP header */
+	u32 ports;     /* as they are in the packet */
 	u32 number;    /* of its line */
 	u16 window;
 	u16 written;   /* the window to write */
@@ -148,6 +153,30 @@ struct seg {
 	u8 has;
 	u8 scale;
 	u8 unused[7];
+};
+
+/* What decides the window of one ACK. */
+struct context {
+	u64 full;    /* payload of a full segment */
+	u64 unit;    /* bytes of one unit of the window field */
+	u64 told;    /* window that the receiver advertised */
+	u64 rtt;     /* round trip of a full segment; 0: not known */
+	u64 level;   /* window of a flow that can use all it gets */
+	u64 share;   /* window of this flow; NEVER: not known */
+	u64 surplus; /* of all other flows, in bytes per round trip */
+	u64 before;  /* the window before this ACK */
+	u64 newly;   /* bytes that the ACK acknowledges */
+	u64 granted; /* the window by share and credit */
+	u64 step;    /* windows are whole numbers of this, */
+	u64 few;     /* at most two of them if not 0 */
+};
+
+/* What a processor has for itself. The segment is here and not on the stack: the verifier then keeps no record of what is
+ * known of its fields, which would multiply the ways that it walks. A program of this hook never interrupts another one. */
+struct processor {
+	struct gauges count;
+	struct seg seg;
+	struct context context;
 };
 
 #define FIN 0x01
@@ -173,11 +202,19 @@ struct {
 } sums SEC(".maps");
 
 struct {
+	__uint(type, MAP_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct processor);
+	__uint(max_entries, 1);
+} processors SEC(".maps");
+
+/* The number of the next line. */
+struct {
 	__uint(type, MAP_ARRAY);
 	__type(key, u32);
-	__type(value, struct gauges);
+	__type(value, u64);
 	__uint(max_entries, 1);
-} gauges SEC(".maps");
+} numbers SEC(".maps");
 
 struct {
 	__uint(type, MAP_ARRAY);

@@ -21,7 +21,7 @@ enum { ASKED_FOR, ANSWERED, PROVEN };
 
 static __always_inline u32 tag_of(u64 hash)
 {
-	return hash >> 32 | 1;
+	return hash >> 32;
 }
 
 /* A lock of our own: while the kernel's spin locks are held no function may be called. */
@@ -38,27 +38,32 @@ static __always_inline void give(struct line *l)
 	__sync_lock_test_and_set(&l->lock, 0);
 }
 
-CHECKED_ALONE int find_line(struct control *c, struct seg *s)
+/* The way in which the line of a connection is, if it was free. */
+static __always_inline u32 first_way(u64 hash)
 {
-	struct head *head;
-	struct line *l;
-	u32 set, tag;
+	return hash >> 28 & (WAYS - 1);
+}
 
-	if (!c || !s)
-		return -1;
-	set = s->hash & (c->sets - 1);
-	tag = tag_of(s->hash);
+/* Returns the line of a connection, or NULL. */
+static __always_inline struct line *find_line(const struct control *c, const struct seg *s)
+{
+	u32 set = s->hash & (c->sets - 1), tag = tag_of(s->hash);
+	struct line *l = at(&lines, set * WAYS + first_way(s->hash));
+	struct head *head;
+
+	if (l && l->hash == s->hash)
+		return l;
 	head = at(&heads, set);
 	if (!head)
-		return -1;
+		return 0;
 	for (int way = 0; way < WAYS; way++) {
 		if (head->tags[way] != tag)
 			continue;
 		l = at(&lines, set * WAYS + way);
 		if (l && l->hash == s->hash)
-			return set * WAYS + way;
+			return l;
 	}
-	return -1;
+	return 0;
 }
 
 static __always_inline void forget(struct flow *f, struct sums *g, u64 now)
@@ -85,18 +90,18 @@ CHECKED_ALONE int clear_line(struct line *l, u64 now)
 	return 0;
 }
 
-/* The way whose line a new connection gets: a free one, or that of the oldest half-open connection; WAYS if there is none. */
-CHECKED_ALONE int choose(u32 set, u32 now)
+/* The way whose line a new connection gets: a free one, its first one before others, or that of the oldest half-open
+ * connection; WAYS if there is none. */
+CHECKED_ALONE u32 choose(u32 set, u32 first, u32 now)
 {
 	struct head *head = at(&heads, set);
-	u32 oldest = 0;
-	int best = WAYS;
+	u32 oldest = 0, best = WAYS;
 
 	if (!head)
 		return WAYS;
-	for (int way = 0; way < WAYS; way++) {
+	for (u32 i = 0; i < WAYS; i++) {
+		u32 way = (first + i) & (WAYS - 1), unused;
 		struct line *l;
-		u32 unused;
 
 		if (!head->tags[way])
 			return way;
@@ -115,34 +120,36 @@ CHECKED_ALONE int choose(u32 set, u32 now)
 /* Gives a line to the connection that a SYN opens; returns its index, or -1. */
 CHECKED_ALONE int admit(struct control *c, struct gauges *q, struct seg *s, u32 outward)
 {
+	u64 *next = at(&numbers, 0);
 	struct head *head;
 	struct line *l;
-	u32 set, tag;
-	int way;
+	u32 set, tag, way;
 
 	if (!c || !q || !s)
 		return -1;
 	set = s->hash & (c->sets - 1);
 	tag = tag_of(s->hash);
-	way = choose(set, s->now >> TICK);
+	way = choose(set, first_way(s->hash), s->now >> TICK);
 	head = at(&heads, set);
 	l = at(&lines, set * WAYS + way);
-	if (!head || !l || way < 0 || way >= WAYS) {
-		ADD(q->refused, 1);
+	if (!head || !l || !next || way >= WAYS) {
+		q->refused++;
 		return -1;
 	}
+	KEEP(way);
+	way &= WAYS - 1;
 	if (!take(l)) {
-		ADD(q->contended, 1);
+		q->contended++;
 		return -1;
 	}
 	if (head->tags[way]) {
-		ADD(q->evicted, 1);
+		q->evicted++;
 		clear_line(l, s->now);
 	} else {
-		ADD(q->lines, 1);
+		q->lines++;
 	}
 	l->hash = s->hash;
-	l->number = __sync_fetch_and_add(&q->numbered, 1);
+	l->number = __sync_fetch_and_add(next, 1);
 	l->opener = !outward;
 	l->used = s->now >> TICK;
 	head->tags[way] = tag;
@@ -173,31 +180,30 @@ static __always_inline int follow(struct line *l, const struct seg *s, u8 side)
 }
 
 /* Shows a segment to the flows of its connection, each of them the data of one direction. */
-CHECKED_ALONE int handle(struct control *c, struct gauges *q, struct seg *s, u32 index, u32 outward)
+static __always_inline void handle(const struct control *c, struct processor *p, struct line *l, u32 outward)
 {
 	struct sums *with = at(&sums, !outward), *against = at(&sums, !!outward);
-	struct line *l = at(&lines, index);
 	u32 side = !outward, other = !!outward;
+	struct seg *s = &p->seg;
 
-	if (!c || !q || !s || !l || !with || !against)
-		return 0;
+	if (!with || !against)
+		return;
 	if (!take(l)) {
-		ADD(q->contended, 1);
-		return 0;
+		p->count.contended++;
+		return;
 	}
 	if (l->hash != s->hash)
 		goto done;
 	l->used = s->now >> TICK;
 	s->number = l->number;
 	if (!follow(l, s, side)) {
-		ADD(q->unproven, 1);
+		p->count.unproven++;
 		goto done;
 	}
 	outbound(&l->flows[side & 1], with, &c->ways[side & 1], s);
-	inbound(&l->flows[other & 1], against, &c->ways[other & 1], s);
+	inbound(&l->flows[other & 1], against, &c->ways[other & 1], p, other & 1);
 done:
 	give(l);
-	return 0;
 }
 
 /* Applies the timeouts of one set. */
@@ -226,7 +232,7 @@ CHECKED_ALONE int sweep_set(struct control *c, struct gauges *q, u32 set, u64 no
 		if (unused > most) {
 			clear_line(l, now);
 			head->tags[way] = 0;
-			ADD(q->lines, -1);
+			q->lines--;
 		}
 		give(l);
 	}

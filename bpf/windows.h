@@ -16,21 +16,6 @@
 #define GOLDEN 0x9e3779b9u
 #define NEVER (~0ULL)
 
-/* What decides the window of one ACK. */
-struct context {
-	u64 full;    /* payload of a full segment */
-	u64 unit;    /* bytes of one unit of the window field */
-	u64 told;    /* window that the receiver advertised */
-	u64 rtt;     /* round trip of a full segment; 0: not known */
-	u64 level;   /* window of a flow that can use all it gets */
-	u64 share;   /* window of this flow; NEVER: not known */
-	u64 surplus; /* of all other flows, in bytes per round trip */
-	u64 now;
-	u64 before;  /* the window before this ACK */
-	u64 newly;   /* bytes that the ACK acknowledges */
-	u64 granted; /* before there is a window: the bytes of a step */
-};
-
 /* a * b / c for a product of more than 64 bits, at most 2^64 - 1: long division. */
 CHECKED_ALONE u64 wide_ratio(u64 a, u64 b, u64 c)
 {
@@ -240,12 +225,12 @@ static __always_inline void note_short(struct flow *f, struct sums *g, const str
 }
 
 /* A segment toward the bottleneck of its direction. */
-CHECKED_ALONE int outbound(struct flow *f, struct sums *g, struct way *w, struct seg *s)
+static __always_inline void outbound(struct flow *f, struct sums *g, const struct way *w, const struct seg *s)
 {
 	u32 full;
 
-	if (!f || !g || !w || !s || !arrive(f, g, s, 1))
-		return 0;
+	if (!arrive(f, g, s, 1))
+		return;
 	pass(&f->wan, &f->lan, s);
 	note_answer(f, g, s, 1);
 	if (s->payload > 0) {
@@ -258,7 +243,6 @@ CHECKED_ALONE int outbound(struct flow *f, struct sums *g, struct way *w, struct
 	}
 	if (s->flags & FIN)
 		mark(f, FIN_SENT, 1);
-	return 1;
 }
 
 /* Decides at the end of a measurement whether the flow is good or bad. */
@@ -285,10 +269,9 @@ static __always_inline void judge_by_use(struct flow *f, struct sums *g, const s
 }
 
 /* Good or bad (Figures 2 to 4), and what a bad flow may send although it was not seen to use it. */
-CHECKED_ALONE int judge(struct flow *f, struct sums *g, struct way *w, struct seg *s, struct context *x)
+static __always_inline void judge(struct flow *f, struct sums *g, const struct way *w, const struct seg *s,
+				  struct context *x)
 {
-	if (!f || !g || !w || !s || !x)
-		return 0;
 	if (!(s->flags & SYN) && is_busy(f)) {
 		if (!(f->marks & LACKING) && is_done(f, s->ack)) {
 			u32 claim = rate_of(s->ack - f->acked, x->rtt);
@@ -307,7 +290,6 @@ CHECKED_ALONE int judge(struct flow *f, struct sums *g, struct way *w, struct se
 		most = MAX(most, 2 * x->full);
 		x->share = MIN(x->share, most);
 	}
-	return 0;
 }
 
 /* The surplus of all other flows, in bytes per round trip of this one. */
@@ -384,13 +366,21 @@ static __always_inline u64 nearest(u64 bytes, u64 step)
 	return MAX(steps, 1) * step;
 }
 
-static __always_inline u64 stepped(u64 due, u64 step, int few, u64 current, s64 credit, s64 reluctance)
+/* The window when a round ends, one of the two next to `due`; in steps of `x->step`, at most two of them if `x->few`. */
+CHECKED_ALONE u64 stepped(struct context *x, u64 due, u64 current, s64 credit, s64 reluctance)
 {
-	u64 steps = due / step, lower = MAX(steps, 1) * step, upper = lower + step, least, most;
-	s64 owed, up_at, down_at, part = 3 * (s64)step;
+	u64 step, steps, lower, upper, least, most;
+	s64 owed, up_at, down_at, part;
 
-	least = few ? step : MAX(LESS(lower, step), step);
-	most = few ? 2 * step : upper + step;
+	if (!x)
+		return 0;
+	step = MAX(x->step, 1);
+	part = 3 * (s64)step;
+	steps = due / step;
+	lower = MAX(steps, 1) * step;
+	upper = lower + step;
+	least = x->few ? step : MAX(LESS(lower, step), step);
+	most = x->few ? 2 * step : upper + step;
 	current = current < least ? least : MIN(current, most);
 	owed = (s64)due + credit - (s64)current;
 	up_at = (u64)(part * (current <= lower ? reluctance : 1024)) / 2048;
@@ -409,32 +399,29 @@ static __always_inline u64 stride(u64 segment, u64 unit)
 }
 
 /* The window with "steady": one of the two next to what is due. `owed` is the flow's credit before this ACK. */
-CHECKED_ALONE u64 step_window(struct flow *f, struct sums *g, struct context *x, u64 due, s64 owed_and_crowded)
+static __always_inline u64 step_window(struct flow *f, struct sums *g, struct context *x, u64 segment, u64 due, s64 owed,
+				       int crowded)
 {
-	u64 segment, step, current, window, before;
-	s64 owed = owed_and_crowded >> 1, reluctance;
-	int pairs, few, crowded = owed_and_crowded & 1;
+	u64 step, current, window;
+	int pairs = wants_pairs(f);
 
-	if (!f || !g || !x)
-		return 0;
-	segment = MAX(x->granted, 1);
-	before = x->before;
-	pairs = wants_pairs(f);
-	few = pairs && x->share < 2 * segment;
-	step = pairs && !few ? 2 * segment : segment;
-	reluctance = within(512 - quotient(g->owed * 1024, 4 * segment), 0, 1024);
-	current = nearest(before, step);
+	x->few = pairs && x->share < 2 * segment;
+	step = x->step = pairs && !x->few ? 2 * segment : segment;
+	current = nearest(x->before, step);
 	if (crowded) {
 		window = x->share / step;
 		window = MAX(window, 1) * step;
 	} else if (due != NEVER) {
-		window = stepped(few ? x->share : due, step, few, current, f->credit, reluctance);
+		s64 reluctance = within(512 - quotient(g->owed * 1024, 4 * segment), 0, 1024);
+
+		window = stepped(x, x->few ? x->share : due, current, f->credit, reluctance);
 	} else if (current + 2 * step >= x->share && current <= x->share + x->share / 8 + step) {
 		window = current;
 	} else {
 		window = nearest(x->share, step);
 	}
-	if (few)
+	FORGET();
+	if (x->few)
 		window = MIN(window, 2 * segment);
 	if (due != NEVER) {
 		s64 sum = g->owed + (f->credit - owed) + ((s64)current - (s64)window), most = 16 * (s64)segment;
@@ -461,13 +448,11 @@ static __always_inline u64 unclocked(const struct flow *f, u64 before, u64 newly
 }
 
 /* How much of the window `x->granted` may be given at this ACK. */
-CHECKED_ALONE u64 grow(struct flow *f, struct sums *g, struct way *w, struct context *x)
+static __always_inline u64 grow(struct flow *f, struct sums *g, const struct way *w, const struct seg *s, const struct context *x)
 {
 	u64 before, free, target, dithers;
 	int grew, grows;
 
-	if (!f || !g || !w || !x)
-		return 0;
 	before = x->before;
 	free = x->surplus > 0 ? LESS(x->share, x->surplus) : NEVER;
 	target = MIN(free, x->granted);
@@ -477,7 +462,7 @@ CHECKED_ALONE u64 grow(struct flow *f, struct sums *g, struct way *w, struct con
 	grows = target > before + dithers;
 	if (grows && !grew) {
 		f->round_end = f->edge;
-		f->round_at = beat(x->now);
+		f->round_at = beat(s->now);
 	}
 	set_growing(f, g, grows);
 	if (grows) {

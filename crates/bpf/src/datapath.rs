@@ -1,8 +1,8 @@
 //! The loaded programs and their maps.
 
 use crate::error::Error;
-use crate::layout::{CONTROL, Control, GAUGES, Gauges, SUMS, Sums};
-use aya::maps::{Array, MapData};
+use crate::layout::{CONTROL, Control, Gauges, PROCESSOR, SUMS, Sums};
+use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
 pub use aya::programs::TcAttachType as Hook;
 use aya::programs::tc::{self, NlOptions, TcAttachOptions, TcError};
 use aya::programs::{LinkOrder, ProgramError, SchedClassifier};
@@ -15,7 +15,8 @@ pub const MISSING: &str = env!("PENSTOCK_BPF_MISSING");
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pink.bpf.o"));
 static COST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
 /// The programs of a gateway, and those that tell what they cost.
-const PROGRAMS: [&str; 6] = ["outward", "inward", "sweep", "shell", "visit_data", "visit_ack"];
+const PROGRAMS: [&str; 9] =
+    ["outward", "inward", "sweep", "shell", "visit_parse", "visit_find", "visit_plain", "visit_data", "visit_ack"];
 
 /// Connections in a set.
 pub const WAYS: u32 = 16;
@@ -31,7 +32,13 @@ pub enum Program {
     Inward,
     /// Makes its packet that of the next flow (`bpf/cost.bpf.c`).
     Shell,
-    /// The same, and shows it as data that leave to the link.
+    /// The same, and reads its headers.
+    VisitParse,
+    /// The same, and finds its connection.
+    VisitFind,
+    /// Makes its packet that of the next flow, and shows it as data that leave to the link, with a window that stays.
+    VisitPlain,
+    /// The same with a window that is above the share of the other direction.
     VisitData,
     /// The same, and shows it as an ACK that comes from the link.
     VisitAck,
@@ -43,6 +50,9 @@ impl Program {
             Self::Outward => "outward",
             Self::Inward => "inward",
             Self::Shell => "shell",
+            Self::VisitParse => "visit_parse",
+            Self::VisitFind => "visit_find",
+            Self::VisitPlain => "visit_plain",
             Self::VisitData => "visit_data",
             Self::VisitAck => "visit_ack",
         }
@@ -64,7 +74,8 @@ pub struct Datapath {
     ebpf: Ebpf,
     control: Array<MapData, [u64; CONTROL]>,
     sums: Array<MapData, [u64; SUMS]>,
-    gauges: Array<MapData, [u64; GAUGES]>,
+    processors: PerCpuArray<MapData, [u64; PROCESSOR]>,
+    numbers: Array<MapData, [u64; 1]>,
     told: Control,
     next: u32,
 }
@@ -103,8 +114,9 @@ impl Datapath {
         for name in programs {
             classifier(&mut ebpf, name)?.load().map_err(Error::refused("a program"))?;
         }
-        let (known, sums, gauges) = (map(&mut ebpf, "control")?, map(&mut ebpf, "sums")?, map(&mut ebpf, "gauges")?);
-        let mut path = Self { control: known, sums, gauges, ebpf, told: control.clone(), next: 0 };
+        let (known, sums, numbers) = (map(&mut ebpf, "control")?, map(&mut ebpf, "sums")?, map(&mut ebpf, "numbers")?);
+        let processors = map(&mut ebpf, "processors")?;
+        let mut path = Self { control: known, sums, processors, numbers, ebpf, told: control.clone(), next: 0 };
         for index in 0..2 {
             path.sums.set(index, Sums::at_start(), 0).map_err(Error::refused("a value"))?;
         }
@@ -202,8 +214,9 @@ impl Datapath {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn sums(&self) -> Result<[Sums; 2], Error> {
-        let read = |index| self.sums.get(&index, 0).map(|words| Sums::read(&words)).map_err(Error::refused("a read"));
-        Ok([read(0)?, read(1)?])
+        let counters = self.counters()?;
+        let read = |index| self.sums.get(&index, 0).map_err(Error::refused("a read"));
+        Ok([Sums::read(&read(0)?, &counters, 0), Sums::read(&read(1)?, &counters, 1)])
     }
 
     /// Counters of packets and connections.
@@ -211,7 +224,17 @@ impl Datapath {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn gauges(&self) -> Result<Gauges, Error> {
-        self.gauges.get(&0, 0).map(|words| Gauges::read(&words)).map_err(Error::refused("a read"))
+        let [numbered] = self.numbers.get(&0, 0).map_err(Error::refused("a read"))?;
+        Ok(Gauges::read(&self.counters()?, numbered))
+    }
+
+    /// The counters of all processors, added. One of them may count down what another one counted up.
+    fn counters(&self) -> Result<[u64; PROCESSOR], Error> {
+        let mut sum = [0u64; PROCESSOR];
+        for words in self.processors.get(&0, 0).map_err(Error::refused("a read"))?.iter() {
+            sum.iter_mut().zip(words).for_each(|(sum, word)| *sum = sum.wrapping_add(*word));
+        }
+        Ok(sum)
     }
 
     /// Tells the programs that measure how many flows there are, and begins anew.
@@ -219,8 +242,24 @@ impl Datapath {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn visit(&mut self, flows: u32) -> Result<(), Error> {
-        let mut visits: Array<_, [u64; 2]> = map(&mut self.ebpf, "visits")?;
-        visits.set(0, [u64::from(flows), 0], 0).map_err(Error::refused("a value"))
+        let mut visits: Array<MapData, [u64; 2]> = map(&mut self.ebpf, "visits")?;
+        let mut each = 0..visits.len();
+        each.try_for_each(|by| visits.set(by, [u64::from(flows), 0], 0).map_err(Error::refused("a value")))
+    }
+
+    /// Bytes of machine code of each loaded program, its functions included, and instructions that the verifier looked at.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn sizes(&self) -> Result<Vec<(String, u32, u32)>, Error> {
+        let loaded = self.ebpf.programs().filter(|(_, program)| program.fd().is_ok());
+        let size = |(name, program): (&str, &aya::programs::Program)| {
+            let info = program.info().map_err(Error::refused("a query"))?;
+            Ok((name.to_owned(), info.size_jitted(), info.verified_instruction_count().unwrap_or(0)))
+        };
+        let mut sizes = loaded.map(size).collect::<Result<Vec<_>, Error>>()?;
+        sizes.sort_unstable();
+        Ok(sizes)
     }
 
     /// Runs a program on a packet, `repeat` times; returns the packet after it and the mean time of a run.
@@ -250,7 +289,7 @@ fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassif
     program.try_into().map_err(Error::refused("a program"))
 }
 
-fn map<const N: usize>(ebpf: &mut Ebpf, name: &'static str) -> Result<Array<MapData, [u64; N]>, Error> {
+fn map<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Error> {
     let map = ebpf.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
-    Array::try_from(map).map_err(Error::refused("a map"))
+    M::try_from(map).map_err(Error::refused("a map"))
 }

@@ -5,9 +5,11 @@ use serde::Serialize;
 /// Number of words of `struct control`.
 pub(crate) const CONTROL: usize = 23;
 /// Number of words of `struct sums`.
-pub(crate) const SUMS: usize = 21;
-/// Number of words of `struct gauges`.
-pub(crate) const GAUGES: usize = 14;
+pub(crate) const SUMS: usize = 18;
+/// Number of words of `struct processor`, which begins with `struct gauges`.
+pub(crate) const PROCESSOR: usize = 39;
+/// Number of words of `struct tally`; `struct gauges` begins with two of them.
+const TALLY: usize = 5;
 
 /// One direction of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -145,9 +147,11 @@ pub struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn read(words: &[u64; SUMS]) -> Self {
+    /// Reads the sums of a direction, and of the counters of all processors those of it.
+    pub(crate) fn read(words: &[u64; SUMS], counters: &[u64; PROCESSOR], way: usize) -> Self {
         let [active, lacking, claims, waiting, asleep, _, surplus, _, growing, owed, opening, ..] = *words;
-        let [.., strangers, started, woken, ended, expired, acks, rewritten, below, below_now, implausible] = *words;
+        let [.., strangers, started, woken, ended, expired, below_now, implausible] = *words;
+        let tally = &counters[way * TALLY..];
         Self {
             active,
             lacking,
@@ -163,9 +167,9 @@ impl Sums {
             woken,
             ended,
             expired,
-            acks,
-            rewritten,
-            below_one_segment: below,
+            acks: tally[2],
+            rewritten: tally[3],
+            below_one_segment: tally[4],
             below_now,
             implausible,
         }
@@ -209,36 +213,22 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    pub(crate) fn read(words: &[u64; GAUGES]) -> Self {
-        let [
-            out,
-            inw,
-            out_bytes,
-            in_bytes,
-            not_tcp,
-            unknown,
-            unproven,
-            contended,
-            stale,
-            lines,
-            numbered,
-            evicted,
-            refused,
-            unwritten,
-        ] = *words;
+    /// Reads the counters of all processors together.
+    pub(crate) fn read(words: &[u64; PROCESSOR], numbered: u64) -> Self {
+        let (ways, rest) = words.split_at(2 * TALLY);
         Self {
-            packets: [out, inw],
-            bytes: [out_bytes, in_bytes],
-            not_tcp,
-            unknown,
-            unproven,
-            contended,
-            stale,
-            lines,
+            packets: [ways[0], ways[TALLY]],
+            bytes: [ways[1], ways[TALLY + 1]],
+            not_tcp: rest[0],
+            unknown: rest[1],
+            unproven: rest[2],
+            contended: rest[3],
+            stale: rest[4],
+            lines: rest[5],
             numbered,
-            evicted,
-            refused,
-            unwritten,
+            evicted: rest[6],
+            refused: rest[7],
+            unwritten: rest[8],
         }
     }
 }
