@@ -1,6 +1,5 @@
 //! What a gateway answers at its control socket.
 
-use crate::begin::kernel_queue;
 use crate::daemon::Daemon;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
@@ -84,7 +83,7 @@ impl Adjustable for Daemon {
             if replaced[at] {
                 let (aqm, limit) = (&wanted[at].aqm, wanted[at].limit);
                 bottleneck.replace(aqm, limit).map_err(|e| Refusal::new(e.to_string()))?;
-                self.lengthen(direction, kernel_queue(limit));
+                self.gate.lengthen(direction, limit);
             }
         }
         self.settings.clone_from(wanted);

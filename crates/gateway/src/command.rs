@@ -11,7 +11,7 @@ use crate::guard;
 use crate::kernel::Kernel;
 use crate::page::process::{self, Process};
 use crate::record;
-use crate::rules::{Chains, Rules};
+use crate::rules::Rules;
 use crate::support;
 use crate::surroundings::{interface, printed, say, server};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
                 let explained = explain::in_the_kernel(&file);
                 return printed(&if asked.json { format!("{explained}\n") } else { explain::kernel_text(&explained) });
             }
-            let explained = explain::explain(&file, &rules(&file)?);
+            let explained = explain::explain(&file, &Rules::of(&file)?);
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
         Verb::Record(options) => printed(&record::run(options)?),
@@ -81,11 +81,6 @@ fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
-fn rules(file: &File) -> Result<Rules, Error> {
-    let chains = Chains::find(file.keys.firewall, file.keys.queue)?;
-    Ok(Rules::new(chains, file.interfaces.clone()))
-}
-
 fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
@@ -97,10 +92,9 @@ fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
         let (report, failed) = kernel.run();
         return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
     }
-    let rules = rules(file)?;
     let server = server(&file.keys.name)?;
     let page = file.page.as_ref().map(|_| Process::new(path));
-    let daemon = Daemon::open(file, rules, wan, Some(server), page)?;
+    let daemon = Daemon::open(file, wan, Some(server), page)?;
     begun(file);
     let (status, failed) = daemon.run();
     ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)

@@ -1,7 +1,7 @@
 //! What a run would install: rules, queues, memory.
 
-use crate::begin::kernel_queue;
 use crate::file::File;
+use crate::gate::kernel_queue;
 use crate::rules::{Family, Rules};
 use penstock_core::units::Limit;
 use penstock_net::bottleneck::Config;

@@ -1,34 +1,38 @@
-//! A packet that the kernel keeps until its verdict.
+//! A packet between its arrival and the time at which it is due.
 
+use crate::gate::{Gate, Origin};
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Bytes, Instant};
 use penstock_core::wire::{RealPacket, Transport};
-use penstock_net::nfqueue::{NfQueue, Ticket};
 use penstock_net::pool::Pool;
 use serde::Serialize;
 
-/// A packet with the ticket for its verdict.
+/// A packet, and how to let it go on.
 #[derive(Debug)]
 pub struct Held {
     packet: RealPacket,
-    ticket: Ticket,
-    /// False if the kernel gave only the beginning of the packet: then its bytes stay as they are.
-    whole: bool,
+    origin: Origin,
     /// What a discipline may edit, as it was on arrival.
     before: (u16, Ecn),
 }
 
 impl Held {
-    /// Takes a packet whose verdict the kernel waits for; `whole` is false if the end of the packet is not here.
-    pub fn new(packet: RealPacket, ticket: Ticket, whole: bool) -> Self {
+    /// Takes a packet that came from there.
+    pub fn new(packet: RealPacket, origin: Origin) -> Self {
         let before = (TcpView::window(&packet), packet.ecn());
-        Self { packet, ticket, whole, before }
+        Self { packet, origin, before }
     }
 
-    /// Returns the ticket for the verdict.
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
+    /// Returns what is needed to let it go on.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns whether the end of the packet is here as well.
+    fn is_whole(&self) -> bool {
+        let Origin::Verdict { whole, .. } = self.origin;
+        whole
     }
 
     /// Returns the packet.
@@ -39,7 +43,7 @@ impl Held {
     /// Returns the bytes with which the packet must go on; `None` if the kernel has them already.
     pub fn changed(&self) -> Option<&[u8]> {
         let same = self.before == (TcpView::window(&self.packet), self.packet.ecn());
-        (self.whole && !same).then(|| &self.packet.bytes()[..self.packet.headers().end])
+        (self.is_whole() && !same).then(|| &self.packet.bytes()[..self.packet.headers().end])
     }
 
     /// Returns the buffer.
@@ -59,13 +63,14 @@ impl Packet for Held {
     }
     /// A packet that cannot be marked is told as one that is not ECN-capable.
     fn ecn(&self) -> Ecn {
-        if self.whole { self.packet.ecn() } else { Ecn::NotEct }
+        if self.is_whole() { self.packet.ecn() } else { Ecn::NotEct }
     }
     fn mark_ce(&mut self) {
         self.packet.mark_ce();
     }
     fn tcp(&mut self) -> Option<&mut RealPacket> {
-        self.packet.tcp().filter(|_| self.whole)
+        let whole = self.is_whole();
+        self.packet.tcp().filter(|_| whole)
     }
     fn is_syn(&self) -> bool {
         self.packet.is_syn()
@@ -105,15 +110,15 @@ impl Windows {
 
 /// Gives the verdict of dropped packets, and their buffers back.
 pub struct Verdicts<'a> {
-    /// Where verdicts go.
-    pub queue: &'a mut NfQueue,
+    /// Where packets go on.
+    pub gate: &'a mut Gate,
     /// Where buffers go.
     pub pool: &'a mut Pool,
 }
 
 impl PacketObserver<Held> for Verdicts<'_> {
     fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
-        self.queue.drop(packet.ticket);
+        self.gate.dropped(&packet.origin);
         self.pool.give(packet.into_bytes());
     }
     fn marked(&mut self, _: &Held, _: Instant) {}
@@ -122,13 +127,15 @@ impl PacketObserver<Held> for Verdicts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_net::nfqueue::Ticket;
 
     /// A segment of 40 bytes, ECN-capable, window 1000, in a buffer of 64.
     fn held(whole: bool) -> Held {
         let mut bytes = [0; 64];
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
-        Held::new(RealPacket::new(bytes, FlowId(1)), Ticket { queue: 1, id: 2 }, whole)
+        let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
+        Held::new(RealPacket::new(bytes, FlowId(1)), origin)
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! 3. `penstock_net::nfqueue` reads a packet, `penstock_net::classify` gives it a flow, and [`held`] is the packet until its
 //!    verdict.
 //! 4. `penstock_net::path` has the discipline and the rate of both directions, the same that the emulator has.
-//! 5. [`begin`] takes charge of queues and rules, [`daemon`] is the loop that reads, sleeps until a packet is due and gives verdicts.
+//! 5. [`gate`] takes charge of queues and rules, [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
 //! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
@@ -20,13 +20,13 @@
 pub mod alone;
 pub mod answers;
 pub mod ask;
-pub mod begin;
 pub mod cli;
 pub mod command;
 pub mod daemon;
 pub mod error;
 pub mod explain;
 pub mod file;
+pub mod gate;
 pub mod guard;
 pub mod held;
 pub mod history;
