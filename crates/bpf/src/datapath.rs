@@ -250,7 +250,7 @@ fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassif
     program.try_into().map_err(Error::refused("a program"))
 }
 
-fn map<const N: usize>(ebpf: &mut Ebpf, name: &'static str) -> Result<Array<MapData, [u64; N]>, Error> {
+pub(crate) fn map<const N: usize>(ebpf: &mut Ebpf, name: &'static str) -> Result<Array<MapData, [u64; N]>, Error> {
     let map = ebpf.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
     Array::try_from(map).map_err(Error::refused("a map"))
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(
     name = "penstock-gateway",
     version,
-    about = "A queue discipline before the link of a Linux router: short queues, fair shares",
+    about = "A queue discipline before the link of a Linux router or bridge: short queues, fair shares",
     after_help = "Examples:\n  penstock-gateway check gateway.toml\n  penstock-gateway explain gateway.toml\n  \
                   penstock-gateway run gateway.toml\n  penstock-gateway status\n  \
                   penstock-gateway set rate=15Mbit/s --for 2h\n\ndocs/gateway.md is the guide."

@@ -6,7 +6,7 @@ use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::explain;
-use crate::file::{Datapath, File, Kind};
+use crate::file::{Datapath, File, Kind, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::page::process::{self, Process};
@@ -30,7 +30,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
     match verb {
         Verb::Run { file: path, observe, json } => match read(path)? {
             Kind::Alone(alone) => alone::run(&alone, *json),
-            Kind::Router(mut file) => {
+            Kind::Link(mut file) => {
                 file.keys.observe |= observe;
                 govern(&file, path, *json)
             }
@@ -39,7 +39,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Check(asked) => {
             let file = match read(&asked.file)? {
                 Kind::Alone(alone) => return alone::check(&alone, asked),
-                Kind::Router(file) => file,
+                Kind::Link(file) => file,
             };
             let [down, up] = &file.bottlenecks;
             let text = format!(
@@ -56,13 +56,16 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Explain(asked) => {
             let file = match read(&asked.file)? {
                 Kind::Alone(alone) => return alone::explain(&alone, asked),
-                Kind::Router(file) => file,
+                Kind::Link(file) => file,
             };
             if file.keys.datapath == Datapath::Kernel {
                 let explained = explain::in_the_kernel(&file);
                 return printed(&if asked.json { format!("{explained}\n") } else { explain::kernel_text(&explained) });
             }
-            let explained = explain::explain(&file, &Rules::of(&file)?);
+            let explained = match file.keys.mode {
+                Mode::Bridge => explain::on_a_bridge(&file),
+                Mode::Router => explain::explain(&file, &Rules::of(&file)?),
+            };
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
         Verb::Record(options) => printed(&record::run(options)?),
@@ -70,7 +73,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Guard(options) => Ok(guard::run(options)),
         Verb::Page { file } => match read(file)? {
             Kind::Alone(_) => Ok(0),
-            Kind::Router(file) => Err(process::run(&file)),
+            Kind::Link(file) => Err(process::run(&file)),
         },
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Rollback(_) => ask::run(verb).map(|()| 0),
     }

@@ -4,8 +4,8 @@
 use crate::answers;
 use crate::error::Error;
 use crate::file::{File, Keys};
-use crate::gate::{Arrived, Gate, Origin};
-use crate::held::{Held, Verdicts, Windows};
+use crate::gate::{Arrived, Gate, Verdicts};
+use crate::held::{Held, Origin, Windows};
 use crate::history::{History, Settings};
 use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
@@ -28,7 +28,6 @@ use penstock_net::emissions::Emissions;
 use penstock_net::intake::Intake;
 use penstock_net::keys::Keys as HashKeys;
 use penstock_net::links::LinkWatch;
-use penstock_net::netns::Namespace;
 use penstock_net::nodes::Side;
 use penstock_net::path::Path;
 use penstock_net::pool::Pool;
@@ -125,7 +124,7 @@ impl Daemon {
     pub fn open(file: &File, wan: u32, server: Option<Server>, page: Option<Process>) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
-        let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
+        let wan = LinkWatch::here(wan)?;
         let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
         let c2ml = serving(file)?;
@@ -194,8 +193,8 @@ impl Daemon {
             let due = delivery.due;
             self.deliver(direction, delivery, due);
         }
-        self.gate.flush();
-        self.gate.empty();
+        self.gate.flush(&mut self.pool);
+        self.gate.empty(&mut self.pool);
     }
 
     /// The loop; returns what failed, if anything did.
@@ -205,10 +204,7 @@ impl Daemon {
         let _ = sd_notify::notify(&[NotifyState::Ready]);
         loop {
             let now = self.release();
-            self.gate.flush();
-            if now >= self.due.beat {
-                self.beat(now);
-            }
+            self.gate.flush(&mut self.pool);
             if now >= self.due.tick {
                 self.tick(now);
             }
@@ -219,6 +215,10 @@ impl Daemon {
                 Ok(wakeup) => wakeup,
                 Err(error) => return Some(format!("cannot wait for packets: {error}")),
             };
+            // Before packets are read: if this process hung, they are old.
+            if self.woken >= self.due.beat {
+                self.beat(self.woken);
+            }
             if wakeup.slow
                 && let Some(ended) = self.serve_slow()
             {
@@ -249,13 +249,14 @@ impl Daemon {
 
     fn deliver(&mut self, direction: Direction, delivery: Delivery<Held>, now: Instant) {
         let Delivery { due, packet } = delivery;
-        self.emissions[direction.index()].lateness.record(now.since(due));
+        let late = now.since(due);
+        self.emissions[direction.index()].lateness.record(late);
         self.talkers.count(direction, packet.packet(), now);
         if direction == Direction::Reverse {
             self.steer.show(direction, packet.packet(), now);
         }
         self.windows[direction.index()].count(&packet);
-        self.gate.accept(packet, &mut self.pool);
+        self.gate.accept(direction, packet, late, &mut self.pool);
     }
 
     /// Reads packets that have come.
@@ -333,7 +334,9 @@ impl Daemon {
         // Whoever started this may watch over it; without such a one nothing is told.
         let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         self.talkers.tick(now);
-        self.gate.look(now);
+        if let Some(what) = self.gate.look(now) {
+            self.note(now, what);
+        }
         let told = self.c2ml.as_ref().map(|(_, served)| served.events()).unwrap_or_default();
         told.into_iter().for_each(|what| self.note(now, what));
         setting::lapse(self, now);
@@ -437,6 +440,7 @@ impl Daemon {
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             kernel_queues: told.kernel_queues,
+            frames: told.frames,
         }
     }
 

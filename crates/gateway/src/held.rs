@@ -1,12 +1,32 @@
 //! A packet between its arrival and the time at which it is due.
 
-use crate::gate::{Gate, Origin};
+use crate::lead::Lead;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
-use penstock_core::qdisc::{DropReason, PacketObserver};
-use penstock_core::units::{Bytes, Instant};
-use penstock_core::wire::{RealPacket, Transport};
-use penstock_net::pool::Pool;
+use penstock_core::units::Bytes;
+use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
+use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
+
+/// What is needed to let a packet go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The kernel keeps the packet until its verdict.
+    Verdict {
+        /// The name of the packet in the kernel.
+        ticket: Ticket,
+        /// False if the kernel gave only the beginning of the packet: then its bytes stay as they are.
+        whole: bool,
+    },
+    /// The packet is here; this stands before it.
+    Frame(Lead),
+}
+
+impl Origin {
+    /// True if the checksum of the transport is still to be made.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Self::Frame(lead) if lead.is_pending())
+    }
+}
 
 /// A packet, and how to let it go on.
 #[derive(Debug)]
@@ -20,6 +40,8 @@ pub struct Held {
 impl Held {
     /// Takes a packet that came from there.
     pub fn new(packet: RealPacket, origin: Origin) -> Self {
+        let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
+        let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
         Self { packet, origin, before }
     }
@@ -31,8 +53,7 @@ impl Held {
 
     /// Returns whether the end of the packet is here as well.
     fn is_whole(&self) -> bool {
-        let Origin::Verdict { whole, .. } = self.origin;
-        whole
+        !matches!(self.origin, Origin::Verdict { whole: false, .. })
     }
 
     /// Returns the packet.
@@ -43,7 +64,18 @@ impl Held {
     /// Returns the bytes with which the packet must go on; `None` if the kernel has them already.
     pub fn changed(&self) -> Option<&[u8]> {
         let same = self.before == (TcpView::window(&self.packet), self.packet.ecn());
-        (self.is_whole() && !same).then(|| &self.packet.bytes()[..self.packet.headers().end])
+        (self.is_whole() && !same).then(|| self.bytes())
+    }
+
+    /// Returns the packet without padding.
+    fn bytes(&self) -> &[u8] {
+        &self.packet.bytes()[..self.packet.headers().end]
+    }
+
+    /// Returns the frame with which the packet leaves, in two parts.
+    pub fn frame(&self) -> [&[u8]; 2] {
+        let lead = if let Origin::Frame(lead) = &self.origin { lead.bytes() } else { &[] };
+        [lead, self.bytes()]
     }
 
     /// Returns the buffer.
@@ -108,26 +140,9 @@ impl Windows {
     }
 }
 
-/// Gives the verdict of dropped packets, and their buffers back.
-pub struct Verdicts<'a> {
-    /// Where packets go on.
-    pub gate: &'a mut Gate,
-    /// Where buffers go.
-    pub pool: &'a mut Pool,
-}
-
-impl PacketObserver<Held> for Verdicts<'_> {
-    fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
-        self.gate.dropped(&packet.origin);
-        self.pool.give(packet.into_bytes());
-    }
-    fn marked(&mut self, _: &Held, _: Instant) {}
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_net::nfqueue::Ticket;
 
     /// A segment of 40 bytes, ECN-capable, window 1000, in a buffer of 64.
     fn held(whole: bool) -> Held {

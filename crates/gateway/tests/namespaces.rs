@@ -1,7 +1,8 @@
-//! A gateway on a router between namespaces, with real packets. Where that is not possible, the tests skip and say why.
+//! A gateway on a router or on a bridge between namespaces, with real packets. Where that is not possible, the tests skip and say why.
 //!
 //! What depends on the speed of this machine is asserted only if the machine was on time.
 
+mod bridge;
 mod lab;
 
 use lab::{Gateway, Lab, transfer, wait_until};

@@ -1,11 +1,11 @@
 //! Packets that the kernel's firewall hands over, and that wait in the kernel for their verdict. A guard lets them pass when
 //! this process hangs, and a thread reads the rules back.
 
-use super::{Arrived, Origin, Told};
+use super::{Arrived, Told};
 use crate::error::Error;
 use crate::file::{File, Keys};
 use crate::guard::Guard;
-use crate::held::Held;
+use crate::held::{Held, Origin};
 use crate::report::Past;
 use crate::rules::{Chains, Counted, ReadBack, Rules};
 use crate::watch::{Answer, Watch};
@@ -113,8 +113,9 @@ impl Router {
     }
 
     pub fn accept(&mut self, held: &Held) {
-        let Origin::Verdict { ticket, .. } = held.origin();
-        self.queue.accept(*ticket, held.changed());
+        if let Origin::Verdict { ticket, .. } = held.origin() {
+            self.queue.accept(*ticket, held.changed());
+        }
     }
 
     pub fn pass(&mut self, ticket: Ticket) {
@@ -256,6 +257,7 @@ impl Router {
             refused_verdicts: self.queue.refused(),
             unread: numbers.map(|number| lost(number).into()),
             kernel_queues: queues,
+            frames: None,
         }
     }
 }

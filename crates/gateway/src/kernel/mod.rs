@@ -19,7 +19,6 @@ use penstock_core::units::{Instant, Limit, Span};
 use penstock_net::bottleneck::Config;
 use penstock_net::keys::Keys;
 use penstock_net::links::LinkWatch;
-use penstock_net::netns::Namespace;
 use penstock_net::report::Change;
 use penstock_net::signals::{Request, Signals, is_orderly};
 use report::Report;
@@ -92,7 +91,7 @@ impl Kernel {
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
     pub fn open(file: &File, wan: u32, server: Option<Server>) -> Result<Self, Error> {
         let signals = Signals::open()?;
-        let watch = LinkWatch::open(&Namespace::open(None)?, wan)?;
+        let watch = LinkWatch::here(wan)?;
         let keys = Keys::from_system().map_err(Error::io("cannot draw random numbers"))?.connections;
         let ways = ways(&file.bottlenecks).map_err(Error::Kernel)?;
         let control = Control {
