@@ -167,6 +167,15 @@ impl Datapath {
         Ok(())
     }
 
+    /// Returns whether the programs have the values that they were told last.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn is_as_told(&self) -> Result<bool, Error> {
+        let words = self.control.get(&0, 0).map_err(Error::refused("a read"))?;
+        Ok(words == self.told.words())
+    }
+
     /// Gives a sign of life.
     ///
     /// # Errors

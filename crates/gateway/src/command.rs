@@ -75,7 +75,9 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             Kind::Alone(_) => Ok(0),
             Kind::Link(file) => Err(process::run(&file)),
         },
-        Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Rollback(_) => ask::run(verb).map(|()| 0),
+        Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Apply(_) | Verb::Rollback(_) => {
+            ask::run(verb).map(|()| 0)
+        }
     }
 }
 
@@ -90,14 +92,14 @@ fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
         interface("lan", lan)?;
     }
     if file.keys.datapath == Datapath::Kernel {
-        let kernel = Kernel::open(file, wan, Some(server(&file.keys.name)?))?;
+        let kernel = Kernel::open(file, path, wan, Some(server(&file.keys.name)?))?;
         begun(file);
         let (report, failed) = kernel.run();
         return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
     }
     let server = server(&file.keys.name)?;
     let page = file.page.as_ref().map(|_| Process::new(path));
-    let daemon = Daemon::open(file, wan, Some(server), page)?;
+    let daemon = Daemon::open(file, path, wan, Some(server), page)?;
     begun(file);
     let (status, failed) = daemon.run();
     ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)

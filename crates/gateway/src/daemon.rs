@@ -2,6 +2,7 @@
 //! event. It uses one thread; clients of the control socket and signals wait for it.
 
 use crate::answers;
+use crate::apply::{self, Own};
 use crate::error::Error;
 use crate::file::{File, Keys};
 use crate::gate::{Arrived, Gate, Verdicts};
@@ -16,6 +17,7 @@ use crate::setting;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::signal::Signal;
 use penstock_control::server::Server;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
@@ -60,6 +62,7 @@ pub struct Daemon {
     pub(crate) changes: Vec<Change>,
     pub(crate) steer: Steer,
     pub(crate) snapshot: Option<(Instant, String)>,
+    pub(crate) own: Own,
     keys: Keys,
     interfaces: [String; 2],
     classifier: Classifier,
@@ -117,11 +120,17 @@ struct Wakeup {
 }
 
 impl Daemon {
-    /// Takes charge of packets. From here on signals end the run.
+    /// Takes charge of packets; `place` is where the file is. From here on signals end the run.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(file: &File, wan: u32, server: Option<Server>, page: Option<Process>) -> Result<Self, Error> {
+    pub fn open(
+        file: &File,
+        place: &std::path::Path,
+        wan: u32,
+        server: Option<Server>,
+        page: Option<Process>,
+    ) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
         let wan = LinkWatch::here(wan)?;
@@ -136,7 +145,7 @@ impl Daemon {
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
         Ok(Self {
             path: Path::new(&file.bottlenecks[0], &file.bottlenecks[1], Streams::new(1)),
-            settings: file.bottlenecks.clone(),
+            settings: Settings::of(file),
             gate,
             talkers: Talkers::new(hashes.talkers),
             history: History::default(),
@@ -144,6 +153,7 @@ impl Daemon {
             changes: Vec::new(),
             steer: Steer::start(file.source.clone(), hashes.talkers)?,
             snapshot: None,
+            own: Own { path: place.to_owned(), file: file.clone() },
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
             classifier: Classifier::new(config, hashes, Side::Right),
             pool: Pool::new(BUFFER),
@@ -362,6 +372,7 @@ impl Daemon {
     fn serve_slow(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
+                Request::End(Signal::SIGHUP) => apply::again(self),
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {

@@ -11,7 +11,7 @@
 //! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
-//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
+//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds; [`log`] has who changed what;
 //!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
@@ -20,6 +20,7 @@
 
 pub mod alone;
 pub mod answers;
+pub mod apply;
 pub mod ask;
 pub mod cli;
 pub mod command;
