@@ -52,7 +52,7 @@ impl Lead {
             tag.iter().for_each(|word| lead.add(&word.to_be_bytes()));
         }
         lead.add(rest);
-        let shift = |(start, offset): (u16, u16)| (u16::from(lead.len) - VIRTIO as u16 + start - at as u16, offset);
+        let shift = |(start, offset): (u16, u16)| (lead.link_len().saturating_add(start - at as u16), offset);
         // A checksum that would begin before the IP header is not one that can be understood.
         let pending = frame.virtio.pending.filter(|(start, _)| usize::from(*start) >= at).map(shift);
         lead.say(&Virtio { pending, ..Virtio::default() }, 0);
@@ -103,6 +103,8 @@ impl Lead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Segments;
+    use penstock_core::rng::Streams;
 
     const TO_FROM: [u8; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
@@ -139,6 +141,41 @@ mod tests {
         for after in [&[0x08, 0x06][..], &[0x81, 0x00, 0x00], &[0x81, 0, 0, 1, 0x08, 0x06], &[], &[0x88, 0x64, 0x11]] {
             assert!(read(after, None, None).is_none(), "{after:?}");
         }
+    }
+
+    /// Whatever comes, and whatever the kernel says of it.
+    #[test]
+    fn no_bytes_are_too_strange() {
+        let mut rng = Streams::new(1).get("frames");
+        let mut segments = Segments::default();
+        let mut taken_apart = 0;
+        for _ in 0..20_000 {
+            let len = rng.below(120) as usize;
+            let mut bytes: Vec<u8> = (0..len).map(|_| rng.below(256) as u8).collect();
+            // Most begin like a frame.
+            let kinds = [[8, 0, 0x45], [0x86, 0xdd, 0x60], [0x81, 0, 0], [0x88, 0x64, 0x11], [0x88, 0xa8, 1]];
+            if let (Some(kind), Some(place)) = (kinds.get(rng.below(6) as usize), bytes.get_mut(12..15)) {
+                place.copy_from_slice(kind);
+            }
+            if bytes.len() > 40 && bytes[14] == 0x45 {
+                let total = (bytes.len() - 14) as u8;
+                (bytes[16], bytes[17], bytes[20], bytes[21]) = (0, total, 0, 0);
+                bytes[23] = [6, 17][rng.below(2) as usize];
+            }
+            let mut word = || rng.below(1 << 16) as u16;
+            let pending = (word() % 2 == 0).then(|| (word(), word()));
+            let virtio = Virtio { pending, merged: [0, 1, 4, 5, 0x81][usize::from(word() % 5)], size: word() % 50 };
+            let tag = (word() % 2 == 0).then(|| [0x8100, word()]);
+            let Some((lead, at)) = Lead::read(&Frame { bytes: &bytes, tag, virtio }) else { continue };
+            assert_eq!(lead.bytes().len(), VIRTIO + at + if tag.is_some() { 4 } else { 0 });
+            if segments.begin(lead, &bytes[at..], &virtio) {
+                taken_apart += 1;
+                while segments.advance().is_some() {
+                    assert!(segments.packet().len() <= bytes.len() - at);
+                }
+            }
+        }
+        assert!(taken_apart > 100, "{taken_apart}");
     }
 
     #[test]

@@ -206,8 +206,8 @@ impl Bridge {
         let mut virtio = frame.virtio;
         let tag = frame.tag.map(|[protocol, value]| [protocol.to_be_bytes(), value.to_be_bytes()].concat());
         let tag = tag.unwrap_or_default();
-        virtio.pending = virtio.pending.map(|(start, offset)| (start + tag.len() as u16, offset));
-        let headers = virtio.pending.map_or(0, |(start, offset)| start + offset + 2);
+        virtio.pending = virtio.pending.map(|(start, offset)| (start.saturating_add(tag.len() as u16), offset));
+        let headers = virtio.pending.map_or(0, |(start, offset)| start.saturating_add(offset).saturating_add(2));
         head[..port::VIRTIO].copy_from_slice(&virtio.write(headers));
         let end = port::VIRTIO + addresses.len() + tag.len();
         head[port::VIRTIO..port::VIRTIO + addresses.len()].copy_from_slice(addresses);

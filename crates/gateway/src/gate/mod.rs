@@ -17,6 +17,8 @@ use penstock_net::nfqueue::Listed;
 use penstock_net::pool::Pool;
 use router::Router;
 pub use router::kernel_queue;
+#[cfg(test)]
+pub(crate) use segments::Segments;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
