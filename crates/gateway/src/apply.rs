@@ -21,7 +21,10 @@ pub struct Own {
     pub file: File,
 }
 
-const FIXED: &str = "this cannot change while the gateway runs; end it, and start it with this file";
+/// What is said of a key that cannot change.
+fn stays(key: &str) -> String {
+    format!("`{key}` cannot change while the gateway runs; end it, and start it with this file")
+}
 
 /// Returns where the first key stands that differs and needs a new start.
 fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
@@ -55,11 +58,11 @@ fn wanted(gateway: &impl Adjustable, file: &Apply) -> Result<Settings, Box<Diagn
     };
     let own = &gateway.own().file;
     if let Some(place) = fixed(own, &new) {
-        return Err(Box::new(text.at(place, FIXED)));
+        return Err(Box::new(text.at(place, &stays(&place.join(".")))));
     }
     // `--observe` is not in the file.
     if new.keys.observe && !own.keys.observe {
-        return Err(Box::new(text.at(&["observe"], FIXED)));
+        return Err(Box::new(text.at(&["observe"], &stays("observe"))));
     }
     let (present, mut wanted) = (gateway.settings(), Settings::of(&new));
     if wanted.source == present.source && wanted.source.from != From::File {
@@ -94,7 +97,8 @@ fn difference(old: &Settings, new: &Settings) -> Map<String, Value> {
         let parameters = if parameters.is_object() { parameters.to_string() } else { String::new() };
         tell(old.aqm != new.aqm, "discipline", format!("{} {parameters}", new.aqm.name()).trim_end().to_owned());
     }
-    if old.source != new.source {
+    // Rates of the file are told above.
+    if old.source != new.source && [&old.source, &new.source].iter().any(|source| source.from != From::File) {
         set.insert("source".into(), serde_json::to_value(new.source.from).unwrap_or_default());
     }
     set
@@ -106,7 +110,11 @@ fn difference(old: &Settings, new: &Settings) -> Map<String, Value> {
 /// Refuses a mistake in the file, what needs a new start, and any change while another one is temporary.
 pub fn apply(gateway: &mut impl Adjustable, peer: Option<Peer>, file: &Apply) -> Answer {
     gateway.records().history.may_set()?;
-    let wanted = wanted(gateway, file).map_err(|mistake| Refusal::new(mistake.to_string()))?;
+    let wanted = wanted(gateway, file).map_err(|mistake| {
+        // Whoever shows a refusal says that it is an error.
+        let said = mistake.to_string();
+        Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
+    })?;
     let former = gateway.settings().clone();
     let set = difference(&former, &wanted);
     let now = if set.is_empty() { gateway.now() } else { gateway.go_to(&wanted)? };

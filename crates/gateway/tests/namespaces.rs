@@ -247,8 +247,8 @@ fn what_a_file_cannot_change_is_refused_by_its_line() {
     assert!(done && said.contains("nothing differs"), "{said}");
     // The first two lines are those of every test.
     for (text, line, why) in [
-        (format!("queue = 7020\n{LINK}"), ":3:", "this cannot change"),
-        (LINK.replace("wan = \"eth0\"", "wan = \"eth1\""), ":6:", "this cannot change"),
+        (format!("queue = 7020\n{LINK}"), ":3:", "error: `queue` cannot change"),
+        (LINK.replace("wan = \"eth0\"", "wan = \"eth1\""), ":6:", "error: `interfaces.wan` cannot change"),
         (format!("{LINK}[discipline]\nname = \"pink\"\nc = 0.9\n"), ":9:", "keeps state of each connection"),
         (LINK.replace("rate =", "raet ="), ":8:", "did you mean `rate`?"),
     ] {
