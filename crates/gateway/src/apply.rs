@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub struct Own {
     /// Where it is.
     pub path: PathBuf,
-    /// What it said, with what options added.
+    /// What it said, without what options added.
     pub file: File,
 }
 
@@ -28,15 +28,16 @@ fn stays(key: &str) -> String {
 
 /// Returns where the first key stands that differs and needs a new start.
 fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
-    let Keys { name, mode, datapath, queue, patience, firewall, observe: _, realtime, log } = &old.keys;
+    let Keys { name, mode, datapath, queue, patience, firewall, observe, realtime, log } = &old.keys;
     let keys = &new.keys;
-    let differ: [(bool, &'static [&'static str]); 13] = [
+    let differ: [(bool, &'static [&'static str]); 14] = [
         (*name != keys.name, &["name"]),
         (*mode != keys.mode, &["mode"]),
         (*datapath != keys.datapath, &["datapath"]),
         (*queue != keys.queue, &["queue"]),
         (*patience != keys.patience, &["patience"]),
         (*firewall != keys.firewall, &["firewall"]),
+        (*observe != keys.observe, &["observe"]),
         (*realtime != keys.realtime, &["realtime"]),
         (*log != keys.log, &["log"]),
         (old.interfaces.wan != new.interfaces.wan, &["interfaces", "wan"]),
@@ -56,13 +57,8 @@ fn wanted(gateway: &impl Adjustable, file: &Apply) -> Result<Settings, Box<Diagn
             text.at(&[], "this file governs no link, and a gateway that runs cannot become one of budgets only"),
         ));
     };
-    let own = &gateway.own().file;
-    if let Some(place) = fixed(own, &new) {
+    if let Some(place) = fixed(&gateway.own().file, &new) {
         return Err(Box::new(text.at(place, &stays(&place.join(".")))));
-    }
-    // `--observe` is not in the file.
-    if new.keys.observe && !own.keys.observe {
-        return Err(Box::new(text.at(&["observe"], &stays("observe"))));
     }
     let (present, mut wanted) = (gateway.settings(), Settings::of(&new));
     if wanted.source == present.source && wanted.source.from != From::File {

@@ -1,6 +1,7 @@
 //! The whole program, from its options to its exit code.
 
 use crate::alone;
+use crate::apply::Own;
 use crate::ask;
 use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
@@ -31,8 +32,9 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Run { file: path, observe, json } => match read(path)? {
             Kind::Alone(alone) => alone::run(&alone, *json),
             Kind::Link(mut file) => {
+                let own = Own { path: path.clone(), file: (*file).clone() };
                 file.keys.observe |= observe;
-                govern(&file, path, *json)
+                govern(&file, own, *json)
             }
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
@@ -86,20 +88,20 @@ fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
-fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
+fn govern(file: &File, own: Own, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
     if file.keys.datapath == Datapath::Kernel {
-        let kernel = Kernel::open(file, path, wan, Some(server(&file.keys.name)?))?;
+        let kernel = Kernel::open(file, own, wan, Some(server(&file.keys.name)?))?;
         begun(file);
         let (report, failed) = kernel.run();
         return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
     }
     let server = server(&file.keys.name)?;
-    let page = file.page.as_ref().map(|_| Process::new(path));
-    let daemon = Daemon::open(file, path, wan, Some(server), page)?;
+    let page = file.page.as_ref().map(|_| Process::new(&own.path));
+    let daemon = Daemon::open(file, own, wan, Some(server), page)?;
     begun(file);
     let (status, failed) = daemon.run();
     ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)

@@ -120,17 +120,11 @@ struct Wakeup {
 }
 
 impl Daemon {
-    /// Takes charge of packets; `place` is where the file is. From here on signals end the run.
+    /// Takes charge of packets; `own` is the file without options. From here on signals end the run.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(
-        file: &File,
-        place: &std::path::Path,
-        wan: u32,
-        server: Option<Server>,
-        page: Option<Process>,
-    ) -> Result<Self, Error> {
+    pub fn open(file: &File, own: Own, wan: u32, server: Option<Server>, page: Option<Process>) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
         let wan = LinkWatch::here(wan)?;
@@ -153,7 +147,7 @@ impl Daemon {
             changes: Vec::new(),
             steer: Steer::start(file.source.clone(), hashes.talkers)?,
             snapshot: None,
-            own: Own { path: place.to_owned(), file: file.clone() },
+            own,
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
             classifier: Classifier::new(config, hashes, Side::Right),
             pool: Pool::new(BUFFER),

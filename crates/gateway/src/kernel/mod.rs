@@ -27,7 +27,6 @@ use report::Report;
 use serde_json::json;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
-use std::path::Path;
 
 /// How often the programs get a sign of life.
 const BEAT: Span = Span::from_millis(100);
@@ -89,11 +88,11 @@ fn is_ethernet(interface: &str) -> bool {
 }
 
 impl Kernel {
-    /// Loads the programs and attaches them; `place` is where the file is. From here on signals end the run.
+    /// Loads the programs and attaches them; `own` is the file without options. From here on signals end the run.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(file: &File, place: &Path, wan: u32, server: Option<Server>) -> Result<Self, Error> {
+    pub fn open(file: &File, own: Own, wan: u32, server: Option<Server>) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let watch = LinkWatch::here(wan)?;
         let keys = Keys::from_system().map_err(Error::io("cannot draw random numbers"))?.connections;
@@ -114,7 +113,7 @@ impl Kernel {
             history: History::default(),
             log,
             changes: Vec::new(),
-            own: Own { path: place.to_owned(), file: file.clone() },
+            own,
             path,
             attached,
             wan: watch,
