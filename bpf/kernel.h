@@ -13,13 +13,16 @@ typedef signed long long s64;
 
 struct __sk_buff {
 	u32 len;
-	u32 before_data[18];
+	u32 before_ifindex[9];
+	u32 ifindex;
+	u32 before_data[8];
 	u32 data;
 	u32 data_end;
 	u32 before_gso[23];
 	u32 gso_size;
 };
 
+_Static_assert(__builtin_offsetof(struct __sk_buff, ifindex) == 40, "ifindex");
 _Static_assert(__builtin_offsetof(struct __sk_buff, data) == 76, "data");
 _Static_assert(__builtin_offsetof(struct __sk_buff, gso_size) == 176, "gso_size");
 
@@ -41,6 +44,8 @@ static long (*const skb_pull)(struct __sk_buff *skb, u32 len) = (void *)39;
 
 /* What a program says: let the next one, or the kernel, go on with the packet. The same for tc and for TCX. */
 #define NEXT -1
+/* TCX: the kernel does not see the packet. */
+#define HIDDEN 2
 
 #define be16(x) __builtin_bswap16(x)
 #define be32(x) __builtin_bswap32(x)

@@ -179,6 +179,15 @@ impl Datapath {
         Ok(())
     }
 
+    /// Returns whether the programs have the values that they were told last.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn is_as_told(&self) -> Result<bool, Error> {
+        let words = self.control.get(&0, 0).map_err(Error::refused("a read"))?;
+        Ok(words == self.told.words())
+    }
+
     /// Gives a sign of life.
     ///
     /// # Errors
@@ -289,7 +298,7 @@ fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassif
     program.try_into().map_err(Error::refused("a program"))
 }
 
-fn map<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Error> {
+pub(crate) fn map<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Error> {
     let map = ebpf.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
     M::try_from(map).map_err(Error::refused("a map"))
 }

@@ -5,8 +5,8 @@
 pub enum Error {
     /// This build has no programs.
     #[error(
-        "this build has no programs for the kernel's packet path: {0}; install clang and build again (`cargo clean -p \
-         penstock-bpf && cargo build --release`), or write datapath = \"user\""
+        "this build has no programs of the kernel: {0}; install clang and build again (`cargo clean -p penstock-bpf && cargo \
+         build --release`), or do without them: mode = \"router\" and datapath = \"user\""
     )]
     NotBuilt(&'static str),
     /// The kernel refused a program or a map.
@@ -14,6 +14,17 @@ pub enum Error {
     Refused {
         /// What was refused.
         what: &'static str,
+        /// The error of the kernel.
+        why: String,
+    },
+    /// The kernel attaches no program by TCX.
+    #[error(
+        "the kernel attaches no program to {interface} by TCX: {why}; a bridge needs Linux 6.6 or newer, and root or CAP_BPF \
+         and CAP_NET_ADMIN"
+    )]
+    NoTcx {
+        /// The interface.
+        interface: String,
         /// The error of the kernel.
         why: String,
     },

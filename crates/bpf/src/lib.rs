@@ -4,7 +4,10 @@
 //! [`datapath`] is the loaded program; [`layout`] has the values of its maps, which `bpf/state.h` has in C; [`error`] what can
 //! be wrong. The programs themselves are in `bpf/`, in the order in which a packet passes them: `parse.h`, `table.h`,
 //! `probe.h`, `census.h`, `windows.h`, `pink.bpf.c`.
+//!
+//! [`bridge`] has other programs, which take frames from a bridge of the kernel: `bridge.bpf.c`.
 
+pub mod bridge;
 pub mod datapath;
 pub mod error;
 pub mod layout;

@@ -14,7 +14,7 @@ pub const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// The largest number of entries that one may ask `top` for.
 pub const MOST_ENTRIES: usize = 1000;
 
-const VERBS: [&str; 5] = ["status", "top", "set", "keep", "rollback"];
+const VERBS: [&str; 6] = ["status", "top", "set", "apply", "keep", "rollback"];
 const ENTRIES: usize = 20;
 
 /// What a client asks.
@@ -31,6 +31,8 @@ pub enum Request {
     },
     /// New values of parameters. All of them are applied or none.
     Set(Set),
+    /// What a file says, as far as it differs. All of it is applied or nothing.
+    Apply(Apply),
     /// What was set for a time, or until it is confirmed, stays.
     Keep,
     /// The values before the last change return.
@@ -42,6 +44,17 @@ pub enum Request {
 pub struct Set {
     /// Keys with their values, in the order of the request.
     pub values: Vec<(String, String)>,
+    /// When the former values return; `None` if they do not.
+    pub until: Option<Until>,
+}
+
+/// A file of settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Apply {
+    /// The name of the file, for messages.
+    pub name: String,
+    /// Its text.
+    pub text: String,
     /// When the former values return; `None` if they do not.
     pub until: Option<Until>,
 }
@@ -136,6 +149,11 @@ impl Request {
             Some("status") => Self::Status,
             Some("top") => Self::Top { by: by(keys.remove("by"))?, most: most(keys.remove("most"))? },
             Some("set") => Self::Set(Set { values: values(keys.remove("values"))?, until: until(&mut keys)? }),
+            Some("apply") => Self::Apply(Apply {
+                name: word("name", keys.remove("name"))?,
+                text: word("text", keys.remove("text"))?,
+                until: until(&mut keys)?,
+            }),
             Some("keep") => Self::Keep,
             Some("rollback") => Self::Rollback,
             Some(other) => return Err(Refusal::unknown("verb", other, &VERBS)),
@@ -156,6 +174,7 @@ impl Request {
             Self::Status | Self::Keep | Self::Rollback => &["v", "do"],
             Self::Top { .. } => &["v", "do", "by", "most"],
             Self::Set(_) => &["v", "do", "values", "for", "confirm"],
+            Self::Apply(_) => &["v", "do", "name", "text", "for", "confirm"],
         }
     }
 
@@ -166,19 +185,31 @@ impl Request {
             Self::Top { by, most } => json!({"v": VERSION, "do": "top", "by": by.word(), "most": most}),
             Self::Set(Set { values, until }) => {
                 let values: Map<_, _> = values.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
-                let mut request = json!({"v": VERSION, "do": "set", "values": values});
-                match until {
-                    Some(Until::For(span)) => request["for"] = span.to_string().into(),
-                    Some(Until::Confirmed(span)) => request["confirm"] = span.to_string().into(),
-                    None => {}
-                }
-                request
+                with_end(json!({"v": VERSION, "do": "set", "values": values}), *until)
+            }
+            Self::Apply(Apply { name, text, until }) => {
+                with_end(json!({"v": VERSION, "do": "apply", "name": name, "text": text}), *until)
             }
             Self::Keep => json!({"v": VERSION, "do": "keep"}),
             Self::Rollback => json!({"v": VERSION, "do": "rollback"}),
         };
         format!("{value}\n")
     }
+}
+
+/// Adds when former values return.
+fn with_end(mut request: Value, until: Option<Until>) -> Value {
+    match until {
+        Some(Until::For(span)) => request["for"] = span.to_string().into(),
+        Some(Until::Confirmed(span)) => request["confirm"] = span.to_string().into(),
+        None => {}
+    }
+    request
+}
+
+fn word(key: &str, value: Option<Value>) -> Result<String, Refusal> {
+    let Some(Value::String(text)) = value else { return Err(Refusal::new(format!("`{key}` must be a text"))) };
+    Ok(text)
 }
 
 fn version(value: Option<Value>) -> Result<(), Refusal> {
@@ -296,6 +327,8 @@ mod tests {
         let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s"},"for":"2h"}"#);
         let values = vec![("rate".into(), "5Mbit/s".into())];
         assert_eq!(set, Request::Set(Set { values, until: Some(Until::For(Span::from_secs(7200))) }));
+        let apply = parse(r#"{"v":1,"do":"apply","name":"f","text":"a = 1\n"}"#);
+        assert_eq!(apply, Request::Apply(Apply { name: "f".into(), text: "a = 1\n".into(), until: None }));
         assert_eq!(parse(r#"{"v":1,"do":"keep"}"#), Request::Keep);
         assert_eq!(parse(r#"{"v":1,"do":"rollback"}"#), Request::Rollback);
     }
@@ -359,7 +392,9 @@ mod tests {
             let sets = [None, Some(Until::For(span)), Some(Until::Confirmed(span))];
             let sets = sets.map(|until| Request::Set(Set { values: vec![(key.clone(), value.clone())], until }));
             let others = [Request::Status, Request::Top { by, most }, Request::Keep, Request::Rollback];
-            for request in others.into_iter().chain(sets) {
+            let applies = [None, Some(Until::Confirmed(span))];
+            let applies = applies.map(|until| Request::Apply(Apply { name: key.clone(), text: value.clone(), until }));
+            for request in others.into_iter().chain(sets).chain(applies) {
                 prop_assert_eq!(Request::parse(request.line().as_bytes()), Ok(request));
             }
         }

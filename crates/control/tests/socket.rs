@@ -37,6 +37,7 @@ fn answer(peer: Peer, request: Request) -> Result<String, penstock_control::mess
         Request::Status => Ok("{\"fine\":true}".into()),
         Request::Top { most, .. } => Ok(format!("\"{}\"", "x".repeat(most * 1000))),
         Request::Set(set) => Ok(set.values.len().to_string()),
+        Request::Apply(file) => Ok(file.text),
         Request::Keep => Ok(peer.uid.unwrap_or(u32::MAX).to_string()),
         Request::Rollback => Ok(peer.pid.unwrap_or_default().to_string()),
     }

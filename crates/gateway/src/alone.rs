@@ -142,7 +142,7 @@ pub fn explain(alone: &Alone, asked: &Described) -> Result<u8, Error> {
 pub fn invite(asked: &Invite, file: &Kind) -> Result<u8, Error> {
     let keys = match file {
         Kind::Alone(alone) => Some(&alone.c2ml),
-        Kind::Router(file) => file.c2ml.as_ref(),
+        Kind::Link(file) => file.c2ml.as_ref(),
     };
     let keys = keys.ok_or_else(|| Error::Hosts("the table is missing, so there is nothing to enrol for".into()))?;
     let share = Share { class: asked.class, weight: asked.weight };

@@ -1,12 +1,13 @@
 //! What a gateway answers at its control socket.
 
-use crate::begin::kernel_queue;
+use crate::apply::{self, Own};
 use crate::daemon::Daemon;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_control::message::{Answer, By, Refusal, Request};
 use penstock_control::server::Peer;
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 use penstock_net::nodes::Side;
 use serde::Serialize;
@@ -21,6 +22,7 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
         Request::Top { by: By::Flow, most } => text(&daemon.talkers.flows(most)),
         Request::Top { by: By::Node, most } => text(&daemon.talkers.nodes(Side::Right, most)),
         Request::Set(set) => setting::set(daemon, peer, &set),
+        Request::Apply(file) => apply::apply(daemon, Some(peer), &file),
         Request::Keep => {
             daemon.snapshot = None;
             setting::keep(daemon, peer)
@@ -56,6 +58,11 @@ pub(crate) fn steer(daemon: &mut Daemon, rates: [Rate; 2]) {
     daemon.snapshot = None;
 }
 
+/// Whether one direction needs another queue.
+fn differs(old: &Config, new: &Config) -> bool {
+    old.aqm != new.aqm || old.limit != new.limit
+}
+
 impl Adjustable for Daemon {
     fn settings(&self) -> &Settings {
         &self.settings
@@ -68,14 +75,13 @@ impl Adjustable for Daemon {
     fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
         // Events up to now happen under the old settings.
         let now = self.release();
-        let replaced = Direction::BOTH.map(|d| {
-            let (old, new) = (&self.settings[d.index()], &wanted[d.index()]);
-            old.aqm != new.aqm || old.limit != new.limit
-        });
-        let busy = |d: &Direction| replaced[d.index()] && !self.path.direction(*d).can_replace();
-        if Direction::BOTH.iter().any(busy) {
-            return Err(Refusal::new("earlier queues still hold packets; try again when they are empty"));
+        if let Some(why) = Direction::BOTH.into_iter().find_map(|d| self.refuses(d, &wanted[d.index()])) {
+            return Err(Refusal::new(why));
         }
+        if self.settings.source != wanted.source {
+            self.steer.restart(wanted.source.clone(), now).map_err(|e| Refusal::new(e.to_string()))?;
+        }
+        let replaced = Direction::BOTH.map(|d| differs(&self.settings[d.index()], &wanted[d.index()]));
         for direction in Direction::BOTH {
             let (at, bottleneck) = (direction.index(), self.path.direction_mut(direction));
             if self.settings[at].rate != wanted[at].rate {
@@ -84,13 +90,33 @@ impl Adjustable for Daemon {
             if replaced[at] {
                 let (aqm, limit) = (&wanted[at].aqm, wanted[at].limit);
                 bottleneck.replace(aqm, limit).map_err(|e| Refusal::new(e.to_string()))?;
-                self.lengthen(direction, kernel_queue(limit));
+                self.gate.lengthen(direction, limit);
             }
         }
         self.settings.clone_from(wanted);
         self.share();
         self.snapshot = None;
         Ok(now)
+    }
+
+    fn refuses(&self, direction: Direction, wanted: &Config) -> Option<String> {
+        let bottleneck = self.path.direction(direction);
+        let other = differs(&self.settings[direction.index()], wanted);
+        bottleneck.may_replace(&wanted.aqm, wanted.limit).err().filter(|_| other).map(|why| why.to_string())
+    }
+
+    fn read_back(&self) -> Result<(), String> {
+        for direction in Direction::BOTH {
+            let (is, wanted) = (self.path.direction(direction).rate(), self.settings[direction.index()].rate);
+            if is != wanted {
+                return Err(format!("the rate is {is} and not {wanted}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn own(&self) -> &Own {
+        &self.own
     }
 
     fn by_hand(&mut self, by_hand: bool) {

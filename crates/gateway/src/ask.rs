@@ -1,11 +1,13 @@
 //! `status`, `top`, `set` and `rollback`: asks a gateway that runs, and prints its answer.
 
-use crate::cli::{Change, Verb};
+use crate::cli::{Applied, Change, Verb};
 use crate::error::Error;
+use crate::file::Kind;
 use crate::kernel;
-use penstock_control::message::{Request, Set, Until};
+use penstock_control::message::{Apply, LONGEST_REQUEST, Request, Set, Until};
 use penstock_net::ask::{self, converse};
 use penstock_net::cli::Ask;
+use penstock_net::error::Error as NetError;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -26,6 +28,7 @@ pub fn run(verb: &Verb) -> Result<(), Error> {
         Verb::Status(ask) => (ask, Request::Status, status),
         Verb::Top(top) => (&top.ask, top.request(), |answer| ask::top(answer, &DIRECTIONS)),
         Verb::Set(change) => (&change.ask, set(change)?, changed),
+        Verb::Apply(applied) => (&applied.ask, apply(applied)?, changed),
         Verb::Rollback(ask) => (ask, Request::Rollback, changed),
         _ => return Ok(()),
     };
@@ -41,8 +44,26 @@ fn set(change: &Change) -> Result<Request, Error> {
     Ok(Request::Set(Set { values: ask::pairs(&change.values)?, until }))
 }
 
+/// Reads a file, so that a mistake is told as by `check`, and makes the request of it.
+fn apply(applied: &Applied) -> Result<Request, Error> {
+    let path = &applied.file;
+    let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
+    let name = path.to_string_lossy().into_owned();
+    Kind::parse(&text, &name).map_err(Box::new)?;
+    let until = applied.duration.map(Until::For).or(applied.confirm.map(Until::Confirmed));
+    let request = Request::Apply(Apply { name, text, until });
+    if request.line().len() > LONGEST_REQUEST {
+        let what = format!("{} is longer than a request may be ({LONGEST_REQUEST} bytes)", path.display());
+        return Err(Error::Net(NetError::Control(what)));
+    }
+    Ok(request)
+}
+
 fn changed(answer: &Value) -> String {
     let mut text = ask::set(answer);
+    if answer["set"].as_object().is_some_and(serde_json::Map::is_empty) {
+        text += "nothing differs\n";
+    }
     for (key, meaning) in [("for", "returns after"), ("confirm", "returns unless `set --keep` comes within")] {
         if let Some(span) = answer[key].as_str() {
             // Writing to a `String` cannot fail.

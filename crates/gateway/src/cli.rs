@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(
     name = "penstock-gateway",
     version,
-    about = "A queue discipline before the link of a Linux router: short queues, fair shares",
+    about = "A queue discipline before the link of a Linux router or bridge: short queues, fair shares",
     after_help = "Examples:\n  penstock-gateway check gateway.toml\n  penstock-gateway explain gateway.toml\n  \
                   penstock-gateway run gateway.toml\n  penstock-gateway status\n  \
                   penstock-gateway set rate=15Mbit/s --for 2h\n\ndocs/gateway.md is the guide."
@@ -55,6 +55,10 @@ pub enum Verb {
                             penstock-gateway set rate=5Mbit/s --for 2h\n  \
                             penstock-gateway set rate=5Mbit/s --confirm 60s && penstock-gateway set --keep")]
     Set(Change),
+    /// Make what a file says what holds, without a new start; what needs one is refused with its line
+    #[command(after_help = "Examples:\n  penstock-gateway apply gateway.toml\n  \
+                            penstock-gateway apply new.toml --confirm 60s && penstock-gateway set --keep")]
+    Apply(Applied),
     /// Return to the values before the last change
     #[command(after_help = "Example:\n  penstock-gateway rollback")]
     Rollback(Ask),
@@ -134,6 +138,22 @@ pub struct Change {
     /// The last change stays, which was set with --for or --confirm
     #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
     pub keep: bool,
+}
+
+/// A file whose settings are to hold.
+#[derive(Debug, Clone, Args)]
+pub struct Applied {
+    /// Which gateway to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// The gateway's file, such as gateway.toml
+    pub file: PathBuf,
+    /// The former values return after this time: 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
+    pub duration: Option<Span>,
+    /// The former values return after this time, unless `set --keep` comes before
+    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
+    pub confirm: Option<Span>,
 }
 
 /// What to record.

@@ -1,17 +1,18 @@
 //! The whole program, from its options to its exit code.
 
 use crate::alone;
+use crate::apply::Own;
 use crate::ask;
 use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::explain;
-use crate::file::{Datapath, File, Kind};
+use crate::file::{Datapath, File, Kind, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::page::process::{self, Process};
 use crate::record;
-use crate::rules::{Chains, Rules};
+use crate::rules::Rules;
 use crate::support;
 use crate::surroundings::{interface, printed, say, server};
 use serde_json::{Value, json};
@@ -30,16 +31,17 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
     match verb {
         Verb::Run { file: path, observe, json } => match read(path)? {
             Kind::Alone(alone) => alone::run(&alone, *json),
-            Kind::Router(mut file) => {
+            Kind::Link(mut file) => {
+                let own = Own { path: path.clone(), file: (*file).clone() };
                 file.keys.observe |= observe;
-                govern(&file, path, *json)
+                govern(&file, own, *json)
             }
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
         Verb::Check(asked) => {
             let file = match read(&asked.file)? {
                 Kind::Alone(alone) => return alone::check(&alone, asked),
-                Kind::Router(file) => file,
+                Kind::Link(file) => file,
             };
             let [down, up] = &file.bottlenecks;
             let text = format!(
@@ -56,13 +58,16 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Explain(asked) => {
             let file = match read(&asked.file)? {
                 Kind::Alone(alone) => return alone::explain(&alone, asked),
-                Kind::Router(file) => file,
+                Kind::Link(file) => file,
             };
             if file.keys.datapath == Datapath::Kernel {
                 let explained = explain::in_the_kernel(&file);
                 return printed(&if asked.json { format!("{explained}\n") } else { explain::kernel_text(&explained) });
             }
-            let explained = explain::explain(&file, &rules(&file)?);
+            let explained = match file.keys.mode {
+                Mode::Bridge => explain::on_a_bridge(&file),
+                Mode::Router => explain::explain(&file, &Rules::of(&file)?),
+            };
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
         Verb::Record(options) => printed(&record::run(options)?),
@@ -70,9 +75,11 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Guard(options) => Ok(guard::run(options)),
         Verb::Page { file } => match read(file)? {
             Kind::Alone(_) => Ok(0),
-            Kind::Router(file) => Err(process::run(&file)),
+            Kind::Link(file) => Err(process::run(&file)),
         },
-        Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Rollback(_) => ask::run(verb).map(|()| 0),
+        Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Apply(_) | Verb::Rollback(_) => {
+            ask::run(verb).map(|()| 0)
+        }
     }
 }
 
@@ -81,26 +88,20 @@ fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
-fn rules(file: &File) -> Result<Rules, Error> {
-    let chains = Chains::find(file.keys.firewall, file.keys.queue)?;
-    Ok(Rules::new(chains, file.interfaces.clone()))
-}
-
-fn govern(file: &File, path: &Path, json: bool) -> Result<u8, Error> {
+fn govern(file: &File, own: Own, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
     if file.keys.datapath == Datapath::Kernel {
-        let kernel = Kernel::open(file, wan, Some(server(&file.keys.name)?))?;
+        let kernel = Kernel::open(file, own, wan, Some(server(&file.keys.name)?))?;
         begun(file);
         let (report, failed) = kernel.run();
         return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
     }
-    let rules = rules(file)?;
     let server = server(&file.keys.name)?;
-    let page = file.page.as_ref().map(|_| Process::new(path));
-    let daemon = Daemon::open(file, rules, wan, Some(server), page)?;
+    let page = file.page.as_ref().map(|_| Process::new(&own.path));
+    let daemon = Daemon::open(file, own, wan, Some(server), page)?;
     begun(file);
     let (status, failed) = daemon.run();
     ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)

@@ -2,23 +2,22 @@
 //! event. It uses one thread; clients of the control socket and signals wait for it.
 
 use crate::answers;
-use crate::begin::{guarded, queues, slow_events};
+use crate::apply::{self, Own};
 use crate::error::Error;
 use crate::file::{File, Keys};
-use crate::guard::Guard;
-use crate::held::{Held, Verdicts, Windows};
+use crate::gate::{Arrived, Gate, Verdicts};
+use crate::held::{Held, Origin, Windows};
 use crate::history::{History, Settings};
 use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
 use crate::page::process::Process;
-use crate::report::{Delays, Event, Past, State, Status, add_event};
-use crate::rules::{Counted, ReadBack, Rules};
+use crate::report::{Delays, Event, State, Status, add_event};
 use crate::setting;
-use crate::watch::{Answer, Watch};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::epoll::Epoll;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::signal::Signal;
 use penstock_control::server::Server;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
@@ -31,8 +30,6 @@ use penstock_net::emissions::Emissions;
 use penstock_net::intake::Intake;
 use penstock_net::keys::Keys as HashKeys;
 use penstock_net::links::LinkWatch;
-use penstock_net::netns::Namespace;
-use penstock_net::nfqueue::{self, Listed, NfQueue, Ticket};
 use penstock_net::nodes::Side;
 use penstock_net::path::Path;
 use penstock_net::pool::Pool;
@@ -50,8 +47,6 @@ use std::time::Duration;
 const BATCH: usize = 32;
 /// How often counters are read and rates computed.
 const TICK: Span = Span::from_secs(1);
-/// How often the rules are read back.
-const READ_BACK: Span = Span::from_secs(10);
 /// Shortest time between two turns of what is slow.
 const BETWEEN_SLOW: Span = Span::from_millis(1);
 /// Size of the buffers at the start, for packets of Ethernet.
@@ -60,15 +55,15 @@ const BUFFER: usize = 2048;
 pub struct Daemon {
     pub(crate) settings: Settings,
     pub(crate) path: Path<Held>,
-    pub(crate) queue: NfQueue,
+    pub(crate) gate: Gate,
     pub(crate) talkers: Talkers,
     pub(crate) history: History,
     pub(crate) log: Log,
     pub(crate) changes: Vec<Change>,
     pub(crate) steer: Steer,
     pub(crate) snapshot: Option<(Instant, String)>,
+    pub(crate) own: Own,
     keys: Keys,
-    rules: Rules,
     interfaces: [String; 2],
     classifier: Classifier,
     pool: Pool,
@@ -77,15 +72,6 @@ pub struct Daemon {
     windows: [Windows; 2],
     stalls: Stalls,
     short_of_memory: u64,
-    guard: Guard,
-    watch: Watch,
-    past: Past,
-    /// What rules had counted when they were last read, and how many packets the kernel had given just before.
-    counted: [Counted; 2],
-    given: [u32; 2],
-    /// Since when the guard lets packets pass.
-    open: Option<Instant>,
-    missing: Option<String>,
     events: Vec<Event>,
     wan: LinkWatch,
     page: Option<Process>,
@@ -100,20 +86,21 @@ pub struct Daemon {
     woken: Instant,
 }
 
-/// Removes the rules of an earlier run; returns the event of it.
-fn cleared(rules: &Rules) -> Result<Vec<Event>, Error> {
-    let mut events = Vec::new();
-    if rules.chains.remove()? {
-        add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
-    }
-    Ok(events)
-}
-
 /// Starts to give budgets to hosts, if the file says so.
 fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
     let upload = file.bottlenecks[Direction::Reverse.index()].rate;
     let served = |keys: &C2ml| Served::start(keys, upload).map(|served| (keys.clone(), served));
     file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)
+}
+
+/// Descriptors of what is slow.
+fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> Result<Epoll, Errno> {
+    let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+    slow.add(signals, readable)?;
+    slow.add(wan, readable)?;
+    server.map_or(Ok(()), |server| slow.add(server, readable))?;
+    Ok(slow)
 }
 
 /// When things are done the next time.
@@ -122,7 +109,6 @@ struct Due {
     tick: Instant,
     step: Instant,
     beat: Instant,
-    read_back: Instant,
     slow: Instant,
 }
 
@@ -134,40 +120,34 @@ struct Wakeup {
 }
 
 impl Daemon {
-    /// Takes charge of the queues, writes the rules and starts the guard. From here on signals end the run.
+    /// Takes charge of packets; `own` is the file without options. From here on signals end the run.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(
-        file: &File,
-        rules: Rules,
-        wan: u32,
-        server: Option<Server>,
-        page: Option<Process>,
-    ) -> Result<Self, Error> {
+    pub fn open(file: &File, own: Own, wan: u32, server: Option<Server>, page: Option<Process>) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
-        let queue = queues(file, &rules.chains)?;
-        let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
+        let wan = LinkWatch::here(wan)?;
         let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
         let c2ml = serving(file)?;
-        let events = cleared(&rules)?;
-        let watch = Watch::start(rules.clone())?;
-        let guard = guarded(&rules, &keys)?;
+        let (gate, begun) = Gate::open(file)?;
+        let mut events = Vec::new();
+        begun.into_iter().for_each(|what| add_event(&mut events, 0.0, what));
         let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
         let mut log = Log::new(keys.log.clone());
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
         Ok(Self {
             path: Path::new(&file.bottlenecks[0], &file.bottlenecks[1], Streams::new(1)),
-            settings: file.bottlenecks.clone(),
-            queue,
+            settings: Settings::of(file),
+            gate,
             talkers: Talkers::new(hashes.talkers),
             history: History::default(),
             log,
             changes: Vec::new(),
             steer: Steer::start(file.source.clone(), hashes.talkers)?,
             snapshot: None,
+            own,
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
             classifier: Classifier::new(config, hashes, Side::Right),
             pool: Pool::new(BUFFER),
@@ -176,13 +156,6 @@ impl Daemon {
             windows: Default::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
-            guard,
-            watch,
-            past: Past::default(),
-            counted: Default::default(),
-            given: [0; 2],
-            open: None,
-            missing: None,
             events,
             wan,
             page,
@@ -193,7 +166,6 @@ impl Daemon {
             epoch: std::time::Instant::now(),
             due: Due::default(),
             woken: Instant::ZERO,
-            rules,
             keys,
         })
     }
@@ -208,41 +180,35 @@ impl Daemon {
         });
         let _ = sd_notify::notify(&[NotifyState::Stopping]);
         self.page = None;
-        self.watch.end();
-        let removed = self.rules.chains.remove();
+        let closed = self.gate.close();
         self.let_go();
         self.log.add(None, "end", &serde_json::json!({ "why": failed }));
         let status = self.status();
-        self.guard.retire();
-        (status, failed.or_else(|| removed.err().map(|error| error.to_string())))
+        self.gate.retire();
+        (status, failed.or_else(|| closed.err().map(|error| error.to_string())))
     }
 
     /// Lets all packets pass that are held.
     fn let_go(&mut self) {
         let end = self.now() + Span::from_secs(3600);
         while let Some((direction, delivery)) =
-            self.path.poll(end, &mut Verdicts { queue: &mut self.queue, pool: &mut self.pool })
+            self.path.poll(end, &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool })
         {
-            self.deliver(direction, &delivery, delivery.due);
+            let due = delivery.due;
+            self.deliver(direction, delivery, due);
         }
-        while let Ok(Some(queued)) = self.queue.read() {
-            let ticket = queued.ticket;
-            self.queue.accept(ticket, None);
-        }
-        self.queue.flush();
+        self.gate.flush(&mut self.pool);
+        self.gate.empty(&mut self.pool);
     }
 
     /// The loop; returns what failed, if anything did.
     fn forward(&mut self) -> Option<String> {
         self.woken = self.now();
-        self.guard.closed();
+        self.gate.begin();
         let _ = sd_notify::notify(&[NotifyState::Ready]);
         loop {
             let now = self.release();
-            self.queue.flush();
-            if now >= self.due.beat {
-                self.beat(now);
-            }
+            self.gate.flush(&mut self.pool);
             if now >= self.due.tick {
                 self.tick(now);
             }
@@ -253,6 +219,10 @@ impl Daemon {
                 Ok(wakeup) => wakeup,
                 Err(error) => return Some(format!("cannot wait for packets: {error}")),
             };
+            // Before packets are read: if this process hung, they are old.
+            if self.woken >= self.due.beat {
+                self.beat(self.woken);
+            }
             if wakeup.slow
                 && let Some(ended) = self.serve_slow()
             {
@@ -275,22 +245,22 @@ impl Daemon {
     pub(crate) fn release(&mut self) -> Instant {
         loop {
             let now = self.now();
-            let mut verdicts = Verdicts { queue: &mut self.queue, pool: &mut self.pool };
+            let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool };
             let Some((direction, delivery)) = self.path.poll(now, &mut verdicts) else { return now };
-            self.deliver(direction, &delivery, now);
-            self.pool.give(delivery.packet.into_bytes());
+            self.deliver(direction, delivery, now);
         }
     }
 
-    fn deliver(&mut self, direction: Direction, delivery: &Delivery<Held>, now: Instant) {
+    fn deliver(&mut self, direction: Direction, delivery: Delivery<Held>, now: Instant) {
         let Delivery { due, packet } = delivery;
-        self.emissions[direction.index()].lateness.record(now.since(*due));
+        let late = now.since(due);
+        self.emissions[direction.index()].lateness.record(late);
         self.talkers.count(direction, packet.packet(), now);
         if direction == Direction::Reverse {
             self.steer.show(direction, packet.packet(), now);
         }
-        self.windows[direction.index()].count(packet);
-        self.queue.accept(packet.ticket(), packet.changed());
+        self.windows[direction.index()].count(&packet);
+        self.gate.accept(direction, packet, late, &mut self.pool);
     }
 
     /// Reads packets that have come.
@@ -300,25 +270,23 @@ impl Daemon {
                 self.short_of_memory += 1;
                 return Ok(());
             };
-            let Some(queued) = self.queue.read()? else {
+            let Some(Arrived { direction, origin, bytes }) = self.gate.read()? else {
                 self.pool.give(buffer);
                 return Ok(());
             };
-            let (ticket, whole, len) = (queued.ticket, queued.whole, queued.bytes.len());
+            let len = bytes.len();
             if len > buffer.len() {
                 self.pool.grow(len);
                 buffer = self.pool.take();
             }
-            buffer[..len].copy_from_slice(queued.bytes);
+            buffer[..len].copy_from_slice(bytes);
             let now = self.release();
-            self.arrive(ticket, whole, buffer, len, now);
+            self.arrive(direction, origin, buffer, len, now);
         }
         Ok(())
     }
 
-    fn arrive(&mut self, ticket: Ticket, whole: bool, buffer: Box<[u8]>, len: usize, now: Instant) {
-        let down = ticket.queue == self.keys.queue;
-        let direction = if down { Direction::Forward } else { Direction::Reverse };
+    fn arrive(&mut self, direction: Direction, origin: Origin, buffer: Box<[u8]>, len: usize, now: Instant) {
         let (packet, facts) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
         if let Some(warning) = self.classifier.warning() {
             self.note(now, warning);
@@ -329,91 +297,19 @@ impl Daemon {
         if self.keys.observe {
             self.observed[direction.index()].add(Bytes::new(len as u64));
             self.talkers.count(direction, &packet, now);
-            self.queue.accept(ticket, None);
+            self.gate.pass(&origin);
             self.pool.give(packet.into_bytes());
             return;
         }
         self.path.tell(&facts, now);
-        let mut verdicts = Verdicts { queue: &mut self.queue, pool: &mut self.pool };
-        self.path.arrive(direction, Held::new(packet, ticket, whole), now, &mut verdicts);
+        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool };
+        self.path.arrive(direction, Held::new(packet, origin), now, &mut verdicts);
     }
 
-    /// Changes how many packets of a direction the kernel may hold.
-    pub(crate) fn lengthen(&mut self, direction: Direction, most: u32) {
-        self.queue.set_most(self.rules.chains.queue_of(direction), most);
-    }
-
-    /// Gives the guard a sign of life, and learns whether it has let packets pass.
+    /// Gives a sign of life, and learns whether packets still come.
     fn beat(&mut self, now: Instant) {
         self.due.beat = now + Span::from_nanos(self.keys.patience.as_nanos() / 4);
-        if !self.guard.beat() {
-            match Guard::start(&self.rules.chains, self.keys.patience) {
-                Ok(mut guard) => {
-                    if self.open.is_none() {
-                        guard.closed();
-                    }
-                    self.guard = guard;
-                    self.note(now, "the guard was gone; there is a new one".into());
-                }
-                Err(error) => self.note(now, format!("the guard is gone: {error}")),
-            }
-        }
-        if self.guard.has_opened() {
-            self.past.times += 1;
-            self.open.get_or_insert(now);
-            self.note(now, "this process hung: the guard let packets pass".into());
-            self.watch.close();
-        }
-        while let Some(answer) = self.watch.next() {
-            self.learn(answer, now);
-        }
-    }
-
-    fn learn(&mut self, answer: Answer, now: Instant) {
-        match answer {
-            Answer::Read(read, listed) => self.compare(read, &listed, now),
-            Answer::Closed => {
-                if let Some(since) = self.open.take() {
-                    self.past.open_s += now.since(since).as_secs_f64();
-                    self.guard.closed();
-                }
-                self.missing = None;
-                self.note(now, "the rules are back".into());
-            }
-            Answer::Failed(why) => {
-                if self.missing.as_ref() != Some(&why) {
-                    self.note(now, format!("the rules of the firewall: {why}"));
-                }
-                self.missing = Some(why);
-            }
-        }
-    }
-
-    /// Compares what rules have counted with what the kernel has given, from before the last reading until after this one,
-    /// so that no packet between two looks is taken for one that was not given.
-    fn compare(&mut self, read: ReadBack, listed: &[Vec<Listed>; 2], now: Instant) {
-        for direction in Direction::BOTH {
-            let at = direction.index();
-            let number = self.rules.chains.queue_of(direction);
-            let given = |listed: &[Listed]| listed.iter().find(|one| one.queue == number).map(|one| one.given);
-            let [Some(before), Some(after)] = [given(&listed[0]), given(&listed[1])] else { continue };
-            let (old, new) = (self.counted[at], read.counted[at]);
-            // A rule that was written anew counts from zero.
-            let since = |old: u64, new: u64| new.checked_sub(old).unwrap_or(new);
-            let handed = since(old.handed.packets, new.handed.packets);
-            let got = u64::from(after.wrapping_sub(self.given[at]));
-            self.past.overflow_at_least += handed.saturating_sub(got);
-            self.past.opened.packets += since(old.past.packets, new.past.packets);
-            self.past.opened.bytes += since(old.past.bytes, new.past.bytes);
-            (self.counted[at], self.given[at]) = (new, before);
-        }
-        if let Some(rule) = read.missing
-            && self.open.is_none()
-        {
-            self.note(now, format!("a rule of the firewall was missing: {rule}"));
-            self.missing = Some(rule);
-            self.watch.renew();
-        }
+        self.gate.beat(now).into_iter().for_each(|what| self.note(now, what));
     }
 
     /// Looks at the link, and gives the shaper the rates of their source.
@@ -442,9 +338,8 @@ impl Daemon {
         // Whoever started this may watch over it; without such a one nothing is told.
         let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         self.talkers.tick(now);
-        if now >= self.due.read_back {
-            self.due.read_back = now + READ_BACK;
-            self.watch.read();
+        if let Some(what) = self.gate.look(now) {
+            self.note(now, what);
         }
         let told = self.c2ml.as_ref().map(|(_, served)| served.events()).unwrap_or_default();
         told.into_iter().for_each(|what| self.note(now, what));
@@ -471,6 +366,7 @@ impl Daemon {
     fn serve_slow(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
+                Request::End(Signal::SIGHUP) => apply::again(self),
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {
@@ -493,7 +389,7 @@ impl Daemon {
         let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
         let mut fds = [
             PollFd::new(self.slow.0.as_fd(), if_true(now >= self.due.slow)),
-            PollFd::new(self.queue.as_fd(), if_true(self.pool.has_buffer())),
+            PollFd::new(self.gate.as_fd(), if_true(self.pool.has_buffer())),
         ];
         let next_slow = (self.due.slow > now).then_some(self.due.slow);
         let own = [self.due.tick, self.due.step, self.due.beat, now + LONGEST_SLEEP].into_iter().min();
@@ -514,30 +410,28 @@ impl Daemon {
     /// Returns the status.
     pub(crate) fn status(&mut self) -> Status {
         let now = self.now();
-        let queues: Vec<_> = nfqueue::listed().into_iter().filter(|one| self.owns(one.queue)).collect();
+        let told = self.gate.told();
         let one = |d: Direction| {
-            let number = self.rules.chains.queue_of(d);
-            let lost = queues.iter().find(|one| one.queue == number).map_or(0, |one| one.dropped + one.unread);
             let mut intake = Intake::default();
-            intake.unread = lost.into();
+            intake.unread = told.unread[d.index()];
             let config = &self.settings[d.index()];
             DirectionReport::new(config, self.path.direction(d), &self.emissions[d.index()], &intake)
         };
         let [wan, lan] = self.interfaces.clone();
         Status {
             elapsed_s: now.as_secs_f64(),
-            state: match (self.open, self.keys.observe) {
-                (Some(_), _) => State::Open,
-                (None, true) => State::Observing,
-                (None, false) => State::Governing,
+            state: match (self.gate.is_open(), self.keys.observe) {
+                (true, _) => State::Open,
+                (false, true) => State::Observing,
+                (false, false) => State::Governing,
             },
             marks: self.marks(),
             events: self.events.clone(),
             wan,
             lan: (!lan.is_empty()).then_some(lan),
-            past: self.past,
+            past: told.past,
             observed: self.observed,
-            refused_verdicts: self.queue.refused(),
+            refused_verdicts: told.refused_verdicts,
             unclassified: self.classifier.unclassified(),
             flows: self.classifier.gauges(),
             stalled: self.stalls,
@@ -550,23 +444,16 @@ impl Daemon {
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
-            kernel_queues: queues,
+            kernel_queues: told.kernel_queues,
+            frames: told.frames,
         }
-    }
-
-    fn owns(&self, queue: u16) -> bool {
-        Direction::BOTH.into_iter().any(|d| self.rules.chains.queue_of(d) == queue)
     }
 
     /// Returns what is wrong now.
     fn marks(&self) -> Vec<String> {
         let facts = self.wan.facts();
         let wan = &self.interfaces[0];
-        [
-            self.open.map(|_| "packets pass ungoverned: this process hung, and its guard opened the rules".to_owned()),
-            self.missing.as_ref().map(|rule| format!("packets may pass ungoverned; the rules of the firewall: {rule}")),
-            (self.past.overflow_at_least > 0)
-                .then(|| format!("at least {} packets passed because the queue was full", self.past.overflow_at_least)),
+        let own = [
             facts.gone.then(|| format!("the interface {wan} is gone")),
             (!facts.gone && !facts.up).then(|| format!("the interface {wan} is down")),
             self.page.as_ref().and_then(Process::mark),
@@ -575,10 +462,7 @@ impl Daemon {
                 .as_ref()
                 .filter(|(_, served)| served.has_failed())
                 .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned()),
-        ]
-        .into_iter()
-        .flatten()
-        .chain(self.steer.marks(self.now()))
-        .collect()
+        ];
+        self.gate.marks().into_iter().chain(own.into_iter().flatten()).chain(self.steer.marks(self.now())).collect()
     }
 }

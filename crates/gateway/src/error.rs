@@ -51,6 +51,9 @@ pub enum Error {
     /// The file asks for what the programs of the kernel do not have.
     #[error("{0}")]
     Kernel(String),
+    /// The interfaces are not those of a bridge behind which this process can stand.
+    #[error("mode = \"bridge\": {0}")]
+    Bridge(String),
     /// Budgets for hosts cannot be given.
     #[error("[c2ml]: {0}")]
     Hosts(String),

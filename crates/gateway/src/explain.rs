@@ -1,7 +1,7 @@
 //! What a run would install: rules, queues, memory.
 
-use crate::begin::kernel_queue;
 use crate::file::File;
+use crate::gate::kernel_queue;
 use crate::rules::{Family, Rules};
 use penstock_core::units::Limit;
 use penstock_net::bottleneck::Config;
@@ -12,25 +12,46 @@ use serde_json::{Value, json};
 const TABLES: u64 = 24 << 20;
 /// Memory in bytes for a packet of Ethernet here, with what the kernel keeps of it.
 const PACKET: u64 = 2048 + 2304;
+/// Memory in bytes of the rings of both ports of a bridge.
+const RINGS: u64 = 16 << 20;
+
+/// What is set for a direction.
+fn way(file: &File, direction: Direction) -> Value {
+    let Config { aqm, rate, limit, .. } = &file.bottlenecks[direction.index()];
+    json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "limit": limit})
+}
+
+/// Memory in bytes that full queues take.
+fn memory(file: &File) -> u64 {
+    TABLES + file.bottlenecks.iter().map(|config| packets(config.limit)).sum::<u64>() * PACKET
+}
+
+/// Returns what a run of this file would install on a bridge.
+pub fn on_a_bridge(file: &File) -> Value {
+    json!({
+        "mode": "bridge",
+        "wan": file.interfaces.wan,
+        "lan": file.interfaces.lan,
+        "observe": file.keys.observe,
+        "patience_ms": file.keys.patience.as_millis_f64(),
+        "forward": way(file, Direction::Forward),
+        "reverse": way(file, Direction::Reverse),
+        "memory_most_bytes": memory(file) + RINGS,
+    })
+}
 
 /// Returns what a run of this file would install.
 pub fn explain(file: &File, rules: &Rules) -> Value {
     let way = |d: Direction| {
-        let Config { aqm, rate, limit, .. } = &file.bottlenecks[d.index()];
-        json!({
-            "discipline": aqm.name(),
-            "parameters": aqm,
-            "rate_bps": rate.as_bps(),
-            "limit": limit,
-            "queue": rules.chains.queue_of(d),
-            "kernel_queue_packets": kernel_queue(*limit),
-        })
+        let mut way = way(file, d);
+        way["queue"] = rules.chains.queue_of(d).into();
+        way["kernel_queue_packets"] = kernel_queue(file.bottlenecks[d.index()].limit).into();
+        way
     };
     let lines = |family: Family| match rules.chains.families.contains(&family) {
         true => rules.lines(family),
         false => Vec::new(),
     };
-    let waiting: u64 = file.bottlenecks.iter().map(|config| packets(config.limit)).sum();
     json!({
         "wan": file.interfaces.wan,
         "lan": file.interfaces.lan,
@@ -40,22 +61,18 @@ pub fn explain(file: &File, rules: &Rules) -> Value {
         "rules": {"ipv4": lines(Family::V4), "ipv6": lines(Family::V6)},
         "forward": way(Direction::Forward),
         "reverse": way(Direction::Reverse),
-        "memory_most_bytes": TABLES + waiting * PACKET,
+        "memory_most_bytes": memory(file),
     })
 }
 
 /// Returns what a run of this file would install with the kernel data path.
 pub fn in_the_kernel(file: &File) -> Value {
-    let way = |d: Direction| {
-        let Config { aqm, rate, limit, .. } = &file.bottlenecks[d.index()];
-        json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "limit": limit})
-    };
     json!({
         "wan": file.interfaces.wan,
         "datapath": "kernel",
         "observe": file.keys.observe,
-        "forward": way(Direction::Forward),
-        "reverse": way(Direction::Reverse),
+        "forward": way(file, Direction::Forward),
+        "reverse": way(file, Direction::Reverse),
     })
 }
 
@@ -88,24 +105,33 @@ pub fn text(explained: &Value) -> String {
     for (way, name) in [("forward", "download, from the WAN"), ("reverse", "upload, to the WAN")] {
         let one = &explained[way];
         let rate = one["rate_bps"].as_u64().unwrap_or_default() as f64 / 1e6;
-        text += &format!(
-            "{name}: {} at {rate} Mbit/s, limit {}; queue {} of netfilter, {} packets at most\n",
-            one["discipline"].as_str().unwrap_or_default(),
-            one["limit"].as_str().unwrap_or_default(),
-            one["queue"],
-            one["kernel_queue_packets"],
-        );
+        let word = |key: &str| one[key].as_str().unwrap_or_default();
+        text += &format!("{name}: {} at {rate} Mbit/s, limit {}", word("discipline"), word("limit"));
+        if let Some(packets) = one["kernel_queue_packets"].as_u64() {
+            text += &format!("; queue {} of netfilter, {packets} packets at most", one["queue"]);
+        }
+        text += "\n";
     }
     if explained["observe"] == true {
         text += "observe: packets pass at once and unchanged\n";
     }
-    text += &format!(
-        "the guard lets packets pass after {} ms without a sign of life\n",
-        explained["patience_ms"].as_f64().unwrap_or_default()
-    );
+    let on_a_bridge = explained["mode"] == "bridge";
+    let who = if on_a_bridge { "the kernel's bridge has all frames" } else { "the guard lets packets pass" };
+    let patience = explained["patience_ms"].as_f64().unwrap_or_default();
+    text += &format!("{who} after {patience} ms without a sign of life\n");
+    if on_a_bridge {
+        let port = |key: &str| explained[key].as_str().unwrap_or_default().to_owned();
+        text += &format!(
+            "program `hide` at {} and {}, by TCX: it takes IP to one host from the kernel\n",
+            port("wan"),
+            port("lan")
+        );
+        text += "left to the kernel's bridge: what is not IP, broadcasts, multicasts, what is for this machine, neighbour \
+                 discovery, router advertisements, DHCP\n";
+    }
     let most = explained["memory_most_bytes"].as_u64().unwrap_or_default() >> 20;
     text += &format!("memory: up to {most} MB when queues are full of packets of 1500 bytes\n");
-    for (family, name) in [("ipv4", "IPv4"), ("ipv6", "IPv6")] {
+    for (family, name) in [("ipv4", "IPv4"), ("ipv6", "IPv6")].into_iter().filter(|_| !on_a_bridge) {
         let firewall = explained["firewall"].as_str().unwrap_or_default();
         text += &format!("rules of {name} in the table mangle, by {firewall}:\n");
         for line in explained["rules"][family].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -119,6 +145,18 @@ pub fn text(explained: &Value) -> String {
 mod tests {
     use super::*;
     use crate::rules::{Chains, Firewall};
+
+    #[test]
+    fn a_bridge_has_no_rules() {
+        let text = "mode = \"bridge\"\n[interfaces]\nwan = \"w0\"\nlan = \"l0\"\n[link]\nrate = \"10Mbit/s\"\n";
+        let text = super::text(&on_a_bridge(&File::parse(text, "f").unwrap()));
+        for expected in
+            ["download, from the WAN: pink at 10 Mbit/s, limit 1000p\n", "program `hide` at w0 and l0", "80 ms"]
+        {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!text.contains("rules"), "{text}");
+    }
 
     #[test]
     fn rules_queues_and_memory_are_told() {

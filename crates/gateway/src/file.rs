@@ -108,7 +108,7 @@ impl Default for Keys {
 pub enum Mode {
     /// The kernel routes, and its firewall hands packets over.
     Router,
-    /// A transparent bridge; not there yet.
+    /// The kernel bridges, and this process takes what is to wait from both ports.
     Bridge,
 }
 
@@ -176,8 +176,8 @@ pub struct Alone {
 /// A file, by what it is for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// A router that governs what it forwards.
-    Router(Box<File>),
+    /// A machine before a link, which governs what passes.
+    Link(Box<File>),
     /// Budgets only.
     Alone(Alone),
 }
@@ -190,7 +190,7 @@ impl Kind {
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
         let source = Text::parse(text, name)?;
         if source.get(&["interfaces"]).is_some() || source.get(&["c2ml"]).is_none() {
-            return File::parse(text, name).map(|file| Self::Router(Box::new(file)));
+            return File::parse(text, name).map(|file| Self::Link(Box::new(file)));
         }
         let table = source.table(source.root(), &[fields::of::<AloneKeys>()])?;
         let AloneKeys { name, .. } = table.part()?;
@@ -271,7 +271,7 @@ fn page(source: &Text<'_>, value: &Value<'_>) -> Result<PageSettings, Diagnosis>
 /// Checks the keys outside of tables.
 fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Diagnosis> {
     if keys.mode == Mode::Bridge {
-        return Err(source.at(&["mode"], "a transparent bridge is not there yet; allowed is \"router\""));
+        on_a_bridge(keys, source)?;
     }
     let invalid = |key, message: &str| Err(ConfigError::new(key, message));
     let checked = if !is_name(&keys.name) {
@@ -300,6 +300,27 @@ pub fn parameters(aqm: &AnyConfig) -> Result<&pink::Config, String> {
     Err("the kernel data path has PINK with its default parameters; only c, rate and reserve can differ. The queue is that \
          of the kernel or of the link"
         .into())
+}
+
+/// Checks what a bridge needs and does not have.
+fn on_a_bridge(keys: &Keys, source: &Text<'_>) -> Result<(), Diagnosis> {
+    for key in ["queue", "firewall"] {
+        if source.get(&[key]).is_some() {
+            let message =
+                format!("a bridge hands nothing to the firewall; leave `{key}` out, or write mode = \"router\"");
+            return Err(source.at(&[key], &message));
+        }
+    }
+    if keys.datapath == Datapath::Kernel {
+        return Err(
+            source.at(&["datapath"], "on a bridge packets are shaped by this process; write datapath = \"user\"")
+        );
+    }
+    if source.get(&["interfaces"]).is_some() && source.get(&["interfaces", "lan"]).is_none() {
+        let message = "a bridge has two ports: write `lan` beside `wan`, such as lan = \"eth1\"";
+        return Err(source.at(&["interfaces"], message));
+    }
+    Ok(())
 }
 
 /// Checks what the programs of the kernel do not have.
@@ -456,7 +477,7 @@ house = ["10.1.0.0/28"]
     #[test]
     fn budgets_for_hosts_are_a_table_of_a_router_or_a_file_of_their_own() {
         let with = format!("{GOOD}\n[c2ml]\nsharing = \"priority\"\nlease = \"2s\"\n");
-        let Kind::Router(file) = Kind::parse(&with, "f").unwrap() else { panic!("a router") };
+        let Kind::Link(file) = Kind::parse(&with, "f").unwrap() else { panic!("a link") };
         assert_eq!(file.c2ml.unwrap().settings(Rate::from_bps(1_000_000)).lease, Span::from_secs(2));
         let alone = "[link]\nrate = \"20Mbit/s\"\nreverse_rate = \"2Mbit/s\"\n[c2ml]\npercent = 95\n";
         let Kind::Alone(alone) = Kind::parse(alone, "f").unwrap() else { panic!("budgets only") };
@@ -478,8 +499,14 @@ house = ["10.1.0.0/28"]
 
     #[test]
     fn what_is_not_there_yet_is_refused_with_a_sentence() {
-        let bridge = mistake("queue = 7100", "mode = \"bridge\"");
-        assert!(bridge.line == 1 && bridge.what.contains("not there yet"), "{bridge}");
+        let queue = mistake("queue = 7100", "mode = \"bridge\"\nqueue = 7100");
+        assert!(queue.line == 2 && queue.what.contains("hands nothing to the firewall"), "{queue}");
+        let datapath = mistake("queue = 7100", "mode = \"bridge\"\ndatapath = \"kernel\"");
+        assert!(datapath.line == 2 && datapath.what.contains("shaped by this process"), "{datapath}");
+        let bridge = GOOD.replace("queue = 7100", "mode = \"bridge\"");
+        assert_eq!(File::parse(&bridge, "f").unwrap().keys.mode, Mode::Bridge);
+        let alone = File::parse(&bridge.replace("lan = \"eth1\"\n", ""), "f").unwrap_err();
+        assert!(alone.line == 4 && alone.what.contains("two ports"), "{alone}");
         let kernel = mistake("queue = 7100", "datapath = \"kernel\"");
         assert!(kernel.line == 6 && kernel.what.contains("leave `lan` out"), "{kernel}");
         let mode = mistake("queue = 7100", "mode = \"ruoter\"");

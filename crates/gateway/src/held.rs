@@ -1,34 +1,59 @@
-//! A packet that the kernel keeps until its verdict.
+//! A packet between its arrival and the time at which it is due.
 
+use crate::lead::Lead;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
-use penstock_core::qdisc::{DropReason, PacketObserver};
-use penstock_core::units::{Bytes, Instant};
-use penstock_core::wire::{RealPacket, Transport};
-use penstock_net::nfqueue::{NfQueue, Ticket};
-use penstock_net::pool::Pool;
+use penstock_core::units::Bytes;
+use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
+use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
 
-/// A packet with the ticket for its verdict.
+/// What is needed to let a packet go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The kernel keeps the packet until its verdict.
+    Verdict {
+        /// The name of the packet in the kernel.
+        ticket: Ticket,
+        /// False if the kernel gave only the beginning of the packet: then its bytes stay as they are.
+        whole: bool,
+    },
+    /// The packet is here; this stands before it.
+    Frame(Lead),
+}
+
+impl Origin {
+    /// True if the checksum of the transport is still to be made.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Self::Frame(lead) if lead.is_pending())
+    }
+}
+
+/// A packet, and how to let it go on.
 #[derive(Debug)]
 pub struct Held {
     packet: RealPacket,
-    ticket: Ticket,
-    /// False if the kernel gave only the beginning of the packet: then its bytes stay as they are.
-    whole: bool,
+    origin: Origin,
     /// What a discipline may edit, as it was on arrival.
     before: (u16, Ecn),
 }
 
 impl Held {
-    /// Takes a packet whose verdict the kernel waits for; `whole` is false if the end of the packet is not here.
-    pub fn new(packet: RealPacket, ticket: Ticket, whole: bool) -> Self {
+    /// Takes a packet that came from there.
+    pub fn new(packet: RealPacket, origin: Origin) -> Self {
+        let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
+        let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
-        Self { packet, ticket, whole, before }
+        Self { packet, origin, before }
     }
 
-    /// Returns the ticket for the verdict.
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
+    /// Returns what is needed to let it go on.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns whether the end of the packet is here as well.
+    fn is_whole(&self) -> bool {
+        !matches!(self.origin, Origin::Verdict { whole: false, .. })
     }
 
     /// Returns the packet.
@@ -39,7 +64,18 @@ impl Held {
     /// Returns the bytes with which the packet must go on; `None` if the kernel has them already.
     pub fn changed(&self) -> Option<&[u8]> {
         let same = self.before == (TcpView::window(&self.packet), self.packet.ecn());
-        (self.whole && !same).then(|| &self.packet.bytes()[..self.packet.headers().end])
+        (self.is_whole() && !same).then(|| self.bytes())
+    }
+
+    /// Returns the packet without padding.
+    fn bytes(&self) -> &[u8] {
+        &self.packet.bytes()[..self.packet.headers().end]
+    }
+
+    /// Returns the frame with which the packet leaves, in two parts.
+    pub fn frame(&self) -> [&[u8]; 2] {
+        let lead = if let Origin::Frame(lead) = &self.origin { lead.bytes() } else { &[] };
+        [lead, self.bytes()]
     }
 
     /// Returns the buffer.
@@ -59,13 +95,14 @@ impl Packet for Held {
     }
     /// A packet that cannot be marked is told as one that is not ECN-capable.
     fn ecn(&self) -> Ecn {
-        if self.whole { self.packet.ecn() } else { Ecn::NotEct }
+        if self.is_whole() { self.packet.ecn() } else { Ecn::NotEct }
     }
     fn mark_ce(&mut self) {
         self.packet.mark_ce();
     }
     fn tcp(&mut self) -> Option<&mut RealPacket> {
-        self.packet.tcp().filter(|_| self.whole)
+        let whole = self.is_whole();
+        self.packet.tcp().filter(|_| whole)
     }
     fn is_syn(&self) -> bool {
         self.packet.is_syn()
@@ -103,22 +140,6 @@ impl Windows {
     }
 }
 
-/// Gives the verdict of dropped packets, and their buffers back.
-pub struct Verdicts<'a> {
-    /// Where verdicts go.
-    pub queue: &'a mut NfQueue,
-    /// Where buffers go.
-    pub pool: &'a mut Pool,
-}
-
-impl PacketObserver<Held> for Verdicts<'_> {
-    fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
-        self.queue.drop(packet.ticket);
-        self.pool.give(packet.into_bytes());
-    }
-    fn marked(&mut self, _: &Held, _: Instant) {}
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +149,8 @@ mod tests {
         let mut bytes = [0; 64];
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
-        Held::new(RealPacket::new(bytes, FlowId(1)), Ticket { queue: 1, id: 2 }, whole)
+        let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
+        Held::new(RealPacket::new(bytes, FlowId(1)), origin)
     }
 
     #[test]

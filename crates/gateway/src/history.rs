@@ -1,16 +1,46 @@
 //! Former values: `rollback` returns to those before the last change, and what was set for a time, or until it is
 //! confirmed, goes by itself.
 
+use crate::file::File;
+use crate::link::source::Settings as Source;
 use penstock_control::message::{Refusal, Until};
 use penstock_core::units::{Instant, Span};
 use penstock_net::bottleneck::Config;
 use serde::Serialize;
+use std::ops::{Index, IndexMut};
 
 /// Number of changes that can be taken back.
 const MOST: usize = 32;
 
-/// The settings of both directions.
-pub type Settings = [Config; 2];
+/// What can be changed while a gateway runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Both directions.
+    pub ways: [Config; 2],
+    /// Where the rates come from.
+    pub source: Source,
+}
+
+impl Settings {
+    /// Those of a file.
+    pub fn of(file: &File) -> Self {
+        Self { ways: file.bottlenecks.clone(), source: file.source.clone() }
+    }
+}
+
+impl Index<usize> for Settings {
+    type Output = Config;
+
+    fn index(&self, at: usize) -> &Config {
+        &self.ways[at]
+    }
+}
+
+impl IndexMut<usize> for Settings {
+    fn index_mut(&mut self, at: usize) -> &mut Config {
+        &mut self.ways[at]
+    }
+}
 
 /// What was set before.
 #[derive(Debug, Default)]
@@ -103,14 +133,10 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::settings::config_from_settings;
-    use penstock_core::units::{Limit, Rate};
 
     fn settings(mbps: u64) -> Settings {
-        let aqm = config_from_settings("codel", &[]).unwrap();
-        let rate = Rate::from_bps(mbps * 1_000_000);
-        let config = Config { aqm, rate, delay: Span::ZERO, limit: Limit::Packets(1) };
-        [config.clone(), config]
+        let text = format!("[interfaces]\nwan = \"w0\"\n[link]\nrate = \"{}Mbit/s\"\n", mbps + 1);
+        Settings::of(&File::parse(&text, "f").unwrap())
     }
 
     fn at(s: u64) -> Instant {

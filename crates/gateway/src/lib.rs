@@ -1,16 +1,17 @@
-//! `penstock-gateway`: a queue discipline of the registry before the link of a Linux router.
+//! `penstock-gateway`: a queue discipline of the registry before the link of a Linux router or bridge.
 //!
 //! Follow one packet by opening the files in this order:
 //!
 //! 1. [`cli`] has the verbs, [`file`](mod@file) the TOML file with all settings, [`error`] what can be wrong.
-//! 2. [`rules`] are the lines of the firewall that hand packets over; a rule lets them pass when nobody takes them.
-//! 3. `penstock_net::nfqueue` reads a packet, `penstock_net::classify` gives it a flow, and [`held`] is the packet until its
-//!    verdict.
+//! 2. [`rules`] are the lines of a router's firewall that hand packets over; a rule lets them pass when nobody takes them. On a
+//!    bridge, `penstock_bpf::bridge` takes frames from the kernel.
+//! 3. [`gate`] takes charge of them: it reads a packet from `penstock_net::nfqueue` or `penstock_net::port`,
+//!    `penstock_net::classify` gives it a flow, and [`held`] is the packet until it is due.
 //! 4. `penstock_net::path` has the discipline and the rate of both directions, the same that the emulator has.
-//! 5. [`begin`] takes charge of queues and rules, [`daemon`] is the loop that reads, sleeps until a packet is due and gives verdicts.
+//! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
-//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`log`] has who changed what;
+//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds; [`log`] has who changed what;
 //!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
@@ -19,18 +20,20 @@
 
 pub mod alone;
 pub mod answers;
+pub mod apply;
 pub mod ask;
-pub mod begin;
 pub mod cli;
 pub mod command;
 pub mod daemon;
 pub mod error;
 pub mod explain;
 pub mod file;
+pub mod gate;
 pub mod guard;
 pub mod held;
 pub mod history;
 pub mod kernel;
+pub mod lead;
 pub mod link;
 pub mod log;
 pub mod page;

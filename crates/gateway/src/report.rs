@@ -3,6 +3,7 @@
 use crate::held::Windows;
 use crate::history::Lapse;
 use crate::link::steer::LinkReport;
+use penstock_bpf::bridge::Passed;
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::Span;
 use penstock_flows::Gauges;
@@ -37,6 +38,9 @@ pub struct Status {
     pub observed: [Backlog; 2],
     /// The queues of the kernel.
     pub kernel_queues: Vec<Listed>,
+    /// What became of frames, with `mode = "bridge"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
     /// Number of verdicts that the kernel refused, because the packet was gone with its interface.
     pub refused_verdicts: u64,
     /// Numbers of packets that elements on the ACK path do not see.
@@ -112,6 +116,26 @@ pub struct Past {
     /// Number of packets that passed because the queue or the buffer of the socket was full: at least so many, as packets
     /// that an interface has merged hide others.
     pub overflow_at_least: u64,
+}
+
+/// What became of the frames of a bridge. Pairs are of frames from the WAN and from the LAN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Frames {
+    /// What the programs of the kernel have counted.
+    #[serde(flatten)]
+    pub passed: Passed,
+    /// Number of frames that were merged and were taken apart.
+    pub taken_apart: [u64; 2],
+    /// Number of merged frames that could not be taken apart: they passed whole, and unshaped.
+    pub whole: [u64; 2],
+    /// Number of frames between two hosts of one side, which were not forwarded.
+    pub same_side: [u64; 2],
+    /// Number of packets that were dropped because this process hung before their time.
+    pub late: [u64; 2],
+    /// Number of packets that the other interface refused.
+    pub refused: [u64; 2],
+    /// True if one of them was longer than the interface may send.
+    pub too_long: bool,
 }
 
 /// An event of a gateway, such as a change of its rules.

@@ -6,7 +6,7 @@
 //! that there is never a half of them.
 
 use crate::error::Error;
-use crate::file::Interfaces;
+use crate::file::{File, Interfaces};
 use penstock_core::qdisc::Backlog;
 use penstock_net::direction::Direction;
 use serde::Deserialize;
@@ -183,6 +183,15 @@ pub struct ReadBack {
 }
 
 impl Rules {
+    /// The rules of a file.
+    ///
+    /// # Errors
+    /// Fails if no program of the firewall works here.
+    pub fn of(file: &File) -> Result<Self, Error> {
+        let chains = Chains::find(file.keys.firewall, file.keys.queue)?;
+        Ok(Self::new(chains, file.interfaces.clone()))
+    }
+
     /// The rules for these interfaces.
     pub fn new(chains: Chains, interfaces: Interfaces) -> Self {
         Self { chains, interfaces }

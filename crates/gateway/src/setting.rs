@@ -1,11 +1,13 @@
 //! Changes of settings while a gateway runs, the same for both data paths: `set`, `keep`, `rollback` and the end of a
 //! temporary change.
 
+use crate::apply::Own;
 use crate::history::{History, Settings};
 use crate::log::Log;
 use penstock_control::message::{Answer, Refusal, Set, Until};
 use penstock_control::server::Peer;
 use penstock_core::units::Instant;
+use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 use penstock_net::live::{self, Present, Words};
 use penstock_net::report::{Change, MOST_CHANGES};
@@ -17,6 +19,18 @@ pub trait Adjustable {
 
     /// Returns whether the discipline of a direction keeps a table of connections.
     fn keeps_connections(&self, direction: Direction) -> bool;
+
+    /// Returns why a direction cannot get this discipline or limit while packets pass; `None` if it can, or has it.
+    fn refuses(&self, direction: Direction, wanted: &Config) -> Option<String>;
+
+    /// Reads back what packets meet; returns what is not as it was set.
+    ///
+    /// # Errors
+    /// Returns what differs.
+    fn read_back(&self) -> Result<(), String>;
+
+    /// The file with which the run began.
+    fn own(&self) -> &Own;
 
     /// Makes these the settings, all of them or none; returns when.
     ///
@@ -55,7 +69,7 @@ pub fn set(gateway: &mut impl Adjustable, peer: Peer, Set { values, until }: &Se
         words: Words::GATEWAY,
     });
     let mut wanted = former.clone();
-    for (config, changes) in wanted.iter_mut().zip(live::read(values, &present)?) {
+    for (config, changes) in wanted.ways.iter_mut().zip(live::read(values, &present)?) {
         config.rate = changes.rate.unwrap_or(config.rate);
         config.limit = changes.limit.unwrap_or(config.limit);
         config.aqm = changes.aqm.unwrap_or_else(|| config.aqm.clone());
@@ -73,14 +87,20 @@ pub fn set(gateway: &mut impl Adjustable, peer: Peer, Set { values, until }: &Se
     let room = MOST_CHANGES.saturating_sub(changes.len());
     changes.extend(listed.take(room));
     let set: serde_json::Map<_, _> = values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
+    let details = done(at_s, set, *until);
+    log.add(Some(peer), "set", &details);
+    Ok(details.to_string())
+}
+
+/// What is answered and logged of a change.
+pub(crate) fn done(at_s: f64, set: serde_json::Map<String, Value>, until: Option<Until>) -> Value {
     let mut details = json!({"at_s": at_s, "set": set});
     match until {
         Some(Until::For(span)) => details["for"] = span.to_string().into(),
         Some(Until::Confirmed(span)) => details["confirm"] = span.to_string().into(),
         None => {}
     }
-    log.add(Some(peer), "set", &details);
-    Ok(details.to_string())
+    details
 }
 
 /// A temporary change stays.
@@ -124,7 +144,7 @@ pub fn lapse(gateway: &mut impl Adjustable, now: Instant) {
 }
 
 fn described(settings: &Settings) -> Value {
-    let [down, up] = settings;
+    let [down, up] = &settings.ways;
     json!({"set": {
         "rate": down.rate.to_string(), "limit": down.limit.to_string(), "discipline": down.aqm.name(),
         "reverse_rate": up.rate.to_string(), "reverse_limit": up.limit.to_string(), "reverse_discipline": up.aqm.name(),

@@ -1,7 +1,8 @@
-//! A gateway on a router between namespaces, with real packets. Where that is not possible, the tests skip and say why.
+//! A gateway on a router or on a bridge between namespaces, with real packets. Where that is not possible, the tests skip and say why.
 //!
 //! What depends on the speed of this machine is asserted only if the machine was on time.
 
+mod bridge;
 mod lab;
 
 use lab::{Gateway, Lab, transfer, wait_until};
@@ -179,6 +180,102 @@ fn what_was_set_returns_and_is_noted() {
     let done: Vec<&str> = lines.iter().filter_map(|line| line["do"].as_str()).filter(|what| *what != "event").collect();
     assert_eq!(done, ["start", "set", "set", "lapse", "set", "keep", "rollback", "rollback", "end"]);
     assert_eq!(lines[1]["by"]["uid"], 0);
+}
+
+/// A hundred files under load: a flow of TCP goes on, and of datagrams beside it none is missing.
+#[test]
+fn a_file_is_applied_without_a_loss() {
+    let Some(lab) = Lab::new("--rate 100Mbit/s --delay 1ms") else { return };
+    let file = |rate: u32, target: &str, limit: &str| {
+        let link = LINK.replace("rate = \"10Mbit/s\"", &format!("rate = \"{rate}Mbit/s\"\nlimit = \"{limit}\""));
+        format!("{link}[discipline]\nname = \"fq-codel\"\ntarget = \"{target}\"\ninterval = \"10s\"\n")
+    };
+    let gateway = lab.govern(&file(20, "1s", "1000p"));
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    wait_until("packets pass", || passes(&client, &server));
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let (sent, came) = std::thread::scope(|threads| {
+        let flow = threads.spawn(|| transfer(&lab, &["-C", "cubic", "-t", "8", "-w", "100K"]));
+        let sender = threads.spawn(|| {
+            let mut sent = 0;
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                send(&client, 10);
+                sent += 10;
+            }
+            sent
+        });
+        let receiver = threads.spawn(|| {
+            let (mut came, mut silent, mut buffer) = (0, 0, [0; 600]);
+            while silent < 50 || !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let is_one = server.recv(&mut buffer).is_ok_and(|len| len == 500);
+                came += usize::from(is_one);
+                silent = if is_one { 0 } else { silent + 1 };
+            }
+            came
+        });
+        for n in 0..100 {
+            let (rate, target, limit) = [(19, "2s", "2000p"), (20, "1s", "1000p"), (18, "1s", "1000p")][n % 3];
+            let path = lab.write(&file(rate, target, limit));
+            wait_until("a file is applied", || {
+                let (done, said) = lab.set(&["apply", path.to_str().unwrap()]);
+                // The queues before still hold packets.
+                assert!(done || said.contains("try again"), "{said}");
+                done
+            });
+        }
+        assert_eq!(lab.status()["forward"]["rate_bps"].as_u64(), Some(19_000_000));
+        let _ = flow.join().unwrap();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        (sender.join().unwrap(), receiver.join().unwrap())
+    });
+    assert!(sent > 500 && sent == came, "{sent} {came}");
+    let status = gateway.end();
+    assert_eq!((drops(&status["forward"]), drops(&status["reverse"])), (0, 0));
+    assert_eq!(status["reverse"]["parameters"]["target"], "2s");
+}
+
+#[test]
+fn what_a_file_cannot_change_is_refused_by_its_line() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(LINK);
+    let rate = || lab.status()["forward"]["rate_bps"].as_u64().unwrap() / 1_000_000;
+    let apply = |text: &str, more: &[&str]| {
+        let path = lab.write(text);
+        lab.set(&[&["apply", path.to_str().unwrap()], more].concat())
+    };
+    let (done, said) = apply(LINK, &[]);
+    assert!(done && said.contains("nothing differs"), "{said}");
+    // The first two lines are those of every test.
+    for (text, line, why) in [
+        (format!("queue = 7020\n{LINK}"), ":3:", "error: `queue` cannot change"),
+        (LINK.replace("wan = \"eth0\"", "wan = \"eth1\""), ":6:", "error: `interfaces.wan` cannot change"),
+        (format!("{LINK}[discipline]\nname = \"pink\"\nc = 0.9\n"), ":9:", "keeps state of each connection"),
+        (LINK.replace("rate =", "raet ="), ":8:", "did you mean `rate`?"),
+    ] {
+        let (done, said) = apply(&text, &[]);
+        assert!(!done && said.contains(line) && said.contains(why), "{said}");
+    }
+    assert_eq!(rate(), 10);
+    let slower = LINK.replace("10Mbit/s", "6Mbit/s");
+    let (done, said) = apply(&slower, &["--confirm", "2s"]);
+    assert!(done && said.contains("rate=6Mbit/s") && said.contains("returns unless"), "{said}");
+    wait_until("the former rate returns", || rate() == 10);
+    assert!(apply(&slower, &[]).0 && rate() == 6);
+    assert!(lab.set(&["rollback"]).0 && rate() == 10);
+    // The file of the run is now the slower one.
+    gateway.send(Signal::SIGHUP);
+    wait_until("the file is applied", || {
+        rate() == 6 && lab.status()["events"].to_string().contains("was applied (SIGHUP)")
+    });
+    lab.write("nonsense");
+    gateway.send(Signal::SIGHUP);
+    wait_until("the mistake is told", || lab.status()["events"].to_string().contains("was not applied (SIGHUP)"));
+    assert_eq!(rate(), 6);
+    let script = format!("{slower}command = [\"echo\", \"7Mbit/s\"]\nevery = \"1s\"\n");
+    assert!(apply(&script, &[]).0);
+    wait_until("the script tells the rate", || rate() == 7);
+    assert!(apply(&slower, &[]).0 && rate() == 6);
+    gateway.end();
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub fn answer(emulator: &mut Emulator, request: Request) -> Answer {
         Request::Top { by: By::Flow, most } => text(&emulator.talkers.flows(most)),
         Request::Top { by: By::Node, most } => text(&emulator.talkers.nodes(emulator.plan.nodes, most)),
         Request::Set(Set { values, until: None }) => set(emulator, &values),
+        Request::Apply(_) => Err(Refusal::new("the emulator applies no files; `set` changes values")),
         Request::Set(_) | Request::Keep | Request::Rollback => {
             Err(Refusal::new("the emulator keeps no former values: set them again"))
         }

@@ -260,17 +260,32 @@ impl<P: Packet> Bottleneck<P> {
     /// Refuses, and changes nothing, if the old or the new discipline keeps state of connections, which would be lost,
     /// or if [`MOST_REPLACED`] old ones still hold packets.
     pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit) -> Result<(), Irreplaceable> {
-        let qdisc = aqm.build(&LinkFacts { rate: self.wire.rate(), limit });
-        if self.sees_segments || qdisc.sees_segments() {
-            return Err(Irreplaceable::Connections);
-        }
-        if !self.can_replace() {
-            return Err(Irreplaceable::Busy);
-        }
+        let qdisc = self.successor(aqm, limit)?;
         let old = std::mem::replace(&mut self.queue, Queue::new(qdisc));
         self.replaced.push_back(old);
         self.forget_empty();
         Ok(())
+    }
+
+    /// Checks whether [`Bottleneck::replace`] would put this discipline in the place of the present one.
+    ///
+    /// # Errors
+    /// Refuses what it would refuse.
+    pub fn may_replace(&self, aqm: &AnyConfig, limit: Limit) -> Result<(), Irreplaceable> {
+        self.successor(aqm, limit).map(drop)
+    }
+
+    fn successor(&self, aqm: &AnyConfig, limit: Limit) -> Result<AnyQdisc<Stamped<P>>, Irreplaceable> {
+        let qdisc = aqm.build(&LinkFacts { rate: self.wire.rate(), limit });
+        if self.sees_segments || qdisc.sees_segments() {
+            return Err(Irreplaceable::Connections);
+        }
+        if self.replaced.len() < MOST_REPLACED { Ok(qdisc) } else { Err(Irreplaceable::Busy) }
+    }
+
+    /// Returns the rate of the wire.
+    pub fn rate(&self) -> Rate {
+        self.wire.rate()
     }
 
     /// Returns whether the discipline keeps state of connections, so that it cannot be replaced.

@@ -155,10 +155,7 @@ impl Emulator {
         // Threads are started before this one gets a priority, which they would inherit.
         let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
         let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
-        if plan.realtime {
-            scheduling::realtime()?;
-        }
-        scheduling::exact_timers()?;
+        scheduling::prompt(plan.realtime)?;
         let streams = Streams::new(plan.seed);
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams);
         path.direction_mut(Direction::Forward).set_loss(plan.loss);

@@ -17,7 +17,8 @@
 //! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
 //!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
 //!
-//! A gateway (`penstock-gateway`) uses the same parts with packets of the kernel's firewall: [`nfqueue`].
+//! A gateway (`penstock-gateway`) uses the same parts with packets of the kernel's firewall ([`nfqueue`]), or
+//! with frames of two interfaces of a bridge ([`port`]).
 
 mod answers;
 pub mod ask;
@@ -44,6 +45,7 @@ pub mod output;
 mod packets;
 pub mod path;
 pub mod pool;
+pub mod port;
 pub mod report;
 pub mod scheduling;
 pub mod signals;

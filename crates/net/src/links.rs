@@ -4,9 +4,13 @@
 use crate::error::Error;
 use crate::netlink;
 use crate::netns::Namespace;
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    BridgePortState, InfoBridge, InfoBridgePort, InfoData, InfoPortData, LinkAttribute, LinkFlags, LinkInfo,
+    LinkMessage,
+};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -26,6 +30,83 @@ pub struct Facts {
     pub up: bool,
     /// True if the interface was removed, or moved to another namespace.
     pub gone: bool,
+    /// The bridge of which it is a port, if it is one.
+    pub bridge: Option<u32>,
+    /// True if it is a port of a bridge and forwards: spanning tree may say otherwise.
+    pub forwards: bool,
+}
+
+/// An interface as the kernel lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// Its number.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Its address; empty if it has none.
+    pub address: Vec<u8>,
+    /// True if it is a bridge that filters virtual LANs.
+    pub filters_vlans: bool,
+    /// What [`LinkWatch`] tells of it.
+    pub facts: Facts,
+}
+
+/// Lists the interfaces of the namespace of this thread.
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn listed() -> Result<Vec<Listed>, Error> {
+    dump().map_err(Error::io("cannot list the interfaces"))
+}
+
+fn dump() -> std::io::Result<Vec<Listed>> {
+    let mut socket = Socket::new(NETLINK_ROUTE)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    socket.send(&asking(LinkMessage::default(), NLM_F_REQUEST | NLM_F_DUMP), 0)?;
+    let (mut all, mut bytes) = (Vec::new(), Vec::with_capacity(64 * 1024));
+    loop {
+        bytes.clear();
+        socket.recv(&mut bytes, 0)?;
+        let mut over = false;
+        each(&bytes, |message| match message {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => all.push(listed_in(&link)),
+            _ => over = true,
+        });
+        if over || bytes.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+fn listed_in(link: &LinkMessage) -> Listed {
+    let mut listed = Listed { index: link.header.index, ..Listed::default() };
+    listed.facts.up = link.header.flags.contains(LinkFlags::Up);
+    learn_attributes(&mut listed.facts, &link.attributes);
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => listed.name.clone_from(name),
+            LinkAttribute::Address(address) => listed.address.clone_from(address),
+            LinkAttribute::LinkInfo(info) => listed.filters_vlans = info.iter().any(filters_vlans),
+            _ => {}
+        }
+    }
+    listed
+}
+
+fn filters_vlans(info: &LinkInfo) -> bool {
+    matches!(info, LinkInfo::Data(InfoData::Bridge(keys)) if keys.contains(&InfoBridge::VlanFiltering(true)))
+}
+
+/// Makes the message that asks for interfaces.
+fn asking(message: LinkMessage, flags: u16) -> Vec<u8> {
+    let payload = NetlinkPayload::from(RouteNetlinkMessage::GetLink(message));
+    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), payload);
+    packet.header.flags = flags;
+    packet.finalize();
+    let mut bytes = vec![0; packet.buffer_len()];
+    packet.serialize(&mut bytes);
+    bytes
 }
 
 /// Watches one interface.
@@ -41,7 +122,15 @@ impl LinkWatch {
     /// # Errors
     /// Returns the error of the system.
     pub fn open(namespace: &Namespace, index: u32) -> Result<Self, Error> {
-        let socket = namespace.run(|| socket().map_err(Error::io("cannot watch the interface")))?;
+        namespace.run(|| Self::here(index))
+    }
+
+    /// Watches the interface with this index in the namespace of this thread, for which no right is needed.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn here(index: u32) -> Result<Self, Error> {
+        let socket = socket().map_err(Error::io("cannot watch the interface"))?;
         let mut watch = Self { socket, index, facts: Facts::default() };
         watch.refresh();
         Ok(watch)
@@ -51,13 +140,7 @@ impl LinkWatch {
     pub fn ask(&self) {
         let mut message = LinkMessage::default();
         message.header.index = self.index;
-        let payload = NetlinkPayload::from(RouteNetlinkMessage::GetLink(message));
-        let mut packet = NetlinkMessage::new(NetlinkHeader::default(), payload);
-        packet.header.flags = NLM_F_REQUEST;
-        packet.finalize();
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.serialize(&mut bytes);
-        let _ = self.socket.send(&bytes, libc::MSG_DONTWAIT);
+        let _ = self.socket.send(&asking(message, NLM_F_REQUEST), libc::MSG_DONTWAIT);
     }
 
     /// Reads what the kernel has told.
@@ -101,21 +184,31 @@ fn socket() -> std::io::Result<Socket> {
 }
 
 /// Learns what a datagram tells of the interface; what cannot be read, or is about others, tells nothing.
-fn learn(facts: &mut Facts, index: u32, mut bytes: &[u8]) {
+fn learn(facts: &mut Facts, index: u32, bytes: &[u8]) {
+    each(bytes, |message| match message {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) if is_about(&link, index) => {
+            *facts = Facts { mtu: facts.mtu, unread: facts.unread, ..Facts::default() };
+            facts.up = link.header.flags.contains(LinkFlags::Up);
+            learn_attributes(facts, &link.attributes);
+        }
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) if is_about(&link, index) => {
+            (facts.gone, facts.up) = (true, false);
+            learn_attributes(facts, &link.attributes);
+        }
+        _ => {}
+    });
+}
+
+/// Bridges tell of their ports as well, in messages that look the same: such a port has left its bridge, and is not gone.
+fn is_about(link: &LinkMessage, index: u32) -> bool {
+    link.header.index == index && link.header.interface_family != AddressFamily::Bridge
+}
+
+/// Reads the messages of a datagram, up to the first that cannot be read.
+fn each(mut bytes: &[u8], mut read: impl FnMut(NetlinkPayload<RouteNetlinkMessage>)) {
     while let Ok(message) = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes) {
         let len = (message.header.length as usize).next_multiple_of(4).max(16);
-        match message.payload {
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) if link.header.index == index => {
-                facts.gone = false;
-                facts.up = link.header.flags.contains(LinkFlags::Up);
-                learn_attributes(facts, &link.attributes);
-            }
-            NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) if link.header.index == index => {
-                (facts.gone, facts.up) = (true, false);
-                learn_attributes(facts, &link.attributes);
-            }
-            _ => {}
-        }
+        read(message.payload);
         match bytes.get(len..) {
             Some(rest) if !rest.is_empty() => bytes = rest,
             _ => break,
@@ -128,6 +221,15 @@ fn learn_attributes(facts: &mut Facts, attributes: &[LinkAttribute]) {
         match attribute {
             LinkAttribute::Mtu(mtu) => facts.mtu = *mtu,
             LinkAttribute::Stats64(stats) => facts.unread = stats.tx_dropped,
+            LinkAttribute::LinkInfo(info) => {
+                let ports = info.iter().filter_map(|info| match info {
+                    LinkInfo::PortData(InfoPortData::BridgePort(port)) => Some(port),
+                    _ => None,
+                });
+                let forwarding = InfoBridgePort::State(BridgePortState::Forwarding);
+                facts.forwards = ports.flatten().any(|key| *key == forwarding);
+            }
+            LinkAttribute::Controller(index) => facts.bridge = Some(*index),
             _ => {}
         }
     }
@@ -182,10 +284,8 @@ mod tests {
     /// The loopback interface is there in each namespace.
     #[test]
     fn the_kernel_answers_at_once() {
-        let watch = LinkWatch::open(&Namespace::open(None).unwrap(), 1);
-        // Entering a namespace takes rights that not everybody has.
-        if let Ok(watch) = watch {
-            assert_eq!(watch.facts().mtu, 65_536);
-        }
+        assert_eq!(LinkWatch::here(1).unwrap().facts().mtu, 65_536);
+        let loopback = listed().unwrap().into_iter().find(|one| one.index == 1).unwrap();
+        assert_eq!((loopback.name.as_str(), loopback.facts.mtu, loopback.facts.bridge), ("lo", 65_536, None));
     }
 }

@@ -1,12 +1,14 @@
 //! What a gateway with the kernel data path answers at its control socket.
 
 use super::{Kernel, ways};
+use crate::apply::{self, Own};
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_bpf::Control;
 use penstock_control::message::{Answer, Refusal, Request};
 use penstock_control::server::Peer;
 use penstock_core::units::Instant;
+use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 
 /// Carries out a request from the control socket and returns the answer to it.
@@ -17,6 +19,7 @@ pub fn answer(kernel: &mut Kernel, peer: Peer, request: Request) -> Answer {
             Err(Refusal::new("the kernel data path counts no flows by rate; `status` has its counters"))
         }
         Request::Set(set) => setting::set(kernel, peer, &set),
+        Request::Apply(file) => apply::apply(kernel, Some(peer), &file),
         Request::Keep => setting::keep(kernel, peer),
         Request::Rollback => setting::rollback(kernel, peer),
     }
@@ -36,6 +39,24 @@ impl Adjustable for Kernel {
         self.path.tell(control).map_err(|error| Refusal::new(error.to_string()))?;
         self.settings.clone_from(wanted);
         Ok(self.now())
+    }
+
+    /// What the programs do not have, a file cannot have.
+    fn refuses(&self, _: Direction, _: &Config) -> Option<String> {
+        None
+    }
+
+    fn read_back(&self) -> Result<(), String> {
+        let wanted = ways(&self.settings)?;
+        let is_as_told = self.path.is_as_told().map_err(|error| error.to_string())?;
+        if is_as_told && self.path.told().ways == wanted {
+            return Ok(());
+        }
+        Err("the programs have other values than they were told".into())
+    }
+
+    fn own(&self) -> &Own {
+        &self.own
     }
 
     /// There is no source of rates.

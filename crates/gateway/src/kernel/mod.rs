@@ -4,6 +4,7 @@
 pub mod answers;
 pub mod report;
 
+use crate::apply::{self, Own};
 use crate::error::Error;
 use crate::file::{File, parameters};
 use crate::history::{History, Settings};
@@ -13,13 +14,13 @@ use crate::setting;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use penstock_bpf::{Attached, Control, Datapath, Way};
 use penstock_control::server::Server;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_net::bottleneck::Config;
 use penstock_net::keys::Keys;
 use penstock_net::links::LinkWatch;
-use penstock_net::netns::Namespace;
 use penstock_net::report::Change;
 use penstock_net::signals::{Request, Signals, is_orderly};
 use report::Report;
@@ -43,6 +44,7 @@ pub struct Kernel {
     pub(crate) history: History,
     pub(crate) log: Log,
     pub(crate) changes: Vec<Change>,
+    pub(crate) own: Own,
     path: Datapath,
     attached: Attached,
     wan: LinkWatch,
@@ -59,7 +61,7 @@ pub struct Kernel {
 
 /// What the programs are told of the two directions, toward the link first.
 fn ways(settings: &Settings) -> Result<[Way; 2], String> {
-    let [down, up] = settings;
+    let [down, up] = &settings.ways;
     let way = |config: &Config| {
         let pink = parameters(&config.aqm)?;
         let (room, in_packets) = match config.limit {
@@ -86,15 +88,15 @@ fn is_ethernet(interface: &str) -> bool {
 }
 
 impl Kernel {
-    /// Loads the programs and attaches them. From here on signals end the run.
+    /// Loads the programs and attaches them; `own` is the file without options. From here on signals end the run.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(file: &File, wan: u32, server: Option<Server>) -> Result<Self, Error> {
+    pub fn open(file: &File, own: Own, wan: u32, server: Option<Server>) -> Result<Self, Error> {
         let signals = Signals::open()?;
-        let watch = LinkWatch::open(&Namespace::open(None)?, wan)?;
+        let watch = LinkWatch::here(wan)?;
         let keys = Keys::from_system().map_err(Error::io("cannot draw random numbers"))?.connections;
-        let ways = ways(&file.bottlenecks).map_err(Error::Kernel)?;
+        let ways = ways(&Settings::of(file)).map_err(Error::Kernel)?;
         let control = Control {
             heartbeat: penstock_bpf::datapath::clock(),
             ethernet: is_ethernet(&file.interfaces.wan),
@@ -107,10 +109,11 @@ impl Kernel {
         let details = json!({"wan": file.interfaces.wan, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")});
         log.add(None, "start", &details);
         Ok(Self {
-            settings: file.bottlenecks.clone(),
+            settings: Settings::of(file),
             history: History::default(),
             log,
             changes: Vec::new(),
+            own,
             path,
             attached,
             wan: watch,
@@ -196,6 +199,7 @@ impl Kernel {
     fn serve(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
+                Request::End(Signal::SIGHUP) => apply::again(self),
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn the_programs_are_told_rates_and_queues() {
         let file = File::parse(FILE, "f").unwrap();
-        let [up, down] = ways(&file.bottlenecks).unwrap();
+        let [up, down] = ways(&Settings::of(&file)).unwrap();
         assert_eq!(
             (down.rate_bps, down.capacity, down.room, down.in_packets),
             (10_000_000, 1_187_500_000, 125_000, false)

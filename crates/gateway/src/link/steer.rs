@@ -71,34 +71,50 @@ pub struct Steer {
     passing: [f64; 2],
 }
 
+/// Starts the script, if the rates come from one.
+fn script(settings: &Settings) -> Result<Option<Script>, Error> {
+    match settings.from {
+        From::Command => Script::start(settings.command.clone(), settings.every).map(Some),
+        From::File | From::Timetable | From::Estimate => Ok(None),
+    }
+}
+
+/// Makes the estimates of both directions, if the rates are estimated.
+fn estimators(settings: &Settings) -> Option<[Estimator; 2]> {
+    let estimator = |at: usize| {
+        let up = at == Direction::Reverse.index();
+        Estimator::new(settings.rates[at], settings.lowest[at], settings.highest[at], up)
+    };
+    (settings.from == From::Estimate).then(|| [estimator(0), estimator(1)])
+}
+
 impl Steer {
     /// Begins with the settings of the file; starts the script if there is one.
     ///
     /// # Errors
     /// Returns the error of the system.
     pub fn start(settings: Settings, hash: SipHash) -> Result<Self, Error> {
-        let script = match settings.from {
-            From::Command => Some(Script::start(settings.command.clone(), settings.every)?),
-            From::File | From::Timetable | From::Estimate => None,
-        };
-        let estimator = |at: usize| {
-            Estimator::new(
-                settings.rates[at],
-                settings.lowest[at],
-                settings.highest[at],
-                at == Direction::Reverse.index(),
-            )
-        };
         Ok(Self {
-            estimators: (settings.from == From::Estimate).then(|| [estimator(0), estimator(1)]),
+            estimators: estimators(&settings),
+            script: script(&settings)?,
             source: Source::new(settings, Instant::ZERO),
-            script,
             trips: Trips::new(hash),
             verdict: Verdict::default(),
             view: View::default(),
             last: Default::default(),
             passing: [0.0; 2],
         })
+    }
+
+    /// Goes on with other settings; what is known of round trips stays.
+    ///
+    /// # Errors
+    /// Returns the error of the system, and changes nothing then.
+    pub fn restart(&mut self, settings: Settings, now: Instant) -> Result<(), Error> {
+        self.script = script(&settings)?;
+        self.estimators = estimators(&settings);
+        self.source = Source::new(settings, now);
+        Ok(())
     }
 
     /// Shows a packet as it leaves to the WAN, or as it comes from there.

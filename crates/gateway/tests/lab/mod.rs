@@ -1,4 +1,4 @@
-//! A client, a router and a server in namespaces of their own, with an emulated link between router and server:
+//! A client, a router or a bridge, and a server in namespaces of their own, with an emulated link between router and server:
 //!
 //! ```text
 //! client 10.88.0.2 --- eth1 router eth0 === emulated link === server 10.77.0.2
@@ -52,8 +52,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes the namespaces and the link; `None` if that is not possible here.
-    pub fn new(link: &str) -> Option<Self> {
+    /// Makes the namespaces, if what a test needs of the router works there; `None` if that is not possible here.
+    fn namespaces(needed: &str) -> Option<Self> {
         if let Some(why) = impossible() {
             eprintln!("skipped: {why}");
             return None;
@@ -63,7 +63,7 @@ impl Lab {
         let name = format!("pgwt{}n{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(&name);
         std::fs::create_dir_all(&directory).unwrap();
-        let mut lab = Self { name, directory, link: None, _turn: turn };
+        let lab = Self { name, directory, link: None, _turn: turn };
         for side in ["c", "r", "s"] {
             if !Command::new("ip").args(["netns", "add", &lab.namespace(side)]).status().unwrap().success() {
                 eprintln!("skipped: no namespaces");
@@ -71,12 +71,18 @@ impl Lab {
             }
             lab.sh(side, "ip link set lo up");
         }
-        let needed = "test -e /proc/net/netfilter/nfnetlink_queue && iptables-legacy-save -t mangle";
         let there = lab.command("r", &["sh", "-c", needed]).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !there.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: no NFQUEUE, or no iptables-legacy");
+            eprintln!("skipped: this does not work here: {needed}");
             return None;
         }
+        Some(lab)
+    }
+
+    /// Makes the namespaces and the link; `None` if that is not possible here.
+    pub fn new(link: &str) -> Option<Self> {
+        let needed = "test -e /proc/net/netfilter/nfnetlink_queue && iptables-legacy-save -t mangle";
+        let mut lab = Self::namespaces(needed)?;
         let (client, router) = (lab.namespace("c"), lab.namespace("r"));
         lab.sh("c", &format!("ip link add eth0 netns {client} type veth peer name eth1 netns {router}"));
         lab.sh("c", "ip addr add 10.88.0.2/24 dev eth0; ip link set eth0 up");
@@ -87,11 +93,29 @@ impl Lab {
         Some(lab)
     }
 
+    /// Makes a bridge of the kernel in the place of the router: client and server, 10.77.0.1 and 10.77.0.2, are on one
+    /// network. `None` if that is not possible here.
+    pub fn on_a_bridge() -> Option<Self> {
+        let lab = Self::namespaces("ip link add br0 type bridge && ip link set br0 up")?;
+        if !penstock_bpf::MISSING.is_empty() {
+            eprintln!("skipped: {}", penstock_bpf::MISSING);
+            return None;
+        }
+        for (side, port, n) in [("c", "eth1", 1), ("s", "eth0", 2)] {
+            let (host, bridge) = (lab.namespace(side), lab.namespace("r"));
+            lab.sh(side, &format!("ip link add eth0 netns {host} type veth peer name {port} netns {bridge}"));
+            lab.sh("r", &format!("ip link set {port} master br0; ip link set {port} up"));
+            let addresses = format!("ip addr add 10.77.0.{n}/24 dev eth0; ip addr add fd77::{n}/64 dev eth0 nodad");
+            lab.sh(side, &format!("{addresses}; ip link set eth0 up"));
+        }
+        Some(lab)
+    }
+
     pub fn namespace(&self, side: &str) -> String {
         format!("{}{side}", self.name)
     }
 
-    fn open(&self, side: &str) -> Namespace {
+    pub fn open(&self, side: &str) -> Namespace {
         Namespace::open(Some(&self.namespace(side))).unwrap()
     }
 

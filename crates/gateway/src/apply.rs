@@ -1,0 +1,146 @@
+//! `apply`: what a file says becomes what holds, as far as it differs and can change while packets pass. What needs a new start
+//! is refused by its key, with its line, and then nothing is changed. SIGHUP applies the file with which the run began.
+
+use crate::file::{File, Keys, Kind};
+use crate::history::Settings;
+use crate::link::source::From;
+use crate::setting::{Adjustable, Records, done};
+use penstock_control::message::{Answer, Apply, Refusal};
+use penstock_control::server::Peer;
+use penstock_grammar::{Diagnosis, Source as Text};
+use penstock_net::direction::Direction;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// The file with which a run began.
+#[derive(Debug, Clone)]
+pub struct Own {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it said, without what options added.
+    pub file: File,
+}
+
+/// What is said of a key that cannot change.
+fn stays(key: &str) -> String {
+    format!("`{key}` cannot change while the gateway runs; end it, and start it with this file")
+}
+
+/// Returns where the first key stands that differs and needs a new start.
+fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
+    let Keys { name, mode, datapath, queue, patience, firewall, observe, realtime, log } = &old.keys;
+    let keys = &new.keys;
+    let differ: [(bool, &'static [&'static str]); 14] = [
+        (*name != keys.name, &["name"]),
+        (*mode != keys.mode, &["mode"]),
+        (*datapath != keys.datapath, &["datapath"]),
+        (*queue != keys.queue, &["queue"]),
+        (*patience != keys.patience, &["patience"]),
+        (*firewall != keys.firewall, &["firewall"]),
+        (*observe != keys.observe, &["observe"]),
+        (*realtime != keys.realtime, &["realtime"]),
+        (*log != keys.log, &["log"]),
+        (old.interfaces.wan != new.interfaces.wan, &["interfaces", "wan"]),
+        (old.interfaces.lan != new.interfaces.lan, &["interfaces", "lan"]),
+        (old.subscribers != new.subscribers, &["subscribers"]),
+        (old.page != new.page, &["page"]),
+        (old.c2ml != new.c2ml, &["c2ml"]),
+    ];
+    differ.into_iter().find_map(|(differs, place)| differs.then_some(place))
+}
+
+/// Reads a file and compares it with what runs; returns what to go to.
+fn wanted(gateway: &impl Adjustable, file: &Apply) -> Result<Settings, Box<Diagnosis>> {
+    let text = Text::parse(&file.text, &file.name)?;
+    let Kind::Link(new) = Kind::parse(&file.text, &file.name)? else {
+        return Err(Box::new(
+            text.at(&[], "this file governs no link, and a gateway that runs cannot become one of budgets only"),
+        ));
+    };
+    if let Some(place) = fixed(&gateway.own().file, &new) {
+        return Err(Box::new(text.at(place, &stays(&place.join(".")))));
+    }
+    let (present, mut wanted) = (gateway.settings(), Settings::of(&new));
+    if wanted.source == present.source && wanted.source.from != From::File {
+        // The file says nothing new of the rates: what their source has told holds.
+        (0..2).for_each(|at| wanted[at].rate = present[at].rate);
+    }
+    for (direction, table) in Direction::BOTH.into_iter().zip(["discipline", "reverse_discipline"]) {
+        let at = direction.index();
+        if let Some(why) = gateway.refuses(direction, &wanted[at]) {
+            let limit = ["limit", "reverse_limit"][at];
+            let own_table = if text.get(&[table]).is_some() { table } else { "discipline" };
+            let place: &[&str] = if wanted[at].aqm == present[at].aqm { &["link", limit] } else { &[own_table] };
+            return Err(Box::new(text.at(place, &why)));
+        }
+    }
+    Ok(wanted)
+}
+
+/// Tells what is another.
+fn difference(old: &Settings, new: &Settings) -> Map<String, Value> {
+    let mut set = Map::new();
+    for (at, prefix) in ["", "reverse_"].into_iter().enumerate() {
+        let (old, new) = (&old[at], &new[at]);
+        let mut tell = |differs: bool, key: &str, value: String| {
+            if differs {
+                set.insert(format!("{prefix}{key}"), value.into());
+            }
+        };
+        tell(old.rate != new.rate, "rate", new.rate.to_string());
+        tell(old.limit != new.limit, "limit", new.limit.to_string());
+        let parameters = serde_json::to_value(&new.aqm).unwrap_or_default();
+        let parameters = if parameters.is_object() { parameters.to_string() } else { String::new() };
+        tell(old.aqm != new.aqm, "discipline", format!("{} {parameters}", new.aqm.name()).trim_end().to_owned());
+    }
+    // Rates of the file are told above.
+    if old.source != new.source && [&old.source, &new.source].iter().any(|source| source.from != From::File) {
+        set.insert("source".into(), serde_json::to_value(new.source.from).unwrap_or_default());
+    }
+    set
+}
+
+/// Makes what a file says what holds, all of it or nothing, and reads it back.
+///
+/// # Errors
+/// Refuses a mistake in the file, what needs a new start, and any change while another one is temporary.
+pub fn apply(gateway: &mut impl Adjustable, peer: Option<Peer>, file: &Apply) -> Answer {
+    gateway.records().history.may_set()?;
+    let wanted = wanted(gateway, file).map_err(|mistake| {
+        // Whoever shows a refusal says that it is an error.
+        let said = mistake.to_string();
+        Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
+    })?;
+    let former = gateway.settings().clone();
+    let set = difference(&former, &wanted);
+    let now = if set.is_empty() { gateway.now() } else { gateway.go_to(&wanted)? };
+    if let Err(why) = gateway.read_back() {
+        let back = gateway.go_to(&former).err().map_or_else(String::new, |why| format!("; they are not back: {why}"));
+        return Err(Refusal::new(format!("{why}, so the former values return{back}")));
+    }
+    gateway.by_hand(false);
+    let is_other = !set.is_empty();
+    let details = done(now.as_secs_f64(), set, file.until.filter(|_| is_other));
+    let Records { history, log, .. } = gateway.records();
+    if is_other {
+        history.note(former, file.until, now);
+    }
+    log.add(peer, "apply", &details);
+    Ok(details.to_string())
+}
+
+/// Applies the file with which the run began, as SIGHUP asks for, and notes what came of it.
+pub fn again(gateway: &mut impl Adjustable) {
+    let path = gateway.own().path.clone();
+    let name = path.to_string_lossy().into_owned();
+    let read = std::fs::read_to_string(&path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")));
+    let applied = read.and_then(|text| apply(gateway, None, &Apply { name: name.clone(), text, until: None }));
+    let now = gateway.now();
+    gateway.note(
+        now,
+        match applied {
+            Ok(_) => format!("{name} was applied (SIGHUP)"),
+            Err(refusal) => format!("{name} was not applied (SIGHUP): {refusal}"),
+        },
+    );
+}

@@ -1,0 +1,399 @@
+//! Frames of two ports of a bridge of the kernel, which has everything that this process does not take, and all of it when
+//! this process dies or hangs (`penstock_bpf::bridge`).
+
+use super::neighbours::Neighbours;
+use super::segments::Segments;
+use super::{Arrived, Told};
+use crate::error::Error;
+use crate::file::File;
+use crate::held::{Held, Origin};
+use crate::lead::Lead;
+use crate::report::{Frames, Past};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use penstock_bpf::bridge::{Bridge as Programs, Count, Mac, Taking};
+use penstock_core::qdisc::Backlog;
+use penstock_core::units::{Instant, Span};
+use penstock_net::direction::Direction;
+use penstock_net::links::{self, Facts, LinkWatch, Listed};
+use penstock_net::pool::Pool;
+use penstock_net::port::{self, Port};
+use penstock_net::scheduling;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Largest number of frames that do not become packets and are looked at in one turn.
+const LOOKED_AT: usize = 64;
+/// `errno` of a frame that is longer than its interface may send (EMSGSIZE).
+const TOO_LONG: i32 = nix::errno::Errno::EMSGSIZE as i32;
+
+/// Two ports. In pairs, the WAN is first: its frames travel forward, and those of the LAN in reverse.
+pub struct Bridge {
+    ports: [Port; 2],
+    programs: Programs,
+    ready: Epoll,
+    watches: [LinkWatch; 2],
+    names: [String; 2],
+    bridge: u32,
+    /// Packets that wait to leave, by their direction.
+    leaving: [Vec<Held>; 2],
+    segments: Segments,
+    /// The direction of the frame that is taken apart.
+    taken_apart: usize,
+    /// The port that is read first.
+    turn: usize,
+    neighbours: Neighbours,
+    observe: bool,
+    patience: Span,
+    /// When there was a sign of life last.
+    alive: Instant,
+    /// Why the kernel has all frames, if it has.
+    resting: Option<String>,
+    frames: Frames,
+    past: Past,
+    lost: [u64; 2],
+}
+
+/// A packet that has come, and where its bytes are.
+enum Next {
+    Segment(Lead),
+    Frame(usize, Lead, usize),
+}
+
+fn wrong(what: impl Into<String>) -> Error {
+    Error::Bridge(what.into())
+}
+
+/// Finds both ports and their bridge, and checks that it is one behind which this process can stand.
+fn found(all: &[Listed], names: &[String; 2]) -> Result<([Listed; 2], Listed), Error> {
+    let [wan, lan] = names;
+    let named = |name: &String| all.iter().find(|one| one.name == *name).cloned();
+    let (Some(a), Some(b)) = (named(wan), named(lan)) else { return Err(wrong("an interface is gone")) };
+    let master = a.facts.bridge.filter(|_| a.facts.bridge == b.facts.bridge);
+    let bridge = master.and_then(|index| all.iter().find(|one| one.index == index)).cloned();
+    let Some(bridge) = bridge else {
+        return Err(wrong(format!(
+            "{wan} and {lan} are not ports of one bridge of the kernel, which forwards when this process does not; make one: \
+             ip link add br0 type bridge && ip link set {wan} master br0 && ip link set {lan} master br0 && ip link set br0 up"
+        )));
+    };
+    let of_bridge = |one: &&Listed| one.facts.bridge == Some(bridge.index) && ![a.index, b.index].contains(&one.index);
+    if let Some(other) = all.iter().find(of_bridge) {
+        let (name, other) = (&bridge.name, &other.name);
+        return Err(wrong(format!(
+            "{name} has another port, {other}; only {wan} and {lan} can be there (ip link set {other} nomaster)"
+        )));
+    }
+    if bridge.filters_vlans {
+        let name = &bridge.name;
+        return Err(wrong(format!(
+            "{name} filters virtual LANs, and here tags pass as they are: ip link set {name} type bridge vlan_filtering 0"
+        )));
+    }
+    Ok(([a, b], bridge))
+}
+
+fn mac(listed: &Listed) -> Result<Mac, Error> {
+    let address = listed.address.as_slice().try_into();
+    address.map_err(|_| wrong(format!("{} is not an interface of Ethernet", listed.name)))
+}
+
+/// Returns why frames cannot be taken from these ports now; `None` if they can.
+fn unready(names: &[String; 2], facts: [Facts; 2], bridge: u32) -> Option<String> {
+    names.iter().zip(facts).find_map(|(name, facts)| {
+        if facts.gone {
+            Some(format!("{name} is gone"))
+        } else if facts.bridge != Some(bridge) {
+            Some(format!("{name} has left its bridge"))
+        } else {
+            (!facts.forwards).then(|| format!("{name} does not forward (spanning tree, or no carrier)"))
+        }
+    })
+}
+
+impl Bridge {
+    /// Opens both ports; frames come with the first sign of life.
+    pub fn open(file: &File) -> Result<Self, Error> {
+        let names = [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()];
+        let (listed, bridge) = found(&links::listed()?, &names)?;
+        scheduling::prompt(file.keys.realtime)?;
+        let own = [mac(&listed[0])?, mac(&listed[1])?, mac(&bridge)?];
+        let patience = Duration::from_nanos(file.keys.patience.as_nanos());
+        let taking = Taking { patience, observe: file.keys.observe, wan: listed[0].index, own };
+        let mut programs = Programs::load(&taking)?;
+        let watches = [LinkWatch::here(listed[0].index)?, LinkWatch::here(listed[1].index)?];
+        let ports = [Port::open(listed[0].facts.mtu)?, Port::open(listed[1].facts.mtu)?];
+        let waiting = Error::io("cannot wait for frames");
+        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(&waiting)?;
+        for (port, one) in ports.iter().zip(&listed) {
+            programs.filter(port)?;
+            port.begin(one.index)?;
+            ready.add(port, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(&waiting)?;
+            programs.hide(&one.name)?;
+        }
+        let mut gate = Self {
+            ports,
+            programs,
+            ready,
+            watches,
+            names,
+            bridge: bridge.index,
+            leaving: Default::default(),
+            segments: Segments::default(),
+            taken_apart: 0,
+            turn: 0,
+            neighbours: Neighbours::default(),
+            observe: file.keys.observe,
+            patience: file.keys.patience,
+            alive: Instant::ZERO,
+            resting: None,
+            frames: Frames::default(),
+            past: Past::default(),
+            lost: [0; 2],
+        };
+        gate.look();
+        Ok(gate)
+    }
+
+    pub fn read(&mut self) -> Option<Arrived<'_>> {
+        let (way, lead, bytes) = match self.advance()? {
+            Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
+            Next::Frame(way, lead, at) => (way, lead, &self.ports[way].frame().bytes[at..]),
+        };
+        Some(Arrived { direction: Direction::BOTH[way], origin: Origin::Frame(lead), bytes })
+    }
+
+    fn advance(&mut self) -> Option<Next> {
+        for _ in 0..LOOKED_AT {
+            if let Some(lead) = self.segments.advance() {
+                return Some(Next::Segment(lead));
+            }
+            let way = self.advance_ports()?;
+            let frame = self.ports[way].frame();
+            let Some((lead, at)) = Lead::read(&frame) else {
+                // The programs have taken what this does not read.
+                self.send_whole(way);
+                continue;
+            };
+            if self.neighbours.stays(lead.addresses(), Direction::BOTH[way], self.alive) {
+                self.frames.same_side[way] += 1;
+            } else if frame.virtio.merged == 0 {
+                return Some(Next::Frame(way, lead, at));
+            } else if self.segments.begin(lead, &frame.bytes[at..], &frame.virtio) {
+                self.taken_apart = way;
+                self.frames.taken_apart[way] += 1;
+            } else {
+                self.send_whole(way);
+            }
+        }
+        None
+    }
+
+    /// Goes to the next frame of the ports in turn; returns whose it is.
+    fn advance_ports(&mut self) -> Option<usize> {
+        self.turn ^= 1;
+        [self.turn, self.turn ^ 1].into_iter().find(|way| self.ports[*way].advance())
+    }
+
+    /// Sends a frame at once, as it came: it cannot wait, because it is not one packet.
+    fn send_whole(&mut self, way: usize) {
+        self.frames.whole[way] += 1;
+        if self.observe {
+            return;
+        }
+        let frame = self.ports[way].frame();
+        let (addresses, rest) = frame.bytes.split_at(frame.bytes.len().min(12));
+        let mut head = [0; port::VIRTIO + 16];
+        let mut virtio = frame.virtio;
+        let tag = frame.tag.map(|[protocol, value]| [protocol.to_be_bytes(), value.to_be_bytes()].concat());
+        let tag = tag.unwrap_or_default();
+        virtio.pending = virtio.pending.map(|(start, offset)| (start.saturating_add(tag.len() as u16), offset));
+        let headers = virtio.pending.map_or(0, |(start, offset)| start.saturating_add(offset).saturating_add(2));
+        head[..port::VIRTIO].copy_from_slice(&virtio.write(headers));
+        let end = port::VIRTIO + addresses.len() + tag.len();
+        head[port::VIRTIO..port::VIRTIO + addresses.len()].copy_from_slice(addresses);
+        head[end - tag.len()..end].copy_from_slice(&tag);
+        let (refused, _) = self.ports[way ^ 1].send(std::iter::once([&head[..end], rest]));
+        self.frames.refused[way] += refused;
+    }
+
+    /// Lets a packet leave that is not later than its due time by more than the patience: the kernel has forwarded newer ones
+    /// since.
+    pub fn accept(&mut self, direction: Direction, held: Held, late: Span, pool: &mut Pool) {
+        let way = direction.index();
+        if late > self.patience {
+            self.frames.late[way] += 1;
+            pool.give(held.into_bytes());
+            return;
+        }
+        self.leaving[way].push(held);
+        if self.leaving[way].len() == port::BATCH {
+            self.send(way, pool);
+        }
+    }
+
+    pub fn flush(&mut self, pool: &mut Pool) {
+        (0..2).for_each(|way| self.send(way, pool));
+    }
+
+    fn send(&mut self, way: usize, pool: &mut Pool) {
+        let leaving = &mut self.leaving[way];
+        if leaving.is_empty() {
+            return;
+        }
+        let (refused, why) = self.ports[way ^ 1].send(leaving.iter().map(Held::frame));
+        self.frames.refused[way] += refused;
+        self.frames.too_long |= why.is_some_and(|why| why.raw_os_error() == Some(TOO_LONG));
+        leaving.drain(..).for_each(|held| pool.give(held.into_bytes()));
+    }
+
+    /// Gives a sign of life. If the last one is too long ago, the kernel has forwarded since; what came before that is old.
+    pub fn beat(&mut self, now: Instant) -> Vec<String> {
+        let mut events = Vec::new();
+        let gap = now.since(self.alive);
+        if self.alive > Instant::ZERO && gap > self.patience && self.resting.is_none() {
+            self.past.times += 1;
+            self.past.open_s += (gap - self.patience).as_secs_f64();
+            self.segments.clear();
+            for (port, late) in self.ports.iter_mut().zip(&mut self.frames.late) {
+                while port.advance() {
+                    *late += 1;
+                }
+            }
+            events.push(format!(
+                "this process hung: the kernel forwarded for {} ms",
+                (gap - self.patience).as_nanos() / 1_000_000
+            ));
+        }
+        self.alive = now;
+        let told = if self.resting.is_none() { self.programs.beat() } else { self.programs.rest() };
+        events.extend(told.err().map(|error| error.to_string()));
+        events
+    }
+
+    /// Looks whether both ports forward.
+    pub fn look(&mut self) -> Option<String> {
+        self.watches.iter_mut().for_each(LinkWatch::refresh);
+        let why = unready(&self.names, self.watches.each_ref().map(LinkWatch::facts), self.bridge);
+        let event = (why != self.resting).then(|| match &why {
+            Some(why) => format!("the kernel has all frames: {why}"),
+            None => "both ports forward: frames are governed".into(),
+        });
+        self.resting = why;
+        if self.resting.is_some() {
+            // It is told again with each sign of life.
+            let _ = self.programs.rest();
+        }
+        for (port, lost) in self.ports.iter_mut().zip(&mut self.lost) {
+            *lost = port.lost();
+        }
+        event
+    }
+
+    /// The kernel has all frames from now on.
+    pub fn close(&mut self) -> Result<(), Error> {
+        Ok(self.programs.rest()?)
+    }
+
+    pub fn empty(&mut self, pool: &mut Pool) {
+        while let Some(next) = self.advance() {
+            let (way, lead, bytes) = match next {
+                Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
+                Next::Frame(way, lead, at) => (way, lead, &self.ports[way].frame().bytes[at..]),
+            };
+            if !self.observe {
+                self.ports[way ^ 1].send(std::iter::once([lead.bytes(), bytes]));
+            }
+        }
+        self.flush(pool);
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.resting.is_some()
+    }
+
+    pub fn marks(&self) -> Vec<String> {
+        let [wan, lan] = &self.names;
+        let (whole, refused) = (self.frames.whole.iter().sum::<u64>(), self.frames.refused.iter().sum::<u64>());
+        let lost: u64 = self.lost.iter().sum();
+        [
+            self.resting.as_ref().map(|why| format!("packets pass ungoverned; the kernel has all frames: {why}")),
+            (whole > 0).then(|| {
+                format!(
+                    "{whole} merged frames passed whole and unshaped; let interfaces merge nothing: ethtool -K {wan} gro off \
+                     lro off; ethtool -K {lan} gro off lro off"
+                )
+            }),
+            (refused > 0).then(|| {
+                let cure = if self.frames.too_long {
+                    format!("; frames with two tags need room: ip link set {wan} mtu 1508; ip link set {lan} mtu 1508")
+                } else {
+                    String::new()
+                };
+                format!("{refused} packets were refused by the interface on the other side{cure}")
+            }),
+            (lost > 0).then(|| format!("{lost} frames were lost because this process was too slow")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    pub fn told(&self) -> Told {
+        let passed = self.programs.passed().unwrap_or_default();
+        let [a, b] = passed.hung;
+        let sum = |get: fn(Count) -> u64| get(a) + get(b);
+        let opened = Backlog { packets: sum(|count| count.packets), bytes: sum(|count| count.bytes) };
+        Told {
+            past: Past { opened, ..self.past },
+            unread: self.lost,
+            frames: Some(Frames { passed, ..self.frames }),
+            ..Told::default()
+        }
+    }
+}
+
+impl AsFd for Bridge {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ready.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(index: u32, name: &str, bridge: Option<u32>) -> Listed {
+        let facts = Facts { bridge, forwards: true, ..Facts::default() };
+        Listed { index, name: name.into(), address: vec![2, 0, 0, 0, 0, index as u8], facts, ..Listed::default() }
+    }
+
+    fn why(all: &[Listed]) -> String {
+        found(all, &["w0".into(), "l0".into()]).map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_bridge_has_these_two_ports_and_no_others() {
+        let all = [listed(1, "w0", Some(3)), listed(2, "l0", Some(3)), listed(3, "br0", None)];
+        let ([wan, _], bridge) = found(&all, &["w0".into(), "l0".into()]).unwrap();
+        assert_eq!((wan.index, bridge.name.as_str(), mac(&bridge).unwrap()), (1, "br0", [2, 0, 0, 0, 0, 3]));
+        let mut more = all.to_vec();
+        more.push(listed(4, "l1", Some(3)));
+        assert!(why(&more).contains("ip link set l1 nomaster"));
+        let mut filters = all.clone();
+        filters[2].filters_vlans = true;
+        assert!(why(&filters).contains("vlan_filtering 0"));
+        let apart = [listed(1, "w0", Some(3)), listed(2, "l0", None), listed(3, "br0", None)];
+        assert!(why(&apart).contains("ip link add br0 type bridge && ip link set w0 master br0"));
+    }
+
+    #[test]
+    fn a_port_that_does_not_forward_is_left_to_the_kernel() {
+        let names = ["w0".into(), "l0".into()];
+        let good = Facts { bridge: Some(3), forwards: true, ..Facts::default() };
+        assert_eq!(unready(&names, [good, good], 3), None);
+        let unready = |facts| unready(&names, [good, facts], 3).unwrap();
+        assert!(unready(Facts { forwards: false, ..good }).contains("l0 does not forward"));
+        assert!(unready(Facts { bridge: None, ..good }).contains("has left its bridge"));
+        assert!(unready(Facts { gone: true, ..good }).contains("is gone"));
+    }
+}
