@@ -1,6 +1,7 @@
 //! A packet that the kernel keeps until its verdict.
 
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
+use crate::enforce::Enforcer;
+use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Bytes, Instant};
 use penstock_core::wire::{RealPacket, Transport};
@@ -17,13 +18,16 @@ pub struct Held {
     whole: bool,
     /// What a discipline may edit, as it was on arrival.
     before: (u16, Ecn),
+    /// The node that sent it, if that is held to a budget.
+    node: Option<NodeId>,
 }
 
 impl Held {
-    /// Takes a packet whose verdict the kernel waits for; `whole` is false if the end of the packet is not here.
-    pub fn new(packet: RealPacket, ticket: Ticket, whole: bool) -> Self {
+    /// Takes a packet whose verdict the kernel waits for; `whole` is false if the end of the packet is not here. `node` is
+    /// its sender, if that is held to a budget.
+    pub fn new(packet: RealPacket, ticket: Ticket, whole: bool, node: Option<NodeId>) -> Self {
         let before = (TcpView::window(&packet), packet.ecn());
-        Self { packet, ticket, whole, before }
+        Self { packet, ticket, whole, before, node }
     }
 
     /// Returns the ticket for the verdict.
@@ -109,10 +113,15 @@ pub struct Verdicts<'a> {
     pub queue: &'a mut NfQueue,
     /// Where buffers go.
     pub pool: &'a mut Pool,
+    /// Counts what nodes send beyond their budgets.
+    pub enforcer: Option<&'a mut Enforcer>,
 }
 
 impl PacketObserver<Held> for Verdicts<'_> {
-    fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
+    fn dropped(&mut self, packet: Held, reason: DropReason, _: Instant) {
+        if let (Some(enforcer), Some(node), DropReason::Early) = (&mut self.enforcer, packet.node, reason) {
+            enforcer.refused(node, packet.size());
+        }
         self.queue.drop(packet.ticket);
         self.pool.give(packet.into_bytes());
     }
@@ -128,7 +137,7 @@ mod tests {
         let mut bytes = [0; 64];
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
-        Held::new(RealPacket::new(bytes, FlowId(1)), Ticket { queue: 1, id: 2 }, whole)
+        Held::new(RealPacket::new(bytes, FlowId(1)), Ticket { queue: 1, id: 2 }, whole, None)
     }
 
     #[test]
