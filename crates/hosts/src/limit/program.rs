@@ -4,7 +4,7 @@
 //! ```text
 //! n        connections that had a round trip in this slot of 2.1 s, or in the one before if that is more
 //! part     budget / n, as bytes per second on the wire
-//! window   part * smallest round trip, in whole segments, and two segments more
+//! window   part * smallest round trip and a sixteenth, in whole segments, and two segments more
 //! pacing   part * payload / (payload + headers)
 //! ```
 //!
@@ -110,6 +110,9 @@ const SLOT: i32 = 31;
 const LONGEST_RTT: i32 = 30_000_000;
 /// Segments in flight beyond the product of rate and round trip, for acknowledgments that come for two segments.
 const BEYOND: i32 = 2;
+/// The part of that product, as a power of two, by which round trips may be longer than the smallest one: the pace keeps the
+/// rate, so the window need not.
+const SPARE: i32 = 4;
 /// Bytes of headers of IPv4 and TCP with timestamps; IPv6 has 20 more.
 const HEADERS: i32 = 52;
 
@@ -302,6 +305,9 @@ fn limit(a: &mut Assembler, out: Label) {
     a.jump_if(R(2), If::Gt, V::Imm(LONGEST_RTT), paced);
     a.op(Op::Mul, R(3), V::Reg(R(2)));
     a.op(Op::Div, R(3), V::Imm(1_000_000));
+    a.mov(R(1), V::Reg(R(3)));
+    a.op(Op::Rsh, R(1), V::Imm(SPARE));
+    a.op(Op::Add, R(3), V::Reg(R(1)));
     a.op(Op::Div, R(3), V::Reg(R(5)));
     a.op(Op::Add, R(3), V::Imm(BEYOND));
     a.jump_if(R(3), If::Gt, V::Imm(ANY_WINDOW), paced);
