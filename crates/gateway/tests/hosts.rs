@@ -29,6 +29,9 @@ const PART: f64 = 8e6 * 0.95 / 8.0;
 /// The payload in packets of 1500 bytes.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 
+/// How iperf3 sends.
+const TCP: &str = "-l 4K -C cubic";
+
 /// How long anything may take on a machine with much other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -175,12 +178,13 @@ impl Scene {
     }
 
     /// Enrols all hosts by tokens, and starts their agents; of each part of the upload they have as many as their weight.
-    fn join(&mut self, part: f64) -> Vec<i32> {
+    /// `more` are further lines of their files.
+    fn join(&mut self, part: f64, more: &str) -> Vec<i32> {
         let program = env!("CARGO_BIN_EXE_penstock-gateway");
         let mut pids = Vec::new();
         for (host, weight) in WEIGHTS.into_iter().enumerate() {
             let file = format!(
-                "name = \"{0}c{host}\"\ngateways = [\"10.90.{host}.1:7443\"]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\n",
+                "name = \"{0}c{host}\"\ngateways = [\"10.90.{host}.1:7443\"]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\n{more}\n",
                 self.name,
                 self.cgroup(host).display()
             );
@@ -199,10 +203,10 @@ impl Scene {
 
     /// Starts transfers of all hosts to ports of the server from `first` on, which nobody limits but the agent.
     fn transfers(&self, first: usize, seconds: u32) -> Vec<Child> {
-        self.transfers_of(&[0, 1, 2, 3], first, seconds)
+        self.transfers_of(&[0, 1, 2, 3], first, seconds, TCP)
     }
 
-    fn transfers_of(&self, hosts: &[usize], first: usize, seconds: u32) -> Vec<Child> {
+    fn transfers_of(&self, hosts: &[usize], first: usize, seconds: u32, how: &str) -> Vec<Child> {
         for host in hosts {
             self.sh("s", &format!("iperf3 -s -1 -D --json -p {}", first + host));
         }
@@ -218,7 +222,7 @@ impl Scene {
         let start = |host: usize| {
             let cgroup = self.cgroup(host).join("cgroup.procs");
             let line = format!(
-                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p {} -t {seconds} -i 1 -l 4K -C cubic --json --get-server-output",
+                "echo 0 > {}; exec timeout 60 iperf3 -c 10.77.0.2 -p {} -t {seconds} -i 1 {how} --json --get-server-output",
                 cgroup.display(),
                 first + host
             );
@@ -313,7 +317,7 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     );
     fs::write(scene.directory.join("gateway.toml"), file).unwrap();
     let gateway = scene.gateway();
-    let agents = scene.join(PART);
+    let agents = scene.join(PART, "");
 
     // All four hosts send as much as they may.
     let rates: Vec<Vec<f64>> = scene.transfers(5200, 7).into_iter().map(seconds).collect();
@@ -383,16 +387,16 @@ fn liars_are_held_to_their_parts(discipline: &str) {
     );
     fs::write(scene.directory.join("gateway.toml"), file).unwrap();
     scene.gateway();
-    let agents = scene.join(0.9e6);
+    let agents = scene.join(0.9e6, "");
     kill(Pid::from_raw(agents[0]), Signal::SIGKILL).unwrap();
     wait_until("the lease of the dead agent ends", || {
         scene.ask_gateway().is_some_and(|status| status["c2ml"]["holders"] == 3)
     });
     // 7.2 Mbit/s in seven parts, and 0.8 for those without a session.
     let part = 7.2e6 / 7.0;
-    let dead: Vec<Child> = (0..4).flat_map(|n| scene.transfers_of(&[0], 5400 + 10 * n, 12)).collect();
+    let dead: Vec<Child> = (0..4).flat_map(|n| scene.transfers_of(&[0], 5400 + 10 * n, 12, TCP)).collect();
     let flood = scene.flood(1);
-    let honest = scene.transfers_of(&[2, 3], 5500, 12);
+    let honest = scene.transfers_of(&[2, 3], 5500, 12, TCP);
     std::thread::sleep(Duration::from_secs(6));
     let before = scene.ask_gateway().unwrap();
     std::thread::sleep(Duration::from_secs(4));
@@ -439,4 +443,36 @@ fn qrm_holds_liars_to_their_parts() {
 #[test]
 fn pink_before_qrm_holds_liars_to_their_parts() {
     liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"");
+}
+
+/// A flood of UDP and a connection of one host get its budget together, and each a part of it. When the agent is killed
+/// nothing is held any more.
+#[test]
+fn udp_and_tcp_of_a_host_stay_within_its_budget() {
+    let Some(mut scene) = Scene::new("8Mbit/s") else { return };
+    let file = format!(
+        "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\ndirectory = \"c2ml\"\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    scene.gateway();
+    let agents = scene.join(PART, "others = \"police\"");
+    let budget = 2.0 * PART;
+    let udp = scene.transfers_of(&[2], 5600, 16, "-u -b 12M -l 1172").remove(0);
+    let tcp = scene.transfers_of(&[2], 5610, 10, TCP).remove(0);
+    let tcp = seconds(tcp);
+    let status = scene.ask_agent(2);
+    kill(Pid::from_raw(agents[2]), Signal::SIGKILL).unwrap();
+    let udp = seconds(udp);
+    let [tcp_share, udp_share] = [mean(&tcp[5..9]) / PAYLOAD / budget, mean(&udp[5..9]) * 1200.0 / 1172.0 / budget];
+    eprintln!("of the budget TCP gets {tcp_share:.3}, UDP {udp_share:.3}: {tcp:.0?} {udp:.0?}; {}", status["others"]);
+    scene.sh("g", "ip link del eth0");
+    let link = scene.link.take().unwrap().join().unwrap();
+    assert!(status["others"]["refused"].as_u64() > Some(1000), "{status}");
+    assert!(tcp_share + udp_share < 1.05, "{tcp_share} {udp_share}");
+    assert!(mean(&udp[13..15]) > 2.0 * budget, "nothing is held when the agent is gone: {udp:?}");
+    if link.disturbed {
+        return eprintln!("disturbed: {:?}", link.disturbed_by);
+    }
+    assert!(tcp_share > 0.25 && udp_share > 0.25, "{tcp_share} {udp_share}");
 }

@@ -32,6 +32,8 @@ pub struct File {
     pub cgroup: Option<PathBuf>,
     /// How the budget is applied.
     pub apply: Apply,
+    /// What becomes of packets that are not TCP.
+    pub others: OfOthers,
     /// The rate that this node can use at most.
     pub usable: Option<Rate>,
     /// A command that prints the rate that this node can use, such as `4.5Mbit/s`, or `all`.
@@ -50,6 +52,16 @@ pub enum Apply {
     Nothing,
 }
 
+/// What becomes of packets that are not TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OfOthers {
+    /// They are lost as on a full link where TCP leaves them no part of the budget.
+    Police,
+    /// Nothing: they are not limited.
+    Nothing,
+}
+
 impl Default for File {
     fn default() -> Self {
         Self {
@@ -58,6 +70,7 @@ impl Default for File {
             directory: "/var/lib/penstock/agent".into(),
             cgroup: None,
             apply: Apply::Kernel,
+            others: OfOthers::Nothing,
             usable: None,
             usable_command: None,
             usable_every: Span::from_secs(5),
@@ -103,6 +116,9 @@ impl File {
                 "must be addresses and ports of gateways, such as 192.0.2.1:7443",
             ));
         }
+        if self.apply == Apply::Nothing && self.others == OfOthers::Police {
+            return Err(ConfigError::new("others", "needs apply = \"kernel\""));
+        }
         if self.usable.is_some() && self.usable_command.is_some() {
             return Err(ConfigError::new("usable", "and usable_command cannot both be there"));
         }
@@ -136,6 +152,11 @@ mod tests {
         assert_eq!(mistake(":7443\", ", ":0\", ").line, 2);
         let both = mistake("usable =", "usable_command = [\"x\"]\nusable =");
         assert!(both.what.contains("cannot both"), "{both}");
+        let police = "others = \"police\"\nusable =";
+        let file = File::parse(&GOOD.replace("usable =", police), "f").unwrap();
+        assert_eq!(file.others, OfOthers::Police);
+        let alone = mistake("usable =", &format!("apply = \"nothing\"\n{police}"));
+        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
         let empty = File::parse("", "f").unwrap_err();
         assert!(empty.to_string().contains("gateways"), "{empty}");
     }

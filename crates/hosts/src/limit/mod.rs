@@ -6,8 +6,11 @@
 
 mod assembler;
 mod kernel;
+mod others;
 mod program;
 
+use kernel::Hook;
+pub use others::Others;
 use penstock_core::units::{Rate, Span};
 pub use program::Census;
 use program::{CENSUS, Maps, ORDER, Order, SOCKET};
@@ -21,6 +24,7 @@ const CONNECTIONS: u32 = 65_536;
 /// How long an order holds after it was given.
 pub const HOLDS: Span = Span::from_secs(2);
 const NAME: &str = "penstock_c2ml";
+const NAME_OF_OTHERS: &str = "penstock_others";
 
 /// A program in the kernel which limits the connections of a cgroup.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct Limit {
     census: OwnedFd,
     _sockets: OwnedFd,
     link: OwnedFd,
+    /// The account of what is not TCP, and the link of its program.
+    others: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Limit {
@@ -41,9 +47,34 @@ impl Limit {
         let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
         let sockets = kernel::map(kernel::Kind::LruHash, "penstock_socks", 8, SOCKET as u32, CONNECTIONS)?;
         let maps = Maps { order: order.as_raw_fd(), census: census.as_raw_fd(), sockets: sockets.as_raw_fd() };
-        let program = kernel::load(NAME, &program::program(maps))?;
-        let link = kernel::attach(program.as_fd(), File::open(cgroup)?.as_fd())?;
-        Ok(Self { order, census, _sockets: sockets, link })
+        let program = kernel::load(Hook::Sockets, NAME, &program::program(maps))?;
+        let link = kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?;
+        Ok(Self { order, census, _sockets: sockets, link, others: None })
+    }
+
+    /// Holds what is not TCP to the rest of the budget as well, for as long as this process lives. `own` is the socket of
+    /// the agent's session, whose packets always pass.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn attach_others(&mut self, cgroup: &Path, own: BorrowedFd<'_>) -> io::Result<()> {
+        let account = kernel::map(kernel::Kind::Array, "penstock_acct", 4, others::ACCOUNT as u32, 1)?;
+        kernel::write(account.as_fd(), &others::account(kernel::cookie(own)?))?;
+        let [order, census] = [&self.order, &self.census].map(AsRawFd::as_raw_fd);
+        let code = others::program(others::Maps { order, census, account: account.as_raw_fd() });
+        let program = kernel::load(Hook::Packets, NAME_OF_OTHERS, &code)?;
+        let link = kernel::attach(Hook::Packets, program.as_fd(), File::open(cgroup)?.as_fd())?;
+        self.others = Some((account, link));
+        Ok(())
+    }
+
+    /// Returns what became of packets that are not TCP; `None` if nobody holds them to anything.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn others(&self) -> io::Result<Option<Others>> {
+        let read = |(account, _): &(OwnedFd, OwnedFd)| kernel::read(account.as_raw_fd());
+        Ok(self.others.as_ref().map(read).transpose()?.map(|bytes| Others::read(&bytes)))
     }
 
     /// Limits all connections together to a rate from now on for [`HOLDS`]; `None` takes the limit away.

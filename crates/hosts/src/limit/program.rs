@@ -67,7 +67,7 @@ impl Census {
 }
 
 /// Offsets in [`Census`].
-const NOW: i16 = 8;
+pub(super) const NOW: i16 = 8;
 const BEFORE: i16 = 16;
 const HELD: i16 = 24;
 const CHANGES: i16 = 32;
@@ -91,11 +91,11 @@ const WANTED: i32 = 1 << 2 | 1 << 3;
 const CLOSED: i32 = 7;
 const INET6: i32 = 10;
 /// Helpers.
-const LOOKUP: i32 = 1;
+pub(super) const LOOKUP: i32 = 1;
 const UPDATE: i32 = 2;
 const DELETE: i32 = 3;
-const CLOCK: i32 = 5;
-const COOKIE: i32 = 46;
+pub(super) const CLOCK: i32 = 5;
+pub(super) const COOKIE: i32 = 46;
 const SET_OPTION: i32 = 49;
 const SET_FLAGS: i32 = 59;
 /// Options of sockets, with their levels.
@@ -105,7 +105,7 @@ const PACING_OPTION: (i32, i32) = (1, 47);
 const ANY_WINDOW: i32 = i32::MAX;
 const ANY_PACING: i32 = -1;
 /// Bits of a time that are below its slot: 2^31 ns are 2.1 s.
-const SLOT: i32 = 31;
+pub(super) const SLOT: i32 = 31;
 /// A round trip above half a minute has not been measured yet.
 const LONGEST_RTT: i32 = 30_000_000;
 /// Segments in flight beyond the product of rate and round trip, for acknowledgments that come for two segments.
@@ -119,16 +119,16 @@ const HEADERS: i32 = 52;
 /// Variables on the stack.
 const MY_COOKIE: i16 = -8;
 const VALUE: i16 = -16;
-const TIME: i16 = -24;
-const MY_SLOT: i16 = -32;
+pub(super) const TIME: i16 = -24;
+pub(super) const MY_SLOT: i16 = -32;
 const MY_PACING: i16 = -40;
-const ZERO: i16 = -48;
+pub(super) const ZERO: i16 = -48;
 const FRESH: i16 = -64;
 const COUNTS: i16 = -72;
 
-const CONTEXT: R = R(6);
-const THE_ORDER: R = R(7);
-const THE_CENSUS: R = R(8);
+pub(super) const CONTEXT: R = R(6);
+pub(super) const THE_ORDER: R = R(7);
+pub(super) const THE_CENSUS: R = R(8);
 const ENTRY: R = R(9);
 
 /// Descriptors of the maps.
@@ -194,7 +194,7 @@ fn cookie(a: &mut Assembler) {
 }
 
 /// R1 and R2 = a map, and the address of a key on the stack.
-fn keyed(a: &mut Assembler, map: i32, key: i16) {
+pub(super) fn keyed(a: &mut Assembler, map: i32, key: i16) {
     a.map(R(1), map);
     a.mov(R(2), V::Reg(FP));
     a.op(Op::Add, R(2), V::Imm(key.into()));
@@ -220,7 +220,7 @@ fn find(a: &mut Assembler, maps: Maps, out: Label) {
 }
 
 /// When a slot begins, the first one to see it moves the counters.
-fn turn(a: &mut Assembler) {
+pub(super) fn turn(a: &mut Assembler) {
     let [same, next] = std::array::from_fn(|_| a.label());
     a.load(Size::D, R(1), THE_CENSUS, 0);
     a.load(Size::D, R(2), FP, MY_SLOT);
