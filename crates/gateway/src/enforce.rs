@@ -55,6 +55,8 @@ pub struct Enforcer {
     rest: Option<Rate>,
     /// One for each number of a node, and the last for what belongs to nobody.
     counts: Vec<Count>,
+    /// The sums since the start of hosts without and with a session.
+    sums: [Count; 2],
     ticked: [Instant; 2],
 }
 
@@ -81,18 +83,10 @@ pub struct Enforcement {
     pub rest_bps: u64,
     /// Hosts with a session.
     pub nodes: Vec<Held>,
-    /// What came of all hosts together that have a number now, and what was refused.
-    pub all: Count,
-    /// The same of hosts without a session.
+    /// What came since the start of hosts while they had a session, and what was refused.
+    pub sessions: Count,
+    /// The same of hosts while they had none.
     pub strangers: Count,
-}
-
-fn sum(counts: impl Iterator<Item = Count>) -> Count {
-    let add = |a: Backlog, b: Backlog| Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes };
-    counts.fold(Count::default(), |sum, one| Count {
-        arrived: add(sum.arrived, one.arrived),
-        policed: add(sum.policed, one.policed),
-    })
 }
 
 impl Enforcer {
@@ -105,6 +99,7 @@ impl Enforcer {
             told: HashMap::new(),
             rest: None,
             counts: vec![Count::default(); nodes + 1],
+            sums: Default::default(),
             ticked: [Instant::ZERO; 2],
         }
     }
@@ -169,6 +164,7 @@ impl Enforcer {
         }
         let node = classifier.node_of(Packet::flow(packet));
         self.count_mut(node).arrived.add(packet.size());
+        self.sum_mut(node).arrived.add(packet.size());
         node
     }
 
@@ -190,6 +186,10 @@ impl Enforcer {
         &mut self.counts[place]
     }
 
+    fn sum_mut(&mut self, node: NodeId) -> &mut Count {
+        &mut self.sums[usize::from(self.told.contains_key(&node))]
+    }
+
     fn place(&self, node: NodeId) -> usize {
         (node.0 as usize).min(self.counts.len() - 1)
     }
@@ -197,6 +197,7 @@ impl Enforcer {
     /// The discipline has refused a packet of a node.
     pub fn refused(&mut self, node: NodeId, size: Bytes) {
         self.count_mut(node).policed.add(size);
+        self.sum_mut(node).policed.add(size);
     }
 
     /// Ends a second: what a node used is that of the last one.
@@ -230,12 +231,12 @@ impl Enforcer {
                 count: node.map(|node| self.count(node)).unwrap_or_default(),
             }
         };
-        let strangers = (0..).zip(&self.counts).filter(|(node, _)| !self.told.contains_key(&NodeId(*node)));
+        let [strangers, sessions] = self.sums;
         Enforcement {
             rest_bps: self.rest.unwrap_or(self.upload).as_bps(),
             nodes: self.grants.iter().map(held).collect(),
-            all: sum(self.counts.iter().copied()),
-            strangers: sum(strangers.map(|(_, count)| *count)),
+            sessions,
+            strangers,
         }
     }
 }
