@@ -2,11 +2,10 @@
 
 use crate::agent::{Enrolment, Identity};
 use crate::cli::{Enrol, Options, Verb};
-use crate::daemon::Daemon;
+use crate::daemon::{self, Daemon};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use crate::identity::Token;
-use crate::limit::Limit;
 use crate::roster::LONGEST_NAME;
 use crate::socket::Socket;
 use crate::store;
@@ -18,7 +17,8 @@ use penstock_net::output::print;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -92,7 +92,9 @@ fn explain(file: &File) -> Value {
     let cgroup = file.limited();
     let kernel = match file.apply {
         Apply::Nothing => Ok(()),
-        Apply::Kernel => cgroup.clone().and_then(|cgroup| Limit::attach(&cgroup).map(drop).map_err(|e| e.to_string())),
+        Apply::Kernel => UdpSocket::bind(("127.0.0.1", 0))
+            .map_err(|e| e.to_string())
+            .and_then(|own| daemon::limit(file, own.as_fd()).map(drop)),
     };
     let shown = identity.as_ref().ok();
     let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));

@@ -14,7 +14,7 @@ use penstock_net::signals::{Request as Signalled, Signals, is_orderly};
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -236,6 +236,16 @@ fn answer(status: &Status, request: &Request) -> Answer {
 }
 
 fn attach(file: &File, socket: &Socket, lock: &Path) -> Result<(Limit, Guard), String> {
+    let limit = limit(file, socket.udp().as_fd())?;
+    let guard = Guard::start(&limit, lock).map_err(|e| format!("cannot start the guard: {e}"))?;
+    Ok((limit, guard))
+}
+
+/// Attaches the programs of the kernel that a file asks for; `own` is the socket of the agent's session.
+///
+/// # Errors
+/// Returns what is missing, as a sentence.
+pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
     let cgroup = file.limited()?;
     let cannot = |what: &str, e: io::Error, instead: &str| {
         format!(
@@ -247,11 +257,10 @@ fn attach(file: &File, socket: &Socket, lock: &Path) -> Result<(Limit, Guard), S
     let limit = Limit::attach(&cgroup);
     let mut limit = limit.map_err(|e| cannot("the connections", e, "`apply = \"nothing\"` only shows the budget"))?;
     if file.others == OfOthers::Police {
-        let attached = limit.attach_others(&cgroup, socket.udp().as_fd());
+        let attached = limit.attach_others(&cgroup, own);
         attached.map_err(|e| cannot("what is not TCP", e, "`others = \"nothing\"` leaves that alone"))?;
     }
-    let guard = Guard::start(&limit, lock).map_err(|e| format!("cannot start the guard: {e}"))?;
-    Ok((limit, guard))
+    Ok(limit)
 }
 
 /// Asks a command again and again, in a thread, as it may take its time.
