@@ -56,7 +56,7 @@ pub struct Status {
     pub applied: bool,
     /// Number of connections that are limited now.
     pub connections: u64,
-    /// Number of connections that send, as the budget is divided.
+    /// The sum of the weights of connections that send, as the budget is divided.
     pub sending: u64,
     /// Number of times at which the rate of a connection was changed.
     pub changes: u64,
@@ -254,7 +254,8 @@ pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
             cgroup.display()
         )
     };
-    let limit = Limit::attach(&cgroup);
+    let weights = file.weights.iter().map(|(mark, weight)| (mark.0, *weight)).collect();
+    let limit = Limit::attach(&cgroup, &weights);
     let mut limit = limit.map_err(|e| cannot("the connections", e, "`apply = \"nothing\"` only shows the budget"))?;
     if file.others == OfOthers::Police {
         let attached = limit.attach_others(&cgroup, own);

@@ -15,6 +15,7 @@ const LOG: usize = 1 << 16;
 /// The kind of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    Hash = 1,
     Array = 2,
     LruHash = 9,
 }
@@ -78,9 +79,8 @@ pub(super) fn map(kind: Kind, name: &str, key: u32, value: u32, entries: u32) ->
     arguments.put(28, name.as_bytes()).open(MAP_CREATE)
 }
 
-/// Writes the only entry of an array.
-pub(super) fn write(map: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
-    let key = 0u32;
+/// Writes the entry of a map whose keys have 4 bytes; the only one of an array has the key 0.
+pub(super) fn write(map: BorrowedFd<'_>, key: u32, value: &[u8]) -> io::Result<()> {
     let arguments = Arguments::new().word(0, map.as_raw_fd() as u32).address(8, &raw const key);
     arguments.address(16, value.as_ptr()).call(UPDATE).map(drop)
 }

@@ -13,7 +13,8 @@ use kernel::Hook;
 pub use others::Others;
 use penstock_core::units::{Rate, Span};
 pub use program::Census;
-use program::{CENSUS, Maps, ORDER, Order, SOCKET};
+use program::{CENSUS, Maps, ORDER, Order, SOCKET, WEIGHT};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -38,15 +39,22 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited.
+    /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited. `weights` are
+    /// those of connections by the mark of their socket; without one a connection has the weight 1.
     ///
     /// # Errors
     /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
-    pub fn attach(cgroup: &Path) -> io::Result<Self> {
+    pub fn attach(cgroup: &Path, weights: &BTreeMap<u32, u32>) -> io::Result<Self> {
         let order = kernel::map(kernel::Kind::Array, "penstock_order", 4, ORDER as u32, 1)?;
         let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
         let sockets = kernel::map(kernel::Kind::LruHash, "penstock_socks", 8, SOCKET as u32, CONNECTIONS)?;
-        let maps = Maps { order: order.as_raw_fd(), census: census.as_raw_fd(), sockets: sockets.as_raw_fd() };
+        let most = weights.len().max(1) as u32;
+        let weighs = kernel::map(kernel::Kind::Hash, "penstock_weight", 4, WEIGHT as u32, most)?;
+        for (mark, weight) in weights {
+            kernel::write(weighs.as_fd(), *mark, &weight.to_ne_bytes())?;
+        }
+        let [order_fd, census_fd, sockets_fd, weights] = [&order, &census, &sockets, &weighs].map(AsRawFd::as_raw_fd);
+        let maps = Maps { order: order_fd, census: census_fd, sockets: sockets_fd, weights };
         let program = kernel::load(Hook::Sockets, NAME, &program::program(maps))?;
         let link = kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?;
         Ok(Self { order, census, _sockets: sockets, link, others: None })
@@ -59,7 +67,7 @@ impl Limit {
     /// Returns the error of the system.
     pub fn attach_others(&mut self, cgroup: &Path, own: BorrowedFd<'_>) -> io::Result<()> {
         let account = kernel::map(kernel::Kind::Array, "penstock_acct", 4, others::ACCOUNT as u32, 1)?;
-        kernel::write(account.as_fd(), &others::account(kernel::cookie(own)?))?;
+        kernel::write(account.as_fd(), 0, &others::account(kernel::cookie(own)?))?;
         let [order, census] = [&self.order, &self.census].map(AsRawFd::as_raw_fd);
         let code = others::program(others::Maps { order, census, account: account.as_raw_fd() });
         let program = kernel::load(Hook::Packets, NAME_OF_OTHERS, &code)?;
@@ -83,7 +91,7 @@ impl Limit {
     /// Returns the error of the system.
     pub fn order(&self, rate: Option<Rate>) -> io::Result<()> {
         let bps = rate.map_or(0, Rate::as_bps);
-        kernel::write(self.order.as_fd(), &Order { bps, until: monotonic()? + HOLDS.as_nanos() }.bytes())
+        kernel::write(self.order.as_fd(), 0, &Order { bps, until: monotonic()? + HOLDS.as_nanos() }.bytes())
     }
 
     /// Returns what the program has counted.
