@@ -94,7 +94,7 @@ pub struct Config {
     pub max_lan: Span,
     /// SYNs that pass per second: of each node, and of all flows together whose node is not known.
     pub syn_rate: u32,
-    /// A node without a told budget which sent nothing for this long has no part of what such nodes share.
+    /// Without told budgets, a node which sent nothing for this long has no part of the link.
     pub idle: Span,
 }
 
