@@ -162,7 +162,11 @@ impl Scene {
     }
 
     fn ask_gateway(&self) -> Option<Value> {
-        let line = format!("{} status --json --name {}g", env!("CARGO_BIN_EXE_penstock-gateway"), self.name);
+        self.ask("status")
+    }
+
+    fn ask(&self, verb: &str) -> Option<Value> {
+        let line = format!("{} {verb} --json --name {}g", env!("CARGO_BIN_EXE_penstock-gateway"), self.name);
         let output = self.command("g", &line).output().ok().filter(|output| output.status.success())?;
         serde_json::from_slice(&output.stdout).ok()
     }
@@ -401,6 +405,7 @@ fn liars_are_held_to_their_parts(discipline: &str) {
     let before = scene.ask_gateway().unwrap();
     std::thread::sleep(Duration::from_secs(4));
     let after = scene.ask_gateway().unwrap();
+    let top = scene.ask("top --by node").unwrap();
     let honest: Vec<Vec<f64>> = honest.into_iter().map(seconds).collect();
     drop(flood);
     dead.into_iter().for_each(|transfer| drop(transfer.wait_with_output()));
@@ -416,6 +421,10 @@ fn liars_are_held_to_their_parts(discipline: &str) {
         let node = enforced["nodes"].as_array().unwrap().iter().find(|node| node["address"] == address).unwrap();
         node[what]["packets"].as_u64().unwrap()
     };
+    let row = |name: &str| top["entries"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    let (flooding, dead) = (row("10.90.1.2"), row("10.90.0.2"));
+    assert!(flooding["budget_bps"].as_f64().unwrap() > 0.99 * part && policed(&flooding) > 1000, "{flooding}");
+    assert!(dead["budget_bps"].is_null() && policed(&dead) > 10, "{dead}");
     for address in ["10.90.2.2", "10.90.3.2"] {
         let (arrived, refused) = (of(address, "arrived"), of(address, "policed"));
         eprintln!("{refused} of {arrived} packets of {address} were refused");
