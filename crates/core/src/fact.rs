@@ -73,6 +73,8 @@ pub enum Fact {
         /// The rate at which the node may send; `None` if the node has no budget any more.
         budget: Option<Rate>,
     },
+    /// Nodes without a budget share this rate from now on. Without this fact they have none once a budget was told.
+    Rest(Rate),
     /// Another connection takes over the index of a flow, so what is known of it is void. Told before the first packet of
     /// the other connection; packets of the old one may still wait.
     FlowGone(FlowId),

@@ -39,6 +39,7 @@ fn every_fact() -> Vec<Fact> {
             asked: None,
             answered: None,
         }),
+        Fact::Rest(rate),
     ];
     // A new variant fails to compile here until it has a number, and fails the test until it is in the list above.
     let number = |fact: &Fact| match fact {
@@ -50,8 +51,9 @@ fn every_fact() -> Vec<Fact> {
         Fact::Gone(_) => 5,
         Fact::FlowGone(_) => 6,
         Fact::Opened(_) => 7,
+        Fact::Rest(_) => 8,
     };
-    assert!(all.iter().map(number).eq(0..8));
+    assert!(all.iter().map(number).eq(0..9));
     all
 }
 

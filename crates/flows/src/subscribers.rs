@@ -128,12 +128,25 @@ impl Subscribers {
             self.hosts.touch(at, now);
             return (self.number_at(at), false);
         }
-        let named = self.prefixes.iter().find(|(prefix, _)| prefix.has(host)).map_or(0, |(_, number)| *number);
+        let named = self.named(host);
         let Some(at) = self.hosts.vacancy(hash).or_else(|| self.vacate(hash, now)) else {
             return (if named == 0 { STRANGERS } else { NodeId(named) }, false);
         };
         self.hosts.put(at, Host { hash, named }, now);
         (self.number_at(at), named == 0)
+    }
+
+    /// Returns the number that a host has, without giving it one: that of its name, or its own.
+    pub fn known(&self, host: HostKey) -> Option<NodeId> {
+        match self.named(host) {
+            0 => self.hosts.find(self.hash.of(&host.bytes())).map(|at| self.number_at(at)),
+            named => Some(NodeId(named)),
+        }
+    }
+
+    /// Returns the number of the named subscriber that contains a host; 0 if none does.
+    fn named(&self, host: HostKey) -> u32 {
+        self.prefixes.iter().find(|(prefix, _)| prefix.has(host)).map_or(0, |(_, number)| *number)
     }
 
     fn number_at(&self, at: usize) -> NodeId {
@@ -152,6 +165,11 @@ impl Subscribers {
         )?;
         self.hosts.take(at);
         Some(at)
+    }
+
+    /// Returns how many numbers there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// Returns how many entries of the connection table a subscriber has.
@@ -211,6 +229,9 @@ mod tests {
         let (alone, fresh) = number("2001:db9::1");
         assert!(alone.0 > 2 && fresh);
         assert_eq!(number("2001:db9::ffff"), (alone, false), "its /64");
+        let known = |address: &str| subscribers.known(host(address));
+        assert_eq!((known("10.1.9.9"), known("2001:db9::2")), (Some(NodeId(2)), Some(alone)));
+        assert_eq!((known("2001:db9:1::"), known("2001:db9:1::")), (None, None), "no number is given");
     }
 
     #[test]

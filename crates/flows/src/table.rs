@@ -106,6 +106,16 @@ impl FlowTable {
         self.subscribers.number(host, ticks(now))
     }
 
+    /// Returns the number of the subscriber to which a host belongs, without giving one; `None` for a host without.
+    pub fn known_subscriber(&self, host: HostKey) -> Option<NodeId> {
+        self.subscribers.known(host)
+    }
+
+    /// Returns how many numbers of subscribers there are: all are below.
+    pub fn subscribers(&self) -> usize {
+        self.subscribers.len()
+    }
+
     /// Returns the number of entries of a subscriber.
     pub fn entries_of(&self, subscriber: NodeId) -> u32 {
         self.subscribers.entries_of(subscriber)

@@ -2,14 +2,18 @@
 
 use crate::apply::{self, Own};
 use crate::daemon::Daemon;
+use crate::enforce::Count;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_control::message::{Answer, By, Refusal, Request};
 use penstock_control::server::Peer;
+use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_core::wire::HostKey;
 use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 use penstock_net::nodes::Side;
+use penstock_net::talkers::Entry;
 use serde::Serialize;
 
 /// A status is computed anew after this time; who asks more often gets the last one.
@@ -20,7 +24,7 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
     match request {
         Request::Status => status(daemon),
         Request::Top { by: By::Flow, most } => text(&daemon.talkers.flows(most)),
-        Request::Top { by: By::Node, most } => text(&daemon.talkers.nodes(Side::Right, most)),
+        Request::Top { by: By::Node, most } => nodes(daemon, most),
         Request::Set(set) => setting::set(daemon, peer, &set),
         Request::Apply(file) => apply::apply(daemon, Some(peer), &file),
         Request::Keep => {
@@ -29,6 +33,31 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
         }
         Request::Rollback => setting::rollback(daemon, peer),
     }
+}
+
+/// One line of `top` by node, with what enforcement says of it.
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    entry: Entry,
+    /// The budget in bits per second; `None` for a host without a session.
+    budget_bps: Option<u64>,
+    /// What was refused.
+    policed: Backlog,
+}
+
+/// Returns the hosts with the highest rates; with their budgets, if these are enforced.
+fn nodes(daemon: &Daemon, most: usize) -> Answer {
+    let top = daemon.talkers.nodes(Side::Right, most);
+    let Some(enforcer) = &daemon.enforcer else { return text(&top) };
+    let row = |entry: Entry| {
+        let address = entry.name.split('/').next().and_then(|address| address.parse().ok());
+        let of = address.and_then(HostKey::at).map(|host| enforcer.of(host, &daemon.classifier));
+        let (budget_bps, Count { policed, .. }) = of.unwrap_or_default();
+        Row { entry, budget_bps, policed }
+    };
+    let rows: Vec<Row> = top.entries.into_iter().map(row).collect();
+    text(&serde_json::json!({"entries": rows, "known": top.known, "others_bytes": top.others_bytes}))
 }
 
 fn status(daemon: &mut Daemon) -> Answer {
@@ -55,6 +84,7 @@ pub(crate) fn steer(daemon: &mut Daemon, rates: [Rate; 2]) {
         bottleneck.set_rate(rates[at], now);
         daemon.settings[at].rate = rates[at];
     }
+    daemon.share(now);
     daemon.snapshot = None;
 }
 
@@ -94,7 +124,7 @@ impl Adjustable for Daemon {
             }
         }
         self.settings.clone_from(wanted);
-        self.share();
+        self.share(now);
         self.snapshot = None;
         Ok(now)
     }

@@ -73,10 +73,32 @@ fn changed(answer: &Value) -> String {
     text
 }
 
+/// Returns a rate in Mbit/s.
+fn mbit(bps: &Value) -> String {
+    bps.as_u64().map_or_else(|| "-".to_owned(), |bps| format!("{:.3}", bps as f64 / 1e6))
+}
+
+/// Returns who keeps to its budget and who does not; empty if budgets are not enforced.
+fn enforcement(enforced: &Value) -> String {
+    if enforced.is_null() {
+        return String::new();
+    }
+    let refused = |one: &Value| format!("{} packets, {} bytes", one["policed"]["packets"], one["policed"]["bytes"]);
+    let mut text = String::from("enforced:\n");
+    for node in enforced["nodes"].as_array().into_iter().flatten() {
+        let address = node["address"].as_str().unwrap_or_default();
+        let (used, budget) = (mbit(&node["used_bps"]), mbit(&node["budget_bps"]));
+        let number = &node["node"];
+        let _ =
+            writeln!(text, "  {address:<20} node {number}: uses {used} of {budget} Mbit/s; refused: {}", refused(node));
+    }
+    let (rest, strangers) = (mbit(&enforced["rest_bps"]), refused(&enforced["strangers"]));
+    text + &format!("  hosts without a session share {rest} Mbit/s; refused: {strangers}\n")
+}
+
 /// Returns the budgets of hosts as a table; empty if there are none.
 pub fn hosts(answer: &Value) -> String {
     let Some(c2ml) = answer.get("c2ml") else { return String::new() };
-    let mbit = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |bps| format!("{:.3}", bps as f64 / 1e6));
     let mut text = format!(
         "budgets: {} of {} Mbit/s among {} hosts\n",
         mbit(&c2ml["granted_bps"]),
@@ -96,6 +118,7 @@ pub fn hosts(answer: &Value) -> String {
             node["rtt_ms"].as_f64().unwrap_or_default()
         );
     }
+    text += &enforcement(&answer["enforcement"]);
     let counters = [("refused", "refused of nodes"), ("sessions", "sessions"), ("messages", "messages")];
     for (key, name) in counters {
         let some = c2ml[key].as_object().into_iter().flatten().filter(|(_, count)| count.as_u64() > Some(0));
@@ -202,6 +225,18 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+    }
+
+    #[test]
+    fn who_exceeds_its_budget_is_seen() {
+        let count = |packets: u64| json!({"packets": packets, "bytes": packets * 1500});
+        let node = json!({"node": 7, "address": "10.0.0.1", "budget_bps": 2_000_000, "used_bps": 1_990_000,
+            "arrived": count(9), "policed": count(4)});
+        let text = hosts(&json!({"c2ml": {}, "enforcement": {"rest_bps": 400_000, "nodes": [node],
+            "strangers": {"policed": count(2)}}}));
+        assert!(text.contains("node 7: uses 1.990 of 2.000 Mbit/s; refused: 4 packets, 6000 bytes\n"), "{text}");
+        assert!(text.contains("share 0.400 Mbit/s; refused: 2 packets, 3000 bytes\n"), "{text}");
+        assert!(!hosts(&json!({"c2ml": {}})).contains("enforced"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::answers;
 use crate::apply::{self, Own};
+use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Keys};
 use crate::gate::{Arrived, Gate, Verdicts};
@@ -65,7 +66,7 @@ pub struct Daemon {
     pub(crate) own: Own,
     keys: Keys,
     interfaces: [String; 2],
-    classifier: Classifier,
+    pub(crate) classifier: Classifier,
     pool: Pool,
     emissions: [Emissions; 2],
     observed: [Backlog; 2],
@@ -78,7 +79,9 @@ pub struct Daemon {
     signals: Signals,
     server: Option<Server>,
     /// Gives budgets to hosts, if the file says so.
-    c2ml: Option<(C2ml, Served)>,
+    pub(crate) c2ml: Option<(C2ml, Served)>,
+    /// Holds hosts to their budgets, if the file says so.
+    pub(crate) enforcer: Option<Enforcer>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
     epoch: std::time::Instant,
@@ -101,6 +104,16 @@ fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> R
     slow.add(wan, readable)?;
     server.map_or(Ok(()), |server| slow.add(server, readable))?;
     Ok(slow)
+}
+
+/// Returns what tells whose a packet is, and what holds hosts to their budgets, if the file says so.
+fn classifying(file: &File, hashes: HashKeys) -> (Classifier, Option<Enforcer>) {
+    let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
+    let classifier = Classifier::new(config, hashes, Side::Right);
+    let upload = file.bottlenecks[Direction::Reverse.index()].rate;
+    let enforces = file.c2ml.as_ref().is_some_and(|keys| keys.enforce && !file.keys.observe);
+    let enforcer = enforces.then(|| Enforcer::new(upload, classifier.nodes()));
+    (classifier, enforcer)
 }
 
 /// When things are done the next time.
@@ -134,22 +147,22 @@ impl Daemon {
         let (gate, begun) = Gate::open(file)?;
         let mut events = Vec::new();
         begun.into_iter().for_each(|what| add_event(&mut events, 0.0, what));
-        let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
         let mut log = Log::new(keys.log.clone());
+        let (talkers, (classifier, enforcer)) = (hashes.talkers, classifying(file, hashes));
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
         Ok(Self {
             path: Path::new(&file.bottlenecks[0], &file.bottlenecks[1], Streams::new(1)),
             settings: Settings::of(file),
             gate,
-            talkers: Talkers::new(hashes.talkers),
+            talkers: Talkers::new(talkers),
             history: History::default(),
             log,
             changes: Vec::new(),
-            steer: Steer::start(file.source.clone(), hashes.talkers)?,
+            steer: Steer::start(file.source.clone(), talkers)?,
             snapshot: None,
             own,
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
-            classifier: Classifier::new(config, hashes, Side::Right),
+            classifier,
             pool: Pool::new(BUFFER),
             emissions: Default::default(),
             observed: Default::default(),
@@ -162,6 +175,7 @@ impl Daemon {
             signals,
             server,
             c2ml,
+            enforcer,
             slow,
             epoch: std::time::Instant::now(),
             due: Due::default(),
@@ -192,7 +206,7 @@ impl Daemon {
     fn let_go(&mut self) {
         let end = self.now() + Span::from_secs(3600);
         while let Some((direction, delivery)) =
-            self.path.poll(end, &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool })
+            self.path.poll(end, &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer: None })
         {
             let due = delivery.due;
             self.deliver(direction, delivery, due);
@@ -209,6 +223,7 @@ impl Daemon {
         loop {
             let now = self.release();
             self.gate.flush(&mut self.pool);
+            self.enforce(now);
             if now >= self.due.tick {
                 self.tick(now);
             }
@@ -245,7 +260,8 @@ impl Daemon {
     pub(crate) fn release(&mut self) -> Instant {
         loop {
             let now = self.now();
-            let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool };
+            let enforcer = self.enforcer.as_mut();
+            let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
             let Some((direction, delivery)) = self.path.poll(now, &mut verdicts) else { return now };
             self.deliver(direction, delivery, now);
         }
@@ -302,8 +318,11 @@ impl Daemon {
             return;
         }
         self.path.tell(&facts, now);
-        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool };
-        self.path.arrive(direction, Held::new(packet, origin), now, &mut verdicts);
+        let node = (direction == Direction::Reverse).then(|| self.node(&packet, &facts, now)).flatten();
+        let held = Held::new(packet, origin, node);
+        let enforcer = self.enforcer.as_mut();
+        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
+        self.path.arrive(direction, held, now, &mut verdicts);
     }
 
     /// Gives a sign of life, and learns whether packets still come.
@@ -338,6 +357,7 @@ impl Daemon {
         // Whoever started this may watch over it; without such a one nothing is told.
         let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         self.talkers.tick(now);
+        self.enforcer.iter_mut().for_each(|enforcer| enforcer.tick(now));
         if let Some(what) = self.gate.look(now) {
             self.note(now, what);
         }
@@ -346,13 +366,6 @@ impl Daemon {
         setting::lapse(self, now);
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
-        }
-    }
-
-    /// Tells the role that gives budgets to hosts the rate of the upload.
-    pub(crate) fn share(&mut self) {
-        if let Some((keys, served)) = &mut self.c2ml {
-            served.set_rate(keys.shared(self.settings[Direction::Reverse.index()].rate));
         }
     }
 
@@ -444,6 +457,7 @@ impl Daemon {
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
+            enforcement: self.enforcer.as_ref().map(|enforcer| enforcer.report(&self.classifier)),
             kernel_queues: told.kernel_queues,
             frames: told.frames,
         }

@@ -61,6 +61,7 @@ pub fn explain(file: &File, rules: &Rules) -> Value {
         "rules": {"ipv4": lines(Family::V4), "ipv6": lines(Family::V6)},
         "forward": way(Direction::Forward),
         "reverse": way(Direction::Reverse),
+        "enforce": file.c2ml.as_ref().map(|c2ml| c2ml.enforce),
         "memory_most_bytes": memory(file),
     })
 }
@@ -115,6 +116,12 @@ pub fn text(explained: &Value) -> String {
     if explained["observe"] == true {
         text += "observe: packets pass at once and unchanged\n";
     }
+    if let Some(enforce) = explained["enforce"].as_bool() {
+        text += match enforce {
+            true => "uploads of hosts are held to the budgets of their sessions; hosts without one share the rest\n",
+            false => "hosts get budgets, and nobody holds them to these (enforce = false)\n",
+        };
+    }
     let on_a_bridge = explained["mode"] == "bridge";
     let who = if on_a_bridge { "the kernel's bridge has all frames" } else { "the guard lets packets pass" };
     let patience = explained["patience_ms"].as_f64().unwrap_or_default();
@@ -167,6 +174,7 @@ mod tests {
         assert_eq!(explained["rules"]["ipv6"], json!([]));
         assert_eq!(explained["memory_most_bytes"], json!(TABLES + 2 * 101 * PACKET));
         let text = text(&explained);
+        assert!(!text.contains("budgets"));
         for expected in ["download, from the WAN: pink at 10 Mbit/s, limit 150", "80 ms", "-A POSTROUTING -o w0"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

@@ -21,7 +21,7 @@ use crate::link::source::Settings as Source;
 use crate::page_keys::{PageKeys, Settings as PageSettings};
 use crate::rules::Firewall;
 use penstock_control::place::is_name;
-use penstock_core::ack::pink;
+use penstock_core::ack::pink::{self, Behind};
 use penstock_core::config::ConfigError;
 use penstock_core::registry::AnyConfig;
 use penstock_core::settings::config_from_settings;
@@ -203,6 +203,11 @@ impl Kind {
         let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", upload));
         rates.map_err(|e| source.at(&["link"], &e.to_string()))?;
         let c2ml = c2ml(&source)?.unwrap_or_default();
+        if c2ml.enforce {
+            return Err(
+                source.at(&["c2ml", "enforce"], "without [interfaces] no packet is touched, so nothing is enforced")
+            );
+        }
         Ok(Self::Alone(Alone { name, upload, c2ml }))
     }
 }
@@ -259,7 +264,25 @@ impl File {
         if keys.datapath == Datapath::Kernel {
             in_the_kernel(&source, &interfaces, &bottlenecks)?;
         }
-        Ok(Self { keys, interfaces, bottlenecks, subscribers, source: told, page, c2ml: c2ml(&source)? })
+        let c2ml = c2ml(&source)?;
+        if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
+            let message = format!(
+                "the discipline of the upload is {}, which takes no budgets; write name = \"qrm\", or name = \"pink\" with \
+                 queue = \"qrm\", in [discipline] or [reverse_discipline]",
+                bottlenecks[1].aqm.name()
+            );
+            return Err(source.at(&["c2ml", "enforce"], &message));
+        }
+        Ok(Self { keys, interfaces, bottlenecks, subscribers, source: told, page, c2ml })
+    }
+}
+
+/// Returns whether a discipline holds nodes to budgets that it is told.
+fn takes_budgets(aqm: &AnyConfig) -> bool {
+    match aqm {
+        AnyConfig::Qrm(_) => true,
+        AnyConfig::Pink(pink) => pink.queue == Behind::Qrm,
+        _ => false,
     }
 }
 
@@ -491,9 +514,27 @@ house = ["10.1.0.0/28"]
             ("lease = \"2h\"", "1min"),
             ("most = 0", "1 to 1048576"),
             ("listen = \"here\"", "socket address"),
+            ("percent = 90\nenforce = true", "without [interfaces]"),
+            ("enforce = true", "1 to 99"),
         ] {
             let mistake = wrong(text);
-            assert!(mistake.line == 4 && mistake.to_string().contains(expected), "{mistake}");
+            assert!((3..=5).contains(&mistake.line) && mistake.to_string().contains(expected), "{mistake}");
+        }
+    }
+
+    #[test]
+    fn budgets_are_enforced_by_a_discipline_that_takes_them() {
+        let with = |discipline: &str| {
+            let text = GOOD.replace("name = \"codel\"\ntarget = \"10ms\"", discipline);
+            Kind::parse(&format!("{text}\n[c2ml]\nenforce = true\npercent = 90\n"), "f")
+        };
+        for right in ["name = \"qrm\"", "name = \"pink\"\nqueue = \"qrm\""] {
+            let Ok(Kind::Link(file)) = with(right) else { panic!("{right}") };
+            assert!(file.c2ml.unwrap().enforce);
+        }
+        for wrong in ["name = \"codel\"", "name = \"pink\""] {
+            let mistake = with(wrong).unwrap_err();
+            assert!(mistake.what.contains("takes no budgets") && mistake.line > 15, "{mistake}");
         }
     }
 

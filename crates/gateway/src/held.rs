@@ -1,7 +1,7 @@
 //! A packet between its arrival and the time at which it is due.
 
 use crate::lead::Lead;
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
 use penstock_core::units::Bytes;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_net::nfqueue::Ticket;
@@ -35,15 +35,17 @@ pub struct Held {
     origin: Origin,
     /// What a discipline may edit, as it was on arrival.
     before: (u16, Ecn),
+    /// The node that sent it, if that is held to a budget.
+    node: Option<NodeId>,
 }
 
 impl Held {
-    /// Takes a packet that came from there.
-    pub fn new(packet: RealPacket, origin: Origin) -> Self {
+    /// Takes a packet that came from there; `node` is its sender, if that is held to a budget.
+    pub fn new(packet: RealPacket, origin: Origin, node: Option<NodeId>) -> Self {
         let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
-        Self { packet, origin, before }
+        Self { packet, origin, before, node }
     }
 
     /// Returns what is needed to let it go on.
@@ -54,6 +56,11 @@ impl Held {
     /// Returns whether the end of the packet is here as well.
     fn is_whole(&self) -> bool {
         !matches!(self.origin, Origin::Verdict { whole: false, .. })
+    }
+
+    /// Returns the node that sent it, if that is held to a budget.
+    pub fn node(&self) -> Option<NodeId> {
+        self.node
     }
 
     /// Returns the packet.
@@ -150,7 +157,7 @@ mod tests {
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
         let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
-        Held::new(RealPacket::new(bytes, FlowId(1)), origin)
+        Held::new(RealPacket::new(bytes, FlowId(1)), origin, None)
     }
 
     #[test]

@@ -16,15 +16,18 @@
 //! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
 //! 10. [`kernel`] is another loop for `datapath = "kernel"`, where programs of the kernel do the work.
-//! 11. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
+//! 11. [`enforce`] tells the discipline of the upload the budgets of hosts with sessions; `budgets` is its part of the loop.
+//! 12. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
 
 pub mod alone;
 pub mod answers;
 pub mod apply;
 pub mod ask;
+mod budgets;
 pub mod cli;
 pub mod command;
 pub mod daemon;
+pub mod enforce;
 pub mod error;
 pub mod explain;
 pub mod file;

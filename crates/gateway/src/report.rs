@@ -1,5 +1,6 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
+use crate::enforce::Enforcement;
 use crate::held::Windows;
 use crate::history::Lapse;
 use crate::link::steer::LinkReport;
@@ -68,6 +69,9 @@ pub struct Status {
     /// The budgets of hosts, if the file has `[c2ml]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c2ml: Option<penstock_hosts::gateway::Status>,
+    /// Who keeps to its budget and who does not, if budgets are enforced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<Enforcement>,
 }
 
 /// Upper bounds of the counters of [`Delays`], in milliseconds.

@@ -2,11 +2,10 @@
 
 use crate::agent::{Enrolment, Identity};
 use crate::cli::{Enrol, Options, Verb};
-use crate::daemon::Daemon;
-use crate::file::{Apply, File};
+use crate::daemon::{self, Daemon};
+use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use crate::identity::Token;
-use crate::limit::Limit;
 use crate::roster::LONGEST_NAME;
 use crate::socket::Socket;
 use crate::store;
@@ -18,7 +17,8 @@ use penstock_net::output::print;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -92,7 +92,9 @@ fn explain(file: &File) -> Value {
     let cgroup = file.limited();
     let kernel = match file.apply {
         Apply::Nothing => Ok(()),
-        Apply::Kernel => cgroup.clone().and_then(|cgroup| Limit::attach(&cgroup).map(drop).map_err(|e| e.to_string())),
+        Apply::Kernel => UdpSocket::bind(("127.0.0.1", 0))
+            .map_err(|e| e.to_string())
+            .and_then(|own| daemon::limit(file, own.as_fd()).map(drop)),
     };
     let shown = identity.as_ref().ok();
     let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));
@@ -106,6 +108,7 @@ fn explain(file: &File) -> Value {
         "weight": share.map(|share| share.weight),
         "identity": store::path(&file.directory),
         "applies": file.apply == Apply::Kernel,
+        "polices": file.others == OfOthers::Police,
         "cgroup": cgroup.ok(),
         "usable_bps": file.usable.map(Rate::as_bps),
         "lacks": lacks,
@@ -127,6 +130,9 @@ fn explained_text(explained: &Value) -> String {
         Some(true) => writeln!(text, "every TCP connection of {cgroup} that begins from now on is held to the budget"),
         _ => writeln!(text, "the budget is shown and not applied"),
     };
+    if explained["polices"] == true {
+        let _ = writeln!(text, "what is not TCP gets what TCP leaves of the budget; what is beyond that is lost");
+    }
     for lack in explained["lacks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(text, "MISSING: {lack}");
     }
@@ -209,6 +215,9 @@ fn status(answer: &Value) -> String {
     let _ = writeln!(text, "says that it can use: {}", mbit("usable_bps").unwrap_or_else(|| "all".into()));
     let _ = writeln!(text, "gateway: {}", answer["gateway"].as_str().unwrap_or("none"));
     let _ = writeln!(text, "connections: {} held, {} send", answer["connections"], answer["sending"]);
+    if let Some(others) = answer["others"].as_object() {
+        let _ = writeln!(text, "not TCP: {} packets passed, {} refused", others["passed"], others["refused"]);
+    }
     for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(text, "WRONG: {mark}");
     }
@@ -221,8 +230,16 @@ mod tests {
 
     #[test]
     fn a_status_shows_the_budget_and_what_is_wrong() {
-        let text = status(&json!({"node": 7, "budget_bps": 2_500_000, "marks": ["the guard is gone"], "sending": 3}));
-        for expected in ["node 7", "budget: 2.5 Mbit/s", "can use: all", "3 send", "WRONG: the guard"] {
+        let text = status(&json!({"node": 7, "budget_bps": 2_500_000, "marks": ["the guard is gone"], "sending": 3,
+            "others": {"passed": 9, "refused": 4}}));
+        for expected in [
+            "9 packets passed, 4 refused",
+            "node 7",
+            "budget: 2.5 Mbit/s",
+            "can use: all",
+            "3 send",
+            "WRONG: the guard",
+        ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }

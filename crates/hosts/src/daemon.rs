@@ -1,9 +1,9 @@
 //! The agent's loop: one thread that serves the session, gives the kernel its orders, and answers the control socket.
 
 use crate::agent::{self, Agent, Identity};
-use crate::file::{Apply, File};
+use crate::file::{Apply, File, OfOthers};
 use crate::guard::Guard;
-use crate::limit::{Census, Limit};
+use crate::limit::{Census, Limit, Others};
 use crate::socket::Socket;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -14,7 +14,7 @@ use penstock_net::signals::{Request as Signalled, Signals, is_orderly};
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -56,10 +56,13 @@ pub struct Status {
     pub applied: bool,
     /// Number of connections that are limited now.
     pub connections: u64,
-    /// Number of connections that send, as the budget is divided.
+    /// The sum of the weights of connections that send, as the budget is divided.
     pub sending: u64,
     /// Number of times at which the rate of a connection was changed.
     pub changes: u64,
+    /// What became of packets that are not TCP, if they are held to the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<Others>,
     /// Counters of sessions.
     pub sessions: agent::Counters,
     /// What is wrong now, as sentences; empty if all is well.
@@ -77,8 +80,9 @@ impl Daemon {
             SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
             SocketAddr::V6(_) => ([0u16; 8], 0).into(),
         };
+        let socket = Socket::bind(any).map_err(|e| format!("cannot open a socket: {e}"))?;
         let limit = match file.apply {
-            Apply::Kernel => Some(attach(&file.limited()?, lock)?),
+            Apply::Kernel => Some(attach(file, &socket, lock)?),
             Apply::Nothing => None,
         };
         let mut agent = Agent::new(identity, file.gateways.clone()).map_err(|e| e.to_string())?;
@@ -86,7 +90,7 @@ impl Daemon {
         Ok(Self {
             agent,
             node: identity.node.0,
-            socket: Socket::bind(any).map_err(|e| format!("cannot open a socket: {e}"))?,
+            socket,
             limit,
             usable: file.usable_command.as_ref().map(|command| asked(command.clone(), file.usable_every)),
             said: file.usable,
@@ -215,6 +219,7 @@ impl Daemon {
             connections: held,
             sending: counted.max(before),
             changes,
+            others: self.limit.as_ref().and_then(|(limit, _)| limit.others().ok()?),
             sessions: self.agent.counters(),
             marks: plain.into_iter().chain(self.wrong.clone()).collect(),
         }
@@ -230,16 +235,33 @@ fn answer(status: &Status, request: &Request) -> Answer {
     }
 }
 
-fn attach(cgroup: &Path, lock: &Path) -> Result<(Limit, Guard), String> {
-    let limit = Limit::attach(cgroup).map_err(|e| {
-        format!(
-            "cannot hold the connections of {} to a budget: {e}; this needs cgroups of version 2, and root or \
-             CAP_BPF with CAP_NET_ADMIN (`apply = \"nothing\"` only shows the budget)",
-            cgroup.display()
-        )
-    })?;
+fn attach(file: &File, socket: &Socket, lock: &Path) -> Result<(Limit, Guard), String> {
+    let limit = limit(file, socket.udp().as_fd())?;
     let guard = Guard::start(&limit, lock).map_err(|e| format!("cannot start the guard: {e}"))?;
     Ok((limit, guard))
+}
+
+/// Attaches the programs of the kernel that a file asks for; `own` is the socket of the agent's session.
+///
+/// # Errors
+/// Returns what is missing, as a sentence.
+pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
+    let cgroup = file.limited()?;
+    let cannot = |what: &str, e: io::Error, instead: &str| {
+        format!(
+            "cannot hold {what} of {} to a budget: {e}; this needs cgroups of version 2, and root or CAP_BPF with \
+             CAP_NET_ADMIN ({instead})",
+            cgroup.display()
+        )
+    };
+    let weights = file.weights.iter().map(|(mark, weight)| (mark.0, *weight)).collect();
+    let limit = Limit::attach(&cgroup, &weights);
+    let mut limit = limit.map_err(|e| cannot("the connections", e, "`apply = \"nothing\"` only shows the budget"))?;
+    if file.others == OfOthers::Police {
+        let attached = limit.attach_others(&cgroup, own);
+        attached.map_err(|e| cannot("what is not TCP", e, "`others = \"nothing\"` leaves that alone"))?;
+    }
+    Ok(limit)
 }
 
 /// Asks a command again and again, in a thread, as it may take its time.

@@ -159,6 +159,9 @@ impl Endpoint {
     pub fn server(tls: Arc<dyn quinn_proto::crypto::ServerConfig>, reset_key: &[u8; 32], most: usize) -> Self {
         let mut config = ServerConfig::with_crypto(tls);
         config.transport_config(transport());
+        // A budget belongs to the address from which its node has shown that it is there. A node that moves opens another
+        // session.
+        config.migration(false);
         Self::new(Some(config), reset_key, most)
     }
 

@@ -15,8 +15,12 @@ use penstock_core::units::{Rate, Span};
 use penstock_grammar::range::within;
 use penstock_grammar::{Diagnosis, Source, fields};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+
+/// Largest number of marks with a weight.
+const MOST_WEIGHTS: usize = 1000;
 
 /// The settings of an agent, which are valid.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -32,6 +36,10 @@ pub struct File {
     pub cgroup: Option<PathBuf>,
     /// How the budget is applied.
     pub apply: Apply,
+    /// What becomes of packets that are not TCP.
+    pub others: OfOthers,
+    /// The weights of connections by the mark of their socket (SO_MARK); a connection without one has the weight 1.
+    pub weights: BTreeMap<Mark, u32>,
     /// The rate that this node can use at most.
     pub usable: Option<Rate>,
     /// A command that prints the rate that this node can use, such as `4.5Mbit/s`, or `all`.
@@ -50,6 +58,33 @@ pub enum Apply {
     Nothing,
 }
 
+/// What becomes of packets that are not TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OfOthers {
+    /// They are lost as on a full link where TCP leaves them no part of the budget.
+    Police,
+    /// Nothing: they are not limited.
+    Nothing,
+}
+
+/// The mark of a socket, written as `"7"` or `"0x7"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Mark(pub u32);
+
+impl TryFrom<String> for Mark {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mark = match text.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => text.parse(),
+        };
+        mark.map(Self).map_err(|_| format!("{text:?} is no mark of a socket; write for example 7 or 0x7"))
+    }
+}
+
 impl Default for File {
     fn default() -> Self {
         Self {
@@ -58,6 +93,8 @@ impl Default for File {
             directory: "/var/lib/penstock/agent".into(),
             cgroup: None,
             apply: Apply::Kernel,
+            others: OfOthers::Nothing,
+            weights: BTreeMap::new(),
             usable: None,
             usable_command: None,
             usable_every: Span::from_secs(5),
@@ -103,6 +140,13 @@ impl File {
                 "must be addresses and ports of gateways, such as 192.0.2.1:7443",
             ));
         }
+        if self.apply == Apply::Nothing && self.others == OfOthers::Police {
+            return Err(ConfigError::new("others", "needs apply = \"kernel\""));
+        }
+        if self.weights.len() > MOST_WEIGHTS || !self.weights.values().all(|weight| (1..=100).contains(weight)) {
+            let message = format!("must be at most {MOST_WEIGHTS} weights of 1 to 100");
+            return Err(ConfigError::new("weights", message));
+        }
         if self.usable.is_some() && self.usable_command.is_some() {
             return Err(ConfigError::new("usable", "and usable_command cannot both be there"));
         }
@@ -136,6 +180,18 @@ mod tests {
         assert_eq!(mistake(":7443\", ", ":0\", ").line, 2);
         let both = mistake("usable =", "usable_command = [\"x\"]\nusable =");
         assert!(both.what.contains("cannot both"), "{both}");
+        let police = "others = \"police\"\nusable =";
+        let file = File::parse(&GOOD.replace("usable =", police), "f").unwrap();
+        assert_eq!(file.others, OfOthers::Police);
+        let weighted = |lines: &str| File::parse(&format!("{GOOD}[weights]\n{lines}\n"), "f");
+        let weights = weighted("7 = 3\n0x10 = 100").unwrap().weights;
+        assert_eq!(weights, BTreeMap::from([(Mark(7), 3), (Mark(16), 100)]));
+        for wrong in ["7 = 0", "7 = 101", "seven = 1", "7 = \"3\""] {
+            let mistake = weighted(wrong).unwrap_err();
+            assert!((4..=5).contains(&mistake.line), "{wrong}: {mistake}");
+        }
+        let alone = mistake("usable =", &format!("apply = \"nothing\"\n{police}"));
+        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
         let empty = File::parse("", "f").unwrap_err();
         assert!(empty.to_string().contains("gateways"), "{empty}");
     }

@@ -23,7 +23,7 @@ use penstock_core::coop::{Keyring, NodeId};
 use penstock_core::units::{Instant, Rate, Span};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Number of events that are kept for a log.
@@ -126,6 +126,17 @@ struct Present {
     claim: Option<u64>,
 }
 
+/// The budget of a node, and where it sends from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// The number of the node.
+    pub node: u32,
+    /// The address of its session, or of its last one while its lease goes on.
+    pub address: IpAddr,
+    /// Its budget.
+    pub budget: Rate,
+}
+
 /// What a node has, as the status tells it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeStatus {
@@ -205,6 +216,8 @@ pub struct Role {
     roster: Roster,
     ring: Keyring,
     present: BTreeMap<u32, Present>,
+    /// The addresses of nodes that have a session or a budget.
+    homes: BTreeMap<u32, IpAddr>,
     peers: BTreeMap<Id, Peer>,
     refused: Refused,
     events: VecDeque<String>,
@@ -237,6 +250,7 @@ impl Role {
             roster,
             ring,
             present: BTreeMap::new(),
+            homes: BTreeMap::new(),
             peers: BTreeMap::new(),
             refused: Refused::default(),
             events: VecDeque::new(),
@@ -315,6 +329,9 @@ impl Role {
         };
         if let Peer::Node(member) = &peer {
             let present = Present { id, member: member.clone(), since: now, claim: None };
+            if let Some(remote) = self.endpoint.remote(id) {
+                self.homes.insert(member.node, remote.ip().to_canonical());
+            }
             if let Some(before) = self.present.insert(member.node, present) {
                 self.peers.remove(&before.id);
                 self.endpoint.close(before.id, Close::Replaced, now);
@@ -416,6 +433,19 @@ impl Role {
     /// The budget of a node in bits per second; `None` if it holds none.
     pub fn budget(&mut self, node: NodeId) -> Option<u64> {
         self.machine.granted_to(node)
+    }
+
+    /// The budgets of all nodes that hold one. A node has it at the address from which it began its session, until it
+    /// says goodbye or its lease ends; without a session as well.
+    pub fn grants(&mut self) -> Vec<Grant> {
+        let Self { machine, homes, present, .. } = self;
+        let mut grants = Vec::with_capacity(homes.len());
+        homes.retain(|node, address| {
+            let budget = machine.granted_to(NodeId(*node)).map(Rate::from_bps);
+            grants.extend(budget.map(|budget| Grant { node: *node, address: *address, budget }));
+            budget.is_some() || present.contains_key(node)
+        });
+        grants
     }
 
     /// The sessions, for tests and measurements.

@@ -7,8 +7,8 @@
 //! 2. [`frame`]: what the two ends say; [`endpoint`]: sessions over QUIC without a socket.
 //! 3. [`gateway`] and [`agent`]: the state machines of `penstock_core::coop` behind sessions; [`socket`]: the thin layer
 //!    below them.
-//! 4. [`limit`]: the budget in the kernel, for every TCP connection of a cgroup; [`guard`]: a second process that lets
-//!    connections go when the agent is gone.
+//! 4. [`limit`]: the budget in the kernel, for every TCP connection of a cgroup, and for what is not TCP; [`guard`]: a second
+//!    process that lets connections go when the agent is gone.
 //! 5. [`served`]: the gateway's role as `penstock-gateway` runs it. [`cli`] has the verbs of `penstock-agent`,
 //!    [`file`](mod@file) its file, [`store`] its identity, [`daemon`] its loop and [`command`] the program.
 

@@ -1,6 +1,6 @@
 //! The gateway's role in a thread of its own, beside the program that owns it.
 
-use crate::gateway::{Role, Settings, Status};
+use crate::gateway::{Grant, Role, Settings, Status};
 use crate::roster::Roster;
 use crate::socket::Socket;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -22,6 +22,8 @@ use std::time::Duration;
 const FRESH: Span = Span::from_millis(200);
 /// Longest sleep.
 const LONGEST: Span = Span::from_millis(200);
+/// The least time between two looks at all budgets, for each node that has one.
+const EACH: Span = Span::from_micros(10);
 
 /// The table `[c2ml]` of a gateway's file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -45,6 +47,8 @@ pub struct Keys {
     pub advertise: Span,
     /// Largest number of nodes at a time.
     pub most: u32,
+    /// True if the gateway holds hosts to their budgets.
+    pub enforce: bool,
 }
 
 impl Default for Keys {
@@ -61,6 +65,7 @@ impl Default for Keys {
             lease,
             advertise,
             most,
+            enforce: false,
         }
     }
 }
@@ -88,6 +93,10 @@ impl Keys {
         if !(1..=100).contains(&self.percent) {
             return Err(ConfigError::new("percent", "must be 1 to 100"));
         }
+        if self.enforce && self.percent == 100 {
+            let message = "leaves nothing for hosts without an agent; with enforce = true it must be 1 to 99";
+            return Err(ConfigError::new("percent", message));
+        }
         self.settings(Rate::from_bps(1_000_000)).validate().map_err(|e| match e.key {
             // The state machine has its own word for it.
             "max_clients" => ConfigError::new("most", "must be 1 to 1048576"),
@@ -102,6 +111,10 @@ struct Shared {
     end: AtomicBool,
     status: Mutex<Option<Status>>,
     events: Mutex<Vec<String>>,
+    /// The budgets of all nodes, if they have changed since somebody asked.
+    grants: Mutex<Option<Vec<Grant>>>,
+    /// True if `grants` may hold something.
+    granted: AtomicBool,
 }
 
 /// A role that serves.
@@ -132,9 +145,12 @@ impl Served {
             end: AtomicBool::new(false),
             status: Mutex::new(None),
             events: Mutex::new(Vec::new()),
+            grants: Mutex::new(None),
+            granted: AtomicBool::new(false),
         });
-        let own = shared.clone();
-        let thread = std::thread::Builder::new().name("c2ml".into()).spawn(move || serve(role, socket, &own, &hears));
+        let (own, enforce) = (shared.clone(), keys.enforce);
+        let thread =
+            std::thread::Builder::new().name("c2ml".into()).spawn(move || serve(role, socket, &own, &hears, enforce));
         Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })
     }
 
@@ -165,6 +181,15 @@ impl Served {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Returns the budgets of all nodes if they have changed since the last call. A call without a change costs one load.
+    /// If the thread has failed, nobody has a budget any more.
+    pub fn grants(&self) -> Option<Vec<Grant>> {
+        if !self.shared.granted.load(Ordering::Relaxed) || !self.shared.granted.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        self.shared.grants.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Returns what has happened since the last call.
     pub fn events(&self) -> Vec<String> {
         std::mem::take(&mut *self.shared.events.lock().unwrap_or_else(PoisonError::into_inner))
@@ -181,7 +206,48 @@ impl Drop for Served {
     }
 }
 
-fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStream) {
+/// Tells budgets to whoever enforces them, at most as often as their number allows.
+#[derive(Debug, Default)]
+struct Teller {
+    told: Vec<Grant>,
+    next: Instant,
+}
+
+impl Teller {
+    /// Looks at all budgets if that is due; returns when it is due otherwise.
+    fn turn(&mut self, role: &mut Role, shared: &Shared, now: Instant) -> Option<Instant> {
+        if now < self.next {
+            return Some(self.next);
+        }
+        let grants = role.grants();
+        self.next = now + EACH * grants.len() as u64;
+        if grants != self.told {
+            shared.tell(grants.clone());
+            self.told = grants;
+        }
+        None
+    }
+}
+
+impl Shared {
+    fn tell(&self, grants: Vec<Grant>) {
+        *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = Some(grants);
+        self.granted.store(true, Ordering::Release);
+    }
+}
+
+/// Takes all budgets back when the thread ends, however that happens.
+struct End<'a>(&'a Shared);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.tell(Vec::new());
+    }
+}
+
+fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStream, enforce: bool) {
+    let _end = End(shared);
+    let mut teller = enforce.then(Teller::default);
     let epoch = std::time::Instant::now();
     let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
     let mut next_status = Instant::ZERO;
@@ -195,7 +261,9 @@ fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStr
             let events = std::iter::from_fn(|| role.event());
             shared.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
         }
-        let wait = role.next_timeout().map_or(LONGEST, |at| at.since(now())).min(LONGEST);
+        let tells = teller.as_mut().and_then(|teller| teller.turn(&mut role, shared, now()));
+        let next = [role.next_timeout(), tells].into_iter().flatten().min();
+        let wait = next.map_or(LONGEST, |at| at.since(now())).min(LONGEST);
         if sleep(&socket, bell, wait).is_err() {
             return;
         }

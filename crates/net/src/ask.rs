@@ -152,11 +152,19 @@ pub fn top(answer: &Value, headings: &[&str; 2]) -> String {
         let bytes = of("bytes", 0) + of("bytes", 1);
         let [there, back] = [0, 1].map(|way| rate(of("rate_bps", way)));
         let (kind, name) = (entry["kind"].as_str().unwrap_or_default(), entry["name"].as_str().unwrap_or_default());
-        let _ = writeln!(text, "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}");
+        let _ = writeln!(text, "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}{}", budget(entry));
     }
     let others: u64 = (0..2).filter_map(|way| answer["others_bytes"][way].as_u64()).sum();
     let _ = writeln!(text, "{} known; {others} bytes of others", answer["known"]);
     text
+}
+
+/// Returns the budget of a node and what was refused, if budgets are enforced.
+fn budget(entry: &Value) -> String {
+    let Some(refused) = entry.pointer("/policed/packets") else { return String::new() };
+    let budget =
+        entry["budget_bps"].as_u64().map_or_else(|| "no session".to_owned(), |bps| format!("budget {}", rate(bps)));
+    format!(" ({budget}, {refused} packets refused)")
 }
 
 fn rate(bps: u64) -> String {
@@ -188,6 +196,11 @@ mod tests {
         let text = top(&json!({"entries": [entry], "known": 1, "others_bytes": [5, 6]}), &["to right", "to left"]);
         assert!(text.contains("8.00 Mbit/s    0.5 kbit/s              8  tcp       a > b"), "{text}");
         assert!(text.ends_with("1 known; 11 bytes of others\n"), "{text}");
+        let held = json!({"name": "c", "budget_bps": 2_000_000, "policed": {"packets": 3, "bytes": 4}});
+        let without = json!({"name": "d", "budget_bps": null, "policed": {"packets": 0, "bytes": 0}});
+        let text = top(&json!({"entries": [held, without]}), &["to right", "to left"]);
+        assert!(text.contains(" c (budget 2.00 Mbit/s, 3 packets refused)\n"), "{text}");
+        assert!(text.contains(" d (no session, 0 packets refused)\n"), "{text}");
         let text = status(
             &json!({"elapsed_s": 1.5, "forward": {"aqm": "codel", "loss": 0.25, "marked": 7}, "disturbed_by": ["unread"]}),
         );

@@ -8,7 +8,7 @@ use crate::pool::Pool;
 use penstock_core::fact::{Fact, Opening};
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::units::Instant;
-use penstock_core::wire::{Headers, IpVersion, RealPacket, Transport};
+use penstock_core::wire::{Headers, HostKey, IpVersion, RealPacket, Transport};
 use penstock_flows::{Arrived, Config, FlowTable, Gauges, STRANGERS, Seen, State};
 use serde::Serialize;
 
@@ -121,6 +121,21 @@ impl Classifier {
             _ => return,
         };
         *counter += 1;
+    }
+
+    /// Returns the node of a flow, as it was told last.
+    pub fn node_of(&self, flow: FlowId) -> NodeId {
+        self.nodes.of(flow)
+    }
+
+    /// Returns the node to which a host belongs; `None` if it has no number, because no packet of it came lately.
+    pub fn node_at(&self, host: HostKey) -> Option<NodeId> {
+        self.table.known_subscriber(host)
+    }
+
+    /// Returns how many numbers of nodes there are: all but [`NodeId::NOBODY`] are below.
+    pub fn nodes(&self) -> usize {
+        self.table.subscribers()
     }
 
     /// Returns the numbers of packets that were not shown to elements on the ACK path.

@@ -55,6 +55,11 @@ impl Nodes {
         self.0.get_mut(flow.0 as usize).into_iter().for_each(|told| *told = None);
     }
 
+    /// Returns the node of a flow whose packet was noted.
+    pub fn of(&self, flow: FlowId) -> NodeId {
+        self.0.get(flow.0 as usize).copied().flatten().unwrap_or(NodeId::NOBODY)
+    }
+
     /// Notes the node of a packet with this flow. Returns what disciplines must be told: packets of several hosts may have
     /// one index, if they are not shown.
     pub fn note(&mut self, flow: FlowId, node: NodeId, fresh: bool) -> Option<FlowOwner> {

@@ -22,7 +22,8 @@
 //!
 //! *Budgets* are told by the gateway ([`Fact::Budget`]). From then on only packets of nodes with a budget are accepted,
 //! and SYNs of other nodes, which they need to register. If no budget was ever told, each node that sent more than SYNs
-//! within `idle` has an even part of the link.
+//! within `idle` has an even part of the link. If the gateway tells a rate for nodes without a budget ([`Fact::Rest`]),
+//! these share it in the same way.
 //!
 //! *SYNs* are not counted in the accounts; `syn_rate` of them pass per second and node, and as many of all flows
 //! together whose node is not known: forged addresses have no account of their own.
@@ -179,7 +180,7 @@ struct Node {
     rtt: Option<Span>,
     /// The budget that a gateway told; `None` without one.
     told: Option<Rate>,
-    /// The node is one of those which share the link evenly (only without told budgets).
+    /// The node is one of those which share evenly what nodes without a told budget have.
     active: bool,
     syns: SynClock,
     /// With a bucket: when it will be empty. With a window: when it began.
@@ -245,12 +246,14 @@ pub struct Qrm {
     /// The node of each flow; `None` before the first owner is told, while each flow is a node.
     owners: Option<Vec<u32>>,
     nodes: Vec<Node>,
-    /// Nodes in the order of their last packets, while no budgets are told.
+    /// Nodes without a told budget in the order of their last packets.
     recent: Recency<1>,
-    /// Number of nodes which share the link evenly.
+    /// Number of nodes which share evenly.
     active: u64,
-    /// True once a gateway has told a budget.
+    /// True once a gateway has told a budget, or a rate for nodes without one.
     told: bool,
+    /// The rate that a gateway told for nodes without a budget.
+    rest: Option<Rate>,
     /// The limit of SYNs of all flows whose node is not known.
     strangers: SynClock,
     /// The flow whose SYN was shown last and is about to be enqueued; `NOBODY` if the last segment was not a SYN.
@@ -269,6 +272,7 @@ impl Qrm {
             recent: Recency::new(),
             active: 0,
             told: false,
+            rest: None,
             strangers: SynClock::default(),
             syn_of: NOBODY,
             stats: QrmStats::default(),
@@ -310,21 +314,25 @@ impl Qrm {
         rtt + Span::from_nanos((rtt.as_nanos() as f64 * self.config.tolerance) as u64)
     }
 
-    /// Returns BW_i; `None` for a node without a told budget, or for one which does not send if none are told.
+    /// Returns what nodes without a told budget share; `None` if they have nothing.
+    fn common(&self) -> Option<Rate> {
+        if self.told { self.rest } else { Some(self.rate) }
+    }
+
+    /// Returns BW_i; `None` for a node which has neither a told budget nor a part of what the others share.
     fn budget(&self, node: &Node) -> Option<Rate> {
-        if self.told {
+        if node.told.is_some() {
             return node.told;
         }
-        let (rate, nodes) = rest(self.rate.as_bps(), self.active.max(1), 0, 0);
+        let (rate, nodes) = rest(self.common()?.as_bps(), self.active.max(1), 0, 0);
         node.active.then(|| Rate::from_bps(rate / nodes))
     }
 
-    /// Notes, without told budgets, that the node sends; nodes which sent nothing for `idle` lose their parts.
+    /// Notes that a node without a told budget sends; those which sent nothing for `idle` lose their parts.
     fn note_activity(&mut self, id: u32, now: Instant) {
         while let Some(idle) = self.recent.expired(0, now, self.config.idle) {
-            self.recent.remove(0, idle);
             self.nodes[idle as usize].active = false;
-            self.active -= 1;
+            self.leave(idle);
         }
         if std::mem::replace(&mut self.node(id).active, true) {
             self.recent.remove(0, id);
@@ -336,7 +344,8 @@ impl Qrm {
 
     /// Judges a packet (Figure 3.5).
     fn judge(&mut self, id: Option<u32>, size: Bytes, syn: bool, now: Instant) -> Verdict {
-        let listed = id.is_some_and(|id| !self.told || self.nodes.get(id as usize).is_some_and(|n| n.told.is_some()));
+        let has_budget = id.and_then(|id| self.nodes.get(id as usize)).is_some_and(|node| node.told.is_some());
+        let listed = id.is_some() && (has_budget || self.common().is_some());
         if syn {
             return self.judge_syn(id.filter(|_| self.owners.is_some() || self.told && listed), now);
         }
@@ -344,7 +353,7 @@ impl Qrm {
             self.stats.unlisted += 1;
             return Verdict::Drop;
         };
-        if !self.told {
+        if !has_budget {
             self.note_activity(id, now);
         }
         if self.accept(id, size, now) {
@@ -416,9 +425,14 @@ impl Qrm {
     fn forget(&mut self, node: NodeId) {
         let Some(known) = self.nodes.get_mut(node.0 as usize) else { return };
         if std::mem::replace(known, Node::unknown()).active {
-            self.recent.remove(0, node.0);
-            self.active -= 1;
+            self.leave(node.0);
         }
+    }
+
+    /// The node is none of those which share evenly any more.
+    fn leave(&mut self, id: u32) {
+        self.recent.remove(0, id);
+        self.active -= 1;
     }
 
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
@@ -426,11 +440,14 @@ impl Qrm {
             return;
         }
         self.told = true;
-        let node = self.node(node.0);
-        if node.told.is_none() {
-            node.open_account(now);
+        let known = self.node(node.0);
+        if known.told.is_none() {
+            known.open_account(now);
         }
-        node.told = budget;
+        known.told = budget;
+        if budget.is_some() && std::mem::take(&mut known.active) {
+            self.leave(node.0);
+        }
     }
 }
 
@@ -454,6 +471,7 @@ impl Aqm for Qrm {
             Fact::Rate(rate) => self.rate = rate,
             Fact::Owner { flow, node } => self.set_owner(flow, node),
             Fact::Budget { node, budget } => self.set_budget(node, budget, now),
+            Fact::Rest(rate) => (self.told, self.rest) = (true, Some(rate)),
             Fact::Gone(node) => self.forget(node),
             Fact::FlowGone(flow) => self.forget_flow(flow),
             _ => {}
@@ -485,10 +503,10 @@ impl AckPath for Qrm {
         }
     }
 
-    /// For a node which does not send yet, returns the part of the link which it would have.
+    /// For a node which does not send yet and has no told budget, returns the part which it would have.
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
         let node = self.owner(flow).and_then(|id| self.nodes.get(id as usize));
-        let newcomer = || (!self.told).then(|| Rate::from_bps(self.rate.as_bps() / (self.active + 1)));
+        let newcomer = || self.common().map(|rate| Rate::from_bps(rate.as_bps() / (self.active + 1)));
         node.and_then(|node| self.budget(node)).or_else(newcomer)
     }
 

@@ -5,11 +5,13 @@ mod neighbours;
 mod router;
 mod segments;
 
+use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Mode};
 use crate::held::{Held, Origin};
 use crate::report::{Frames, Past};
 use bridge::Bridge;
+use penstock_core::packet::Packet;
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_net::direction::Direction;
@@ -211,10 +213,15 @@ pub struct Verdicts<'a> {
     pub gate: &'a mut Gate,
     /// Where buffers go.
     pub pool: &'a mut Pool,
+    /// Counts what nodes send beyond their budgets.
+    pub enforcer: Option<&'a mut Enforcer>,
 }
 
 impl PacketObserver<Held> for Verdicts<'_> {
-    fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
+    fn dropped(&mut self, packet: Held, reason: DropReason, _: Instant) {
+        if let (Some(enforcer), Some(node), DropReason::Early) = (&mut self.enforcer, packet.node(), reason) {
+            enforcer.refused(node, packet.size());
+        }
         self.gate.dropped(packet.origin());
         self.pool.give(packet.into_bytes());
     }

@@ -50,6 +50,30 @@ const WHOLE: [(&str, &str, &str, bool); 12] = [
     ("lan_least_seconds", "The smallest half of round trips on the side of the LAN", "/link/lan_least_ms", false),
 ];
 
+/// Counters and gauges of budgets for hosts, with the pointer to their value, as [`WHOLE`].
+const BUDGETS: [(&str, &str, &str, bool); 7] = [
+    ("c2ml_budgets", "Nodes that hold a budget", "/c2ml/holders", false),
+    ("c2ml_joined", "Nodes that joined", "/c2ml/messages/joined", true),
+    ("c2ml_left", "Nodes that said goodbye", "/c2ml/messages/left", true),
+    ("c2ml_lapsed", "Nodes whose lease ended", "/c2ml/messages/lapsed", true),
+    ("c2ml_refused_nodes", "Nodes for which there was no room", "/c2ml/messages/refused", true),
+    ("c2ml_forged_states", "States that nobody signed here", "/c2ml/messages/forged", true),
+    ("c2ml_refused_enrolments", "Enrolments that were refused", "/c2ml/refused/enrolments", true),
+];
+/// Rates of budgets in the status, in bits per second.
+const BUDGET_RATES: [(&str, &str, &str); 3] = [
+    ("c2ml_shared_bytes_per_second", "The rate that is shared among nodes", "/c2ml/rate_bps"),
+    ("c2ml_granted_bytes_per_second", "The sum of all budgets", "/c2ml/granted_bps"),
+    ("c2ml_rest_bytes_per_second", "What hosts without a session share", "/enforcement/rest_bps"),
+];
+/// What enforcement counts of hosts with and without a session.
+const ENFORCED: [Each; 4] = [
+    ("enforced_packets", "Packets that came from hosts held to budgets", "arrived/packets"),
+    ("enforced_bytes", "Bytes that came from hosts held to budgets", "arrived/bytes"),
+    ("policed_packets", "Packets refused because they were beyond a budget", "policed/packets"),
+    ("policed_bytes", "Bytes refused because they were beyond a budget", "policed/bytes"),
+];
+
 /// Returns the text for a status.
 pub fn encode(status: &Value) -> String {
     let mut registry = Registry::with_prefix("penstock_gateway");
@@ -101,6 +125,29 @@ impl Status {
         let samples: Vec<_> =
             ways.filter_map(|(pointer, way)| Some((vec![("direction", way)], self.number(pointer)?))).collect();
         Self::one(encoder, (name, help), total, &samples)
+    }
+
+    /// Budgets of hosts and who keeps to them; nothing if the file has no `[c2ml]`. Nodes are counted, none has a label.
+    fn budgets(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(nodes) = self.0["c2ml"]["nodes"].as_array() else { return Ok(()) };
+        let one = |value: f64| vec![(vec![], value)];
+        Self::one(encoder, ("c2ml_nodes", "Nodes that have a session"), false, &one(nodes.len() as f64))?;
+        for (name, help, pointer, total) in BUDGETS {
+            let samples = self.number(pointer).map(one).unwrap_or_default();
+            Self::one(encoder, (name, help), total, &samples)?;
+        }
+        for (name, help, pointer) in BUDGET_RATES {
+            let samples = self.number(pointer).map(|bps| one(bps / 8.0)).unwrap_or_default();
+            Self::one(encoder, (name, help), false, &samples)?;
+        }
+        for (name, help, key) in ENFORCED {
+            let of = |(place, label): (&str, &'static str)| {
+                Some((vec![("session", label)], self.number(&format!("/enforcement/{place}/{key}"))?))
+            };
+            let samples: Vec<_> = [("sessions", "yes"), ("strangers", "no")].into_iter().filter_map(of).collect();
+            Self::one(encoder, (name, help), true, &samples)?;
+        }
+        Ok(())
     }
 
     fn drops(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -202,6 +249,7 @@ impl Collector for Status {
         self.drops(encoder)?;
         self.delays(encoder)?;
         self.rates(encoder)?;
+        self.budgets(encoder)?;
         self.standing(encoder)
     }
 }
@@ -237,6 +285,32 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");
         }
+        assert!(!text.contains("c2ml"), "without budgets");
         assert!(!text.contains("flow=") && !text.contains("estimated_rate_bytes_per_second{"), "{text}");
+    }
+
+    #[test]
+    fn budgets_are_counted_and_no_node_has_a_label() {
+        let count = |packets: u64| json!({"packets": packets, "bytes": packets * 1500});
+        let text = encode(&json!({
+            "c2ml": {"nodes": [{"node": 7, "name": "truck"}, {"node": 8}], "holders": 3, "rate_bps": 8_000_000,
+                "granted_bps": 4_000_000, "messages": {"lapsed": 5, "refused": 6}, "refused": {"enrolments": 2}},
+            "enforcement": {"rest_bps": 800_000, "nodes": [], "sessions": {"arrived": count(9), "policed": count(4)},
+                "strangers": {"arrived": count(2), "policed": count(1)}},
+        }));
+        for line in [
+            "penstock_gateway_c2ml_nodes 2.0",
+            "penstock_gateway_c2ml_budgets 3.0",
+            "penstock_gateway_c2ml_lapsed_total 5.0",
+            "penstock_gateway_c2ml_refused_nodes_total 6.0",
+            "penstock_gateway_c2ml_refused_enrolments_total 2.0",
+            "penstock_gateway_c2ml_granted_bytes_per_second 500000.0",
+            "penstock_gateway_c2ml_rest_bytes_per_second 100000.0",
+            "penstock_gateway_policed_packets_total{session=\"yes\"} 4.0",
+            "penstock_gateway_policed_bytes_total{session=\"no\"} 1500.0",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");
+        }
+        assert!(!text.contains("truck") && !text.contains("node="), "{text}");
     }
 }

@@ -10,6 +10,8 @@ pub(super) const FP: R = R(10);
 /// The size of what is loaded or stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
+    /// A byte; only to load.
+    B,
     /// 4 bytes.
     W,
     /// 8 bytes.
@@ -107,7 +109,12 @@ impl Assembler {
 
     /// `dst = *(src + offset)`.
     pub fn load(&mut self, size: Size, dst: R, src: R, offset: i16) {
-        self.push(if size == Size::W { 0x61 } else { 0x79 }, dst, src, offset, 0);
+        let code = match size {
+            Size::B => 0x71,
+            Size::W => 0x61,
+            Size::D => 0x79,
+        };
+        self.push(code, dst, src, offset, 0);
     }
 
     /// `*(dst + offset) = value`.
@@ -116,6 +123,7 @@ impl Assembler {
             (Size::W, V::Reg(src)) => self.push(0x63, dst, src, offset, 0),
             (Size::D, V::Reg(src)) => self.push(0x7b, dst, src, offset, 0),
             (Size::W, V::Imm(n)) => self.push(0x62, dst, R(0), offset, n),
+            (Size::B, _) => unreachable!("bytes are only loaded"),
             (Size::D, V::Imm(n)) => self.push(0x7a, dst, R(0), offset, n),
         }
     }

@@ -10,15 +10,32 @@ const LOOKUP: i32 = 1;
 const UPDATE: i32 = 2;
 const PROG_LOAD: i32 = 5;
 const LINK_CREATE: i32 = 28;
-const SOCK_OPS: u32 = 13;
-const CGROUP_SOCK_OPS: u32 = 3;
 const LOG: usize = 1 << 16;
 
 /// The kind of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    Hash = 1,
     Array = 2,
     LruHash = 9,
+}
+
+/// What a program is for: its type, and where it is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hook {
+    /// It runs at events of TCP connections.
+    Sockets,
+    /// It runs for each packet that sockets send.
+    Packets,
+}
+
+impl Hook {
+    fn numbers(self) -> [u32; 2] {
+        match self {
+            Self::Sockets => [13, 3],
+            Self::Packets => [8, 1],
+        }
+    }
 }
 
 /// The arguments of a call, which begin with zeros; the kernel takes those that it does not know only if they are zero.
@@ -62,9 +79,8 @@ pub(super) fn map(kind: Kind, name: &str, key: u32, value: u32, entries: u32) ->
     arguments.put(28, name.as_bytes()).open(MAP_CREATE)
 }
 
-/// Writes the only entry of an array.
-pub(super) fn write(map: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
-    let key = 0u32;
+/// Writes the entry of a map whose keys have 4 bytes; the only one of an array has the key 0.
+pub(super) fn write(map: BorrowedFd<'_>, key: u32, value: &[u8]) -> io::Result<()> {
     let arguments = Arguments::new().word(0, map.as_raw_fd() as u32).address(8, &raw const key);
     arguments.address(16, value.as_ptr()).call(UPDATE).map(drop)
 }
@@ -78,16 +94,17 @@ pub(super) fn read<const N: usize>(map: i32) -> io::Result<[u8; N]> {
 }
 
 /// Loads a program; the error has what the verifier of the kernel says.
-pub(super) fn load(name: &str, code: &[Instruction]) -> io::Result<OwnedFd> {
+pub(super) fn load(hook: Hook, name: &str, code: &[Instruction]) -> io::Result<OwnedFd> {
+    let [kind, place] = hook.numbers();
     let licence = c"Dual MIT/GPL";
     let mut log = vec![0u8; LOG];
     let quiet = Arguments::new()
-        .word(0, SOCK_OPS)
+        .word(0, kind)
         .word(4, code.len() as u32)
         .address(8, code.as_ptr())
         .address(16, licence.as_ptr())
         .put(48, name.as_bytes())
-        .word(68, CGROUP_SOCK_OPS);
+        .word(68, place);
     let error = match quiet.open(PROG_LOAD) {
         Ok(program) => return Ok(program),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(error),
@@ -102,7 +119,16 @@ pub(super) fn load(name: &str, code: &[Instruction]) -> io::Result<OwnedFd> {
 }
 
 /// Attaches a program to a cgroup for as long as somebody has the returned descriptor.
-pub(super) fn attach(program: BorrowedFd<'_>, cgroup: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+pub(super) fn attach(hook: Hook, program: BorrowedFd<'_>, cgroup: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let arguments = Arguments::new().word(0, program.as_raw_fd() as u32).word(4, cgroup.as_raw_fd() as u32);
-    arguments.word(8, CGROUP_SOCK_OPS).open(LINK_CREATE)
+    arguments.word(8, hook.numbers()[1]).open(LINK_CREATE)
+}
+
+/// Returns the number by which the kernel knows a socket (SO_COOKIE).
+pub(super) fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let (mut cookie, mut len) = (0u64, size_of::<u64>() as libc::socklen_t);
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_COOKIE);
+    // SAFETY: the kernel writes at most `len` bytes into `cookie`, which has that size.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut cookie).cast(), &raw mut len) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
 }

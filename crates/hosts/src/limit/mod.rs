@@ -6,11 +6,15 @@
 
 mod assembler;
 mod kernel;
+mod others;
 mod program;
 
+use kernel::Hook;
+pub use others::Others;
 use penstock_core::units::{Rate, Span};
 pub use program::Census;
-use program::{CENSUS, Maps, ORDER, Order, SOCKET};
+use program::{CENSUS, Maps, ORDER, Order, SOCKET, WEIGHT};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -21,6 +25,7 @@ const CONNECTIONS: u32 = 65_536;
 /// How long an order holds after it was given.
 pub const HOLDS: Span = Span::from_secs(2);
 const NAME: &str = "penstock_c2ml";
+const NAME_OF_OTHERS: &str = "penstock_others";
 
 /// A program in the kernel which limits the connections of a cgroup.
 #[derive(Debug)]
@@ -29,21 +34,55 @@ pub struct Limit {
     census: OwnedFd,
     _sockets: OwnedFd,
     link: OwnedFd,
+    /// The account of what is not TCP, and the link of its program.
+    others: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Limit {
-    /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited.
+    /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited. `weights` are
+    /// those of connections by the mark of their socket; without one a connection has the weight 1.
     ///
     /// # Errors
     /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
-    pub fn attach(cgroup: &Path) -> io::Result<Self> {
+    pub fn attach(cgroup: &Path, weights: &BTreeMap<u32, u32>) -> io::Result<Self> {
         let order = kernel::map(kernel::Kind::Array, "penstock_order", 4, ORDER as u32, 1)?;
         let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
         let sockets = kernel::map(kernel::Kind::LruHash, "penstock_socks", 8, SOCKET as u32, CONNECTIONS)?;
-        let maps = Maps { order: order.as_raw_fd(), census: census.as_raw_fd(), sockets: sockets.as_raw_fd() };
-        let program = kernel::load(NAME, &program::program(maps))?;
-        let link = kernel::attach(program.as_fd(), File::open(cgroup)?.as_fd())?;
-        Ok(Self { order, census, _sockets: sockets, link })
+        let most = weights.len().max(1) as u32;
+        let weighs = kernel::map(kernel::Kind::Hash, "penstock_weight", 4, WEIGHT as u32, most)?;
+        for (mark, weight) in weights {
+            kernel::write(weighs.as_fd(), *mark, &weight.to_ne_bytes())?;
+        }
+        let [order_fd, census_fd, sockets_fd, weights] = [&order, &census, &sockets, &weighs].map(AsRawFd::as_raw_fd);
+        let maps = Maps { order: order_fd, census: census_fd, sockets: sockets_fd, weights };
+        let program = kernel::load(Hook::Sockets, NAME, &program::program(maps))?;
+        let link = kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?;
+        Ok(Self { order, census, _sockets: sockets, link, others: None })
+    }
+
+    /// Holds what is not TCP to the rest of the budget as well, for as long as this process lives. `own` is the socket of
+    /// the agent's session, whose packets always pass.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn attach_others(&mut self, cgroup: &Path, own: BorrowedFd<'_>) -> io::Result<()> {
+        let account = kernel::map(kernel::Kind::Array, "penstock_acct", 4, others::ACCOUNT as u32, 1)?;
+        kernel::write(account.as_fd(), 0, &others::account(kernel::cookie(own)?))?;
+        let [order, census] = [&self.order, &self.census].map(AsRawFd::as_raw_fd);
+        let code = others::program(others::Maps { order, census, account: account.as_raw_fd() });
+        let program = kernel::load(Hook::Packets, NAME_OF_OTHERS, &code)?;
+        let link = kernel::attach(Hook::Packets, program.as_fd(), File::open(cgroup)?.as_fd())?;
+        self.others = Some((account, link));
+        Ok(())
+    }
+
+    /// Returns what became of packets that are not TCP; `None` if nobody holds them to anything.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn others(&self) -> io::Result<Option<Others>> {
+        let read = |(account, _): &(OwnedFd, OwnedFd)| kernel::read(account.as_raw_fd());
+        Ok(self.others.as_ref().map(read).transpose()?.map(|bytes| Others::read(&bytes)))
     }
 
     /// Limits all connections together to a rate from now on for [`HOLDS`]; `None` takes the limit away.
@@ -52,7 +91,7 @@ impl Limit {
     /// Returns the error of the system.
     pub fn order(&self, rate: Option<Rate>) -> io::Result<()> {
         let bps = rate.map_or(0, Rate::as_bps);
-        kernel::write(self.order.as_fd(), &Order { bps, until: monotonic()? + HOLDS.as_nanos() }.bytes())
+        kernel::write(self.order.as_fd(), 0, &Order { bps, until: monotonic()? + HOLDS.as_nanos() }.bytes())
     }
 
     /// Returns what the program has counted.

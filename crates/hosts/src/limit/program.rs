@@ -2,9 +2,9 @@
 //! when it is closed. It holds the connections that send together to the budget of the host.
 //!
 //! ```text
-//! n        connections that had a round trip in this slot of 2.1 s, or in the one before if that is more
-//! part     budget / n, as bytes per second on the wire
-//! window   part * smallest round trip, in whole segments, and two segments more
+//! n        sum of the weights of connections that had a round trip in this slot of 2.1 s, or in the one before if that is more
+//! part     budget * weight / n, as bytes per second on the wire
+//! window   part * smallest round trip and a sixteenth, in whole segments, and two segments more
 //! pacing   part * payload / (payload + headers)
 //! ```
 //!
@@ -15,6 +15,7 @@
 //! | order | [`Order`] | the agent |
 //! | census | [`Census`] | the program |
 //! | sockets | cookie: slot, window, pacing rate | the program |
+//! | weights | mark of a socket: its weight; 1 without | the agent |
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
 
@@ -32,9 +33,9 @@ pub(super) struct Order {
 pub struct Census {
     /// The slot of time in which `now` are counted.
     pub slot: u64,
-    /// Connections that had a round trip in this slot.
+    /// The sum of the weights of connections that had a round trip in this slot.
     pub now: u64,
-    /// Connections that had a round trip in the slot before.
+    /// The same of the slot before.
     pub before: u64,
     /// Connections that are limited.
     pub held: u64,
@@ -50,6 +51,7 @@ pub struct Census {
 pub(super) const ORDER: usize = 16;
 pub(super) const CENSUS: usize = 56;
 pub(super) const SOCKET: usize = 16;
+pub(super) const WEIGHT: usize = 4;
 
 impl Order {
     pub fn bytes(self) -> [u8; ORDER] {
@@ -67,7 +69,7 @@ impl Census {
 }
 
 /// Offsets in [`Census`].
-const NOW: i16 = 8;
+pub(super) const NOW: i16 = 8;
 const BEFORE: i16 = 16;
 const HELD: i16 = 24;
 const CHANGES: i16 = 32;
@@ -81,6 +83,9 @@ const FAMILY: i16 = 20;
 const FLAGS: i16 = 84;
 const SMALLEST_RTT: i16 = 92;
 const MSS: i16 = 112;
+const SOCK: i16 = 184;
+/// Offset in `struct bpf_sock`.
+const MARK: i16 = 16;
 /// Values of the operation.
 const ACTIVE_ESTABLISHED: i32 = 4;
 const PASSIVE_ESTABLISHED: i32 = 5;
@@ -91,11 +96,11 @@ const WANTED: i32 = 1 << 2 | 1 << 3;
 const CLOSED: i32 = 7;
 const INET6: i32 = 10;
 /// Helpers.
-const LOOKUP: i32 = 1;
+pub(super) const LOOKUP: i32 = 1;
 const UPDATE: i32 = 2;
 const DELETE: i32 = 3;
-const CLOCK: i32 = 5;
-const COOKIE: i32 = 46;
+pub(super) const CLOCK: i32 = 5;
+pub(super) const COOKIE: i32 = 46;
 const SET_OPTION: i32 = 49;
 const SET_FLAGS: i32 = 59;
 /// Options of sockets, with their levels.
@@ -105,27 +110,32 @@ const PACING_OPTION: (i32, i32) = (1, 47);
 const ANY_WINDOW: i32 = i32::MAX;
 const ANY_PACING: i32 = -1;
 /// Bits of a time that are below its slot: 2^31 ns are 2.1 s.
-const SLOT: i32 = 31;
+pub(super) const SLOT: i32 = 31;
 /// A round trip above half a minute has not been measured yet.
 const LONGEST_RTT: i32 = 30_000_000;
 /// Segments in flight beyond the product of rate and round trip, for acknowledgments that come for two segments.
 const BEYOND: i32 = 2;
+/// The part of that product, as a power of two, by which round trips may be longer than the smallest one: the pace keeps the
+/// rate, so the window need not.
+const SPARE: i32 = 4;
 /// Bytes of headers of IPv4 and TCP with timestamps; IPv6 has 20 more.
 const HEADERS: i32 = 52;
 
 /// Variables on the stack.
 const MY_COOKIE: i16 = -8;
 const VALUE: i16 = -16;
-const TIME: i16 = -24;
-const MY_SLOT: i16 = -32;
+pub(super) const TIME: i16 = -24;
+pub(super) const MY_SLOT: i16 = -32;
 const MY_PACING: i16 = -40;
-const ZERO: i16 = -48;
+pub(super) const ZERO: i16 = -48;
 const FRESH: i16 = -64;
 const COUNTS: i16 = -72;
+const MY_WEIGHT: i16 = -80;
+const MY_MARK: i16 = -88;
 
-const CONTEXT: R = R(6);
-const THE_ORDER: R = R(7);
-const THE_CENSUS: R = R(8);
+pub(super) const CONTEXT: R = R(6);
+pub(super) const THE_ORDER: R = R(7);
+pub(super) const THE_CENSUS: R = R(8);
 const ENTRY: R = R(9);
 
 /// Descriptors of the maps.
@@ -134,6 +144,7 @@ pub(super) struct Maps {
     pub order: i32,
     pub census: i32,
     pub sockets: i32,
+    pub weights: i32,
 }
 
 /// Returns the program.
@@ -148,6 +159,7 @@ pub(super) fn program(maps: Maps) -> Vec<Instruction> {
     a.load(Size::D, R(1), THE_ORDER, 8);
     a.load(Size::D, R(2), FP, TIME);
     a.jump_if(R(2), If::Ge, V::Reg(R(1)), release);
+    weigh(&mut a, maps);
     turn(&mut a);
     enter(&mut a, maps, out);
     limit(&mut a, out);
@@ -191,7 +203,7 @@ fn cookie(a: &mut Assembler) {
 }
 
 /// R1 and R2 = a map, and the address of a key on the stack.
-fn keyed(a: &mut Assembler, map: i32, key: i16) {
+pub(super) fn keyed(a: &mut Assembler, map: i32, key: i16) {
     a.map(R(1), map);
     a.mov(R(2), V::Reg(FP));
     a.op(Op::Add, R(2), V::Imm(key.into()));
@@ -216,8 +228,24 @@ fn find(a: &mut Assembler, maps: Maps, out: Label) {
     a.mov(ENTRY, V::Reg(R(0)));
 }
 
+/// Stores the weight of the socket, which its mark tells.
+fn weigh(a: &mut Assembler, maps: Maps) {
+    let one = a.label();
+    a.store(Size::D, FP, MY_WEIGHT, V::Imm(1));
+    a.load(Size::D, R(1), CONTEXT, SOCK);
+    a.jump_if(R(1), If::Eq, V::Imm(0), one);
+    a.load(Size::W, R(1), R(1), MARK);
+    a.store(Size::W, FP, MY_MARK, V::Reg(R(1)));
+    keyed(a, maps.weights, MY_MARK);
+    a.call(LOOKUP);
+    a.jump_if(R(0), If::Eq, V::Imm(0), one);
+    a.load(Size::W, R(1), R(0), 0);
+    a.store(Size::D, FP, MY_WEIGHT, V::Reg(R(1)));
+    a.here(one);
+}
+
 /// When a slot begins, the first one to see it moves the counters.
-fn turn(a: &mut Assembler) {
+pub(super) fn turn(a: &mut Assembler) {
     let [same, next] = std::array::from_fn(|_| a.label());
     a.load(Size::D, R(1), THE_CENSUS, 0);
     a.load(Size::D, R(2), FP, MY_SLOT);
@@ -260,7 +288,7 @@ fn enter(a: &mut Assembler, maps: Maps, out: Label) {
     a.load(Size::D, R(2), FP, MY_SLOT);
     a.jump_if(R(1), If::Eq, V::Reg(R(2)), counted);
     a.store(Size::D, ENTRY, 0, V::Reg(R(2)));
-    a.mov(R(1), V::Imm(1));
+    a.load(Size::D, R(1), FP, MY_WEIGHT);
     a.atomic_add(THE_CENSUS, NOW, R(1));
     a.here(counted);
 }
@@ -273,10 +301,13 @@ fn limit(a: &mut Assembler, out: Label) {
     a.jump_if(R(1), If::Ge, V::Reg(R(2)), now);
     a.mov(R(1), V::Reg(R(2)));
     a.here(now);
-    a.jump_if(R(1), If::Ne, V::Imm(0), some);
-    a.mov(R(1), V::Imm(1));
+    // The socket itself may not be counted yet.
+    a.load(Size::D, R(2), FP, MY_WEIGHT);
+    a.jump_if(R(1), If::Ge, V::Reg(R(2)), some);
+    a.mov(R(1), V::Reg(R(2)));
     a.here(some);
     a.load(Size::D, R(3), THE_ORDER, 0);
+    a.op(Op::Mul, R(3), V::Reg(R(2)));
     a.op(Op::Div, R(3), V::Reg(R(1)));
     a.op(Op::Rsh, R(3), V::Imm(3)); // bytes per second on the wire
     a.load(Size::W, R(4), CONTEXT, MSS);
@@ -302,6 +333,9 @@ fn limit(a: &mut Assembler, out: Label) {
     a.jump_if(R(2), If::Gt, V::Imm(LONGEST_RTT), paced);
     a.op(Op::Mul, R(3), V::Reg(R(2)));
     a.op(Op::Div, R(3), V::Imm(1_000_000));
+    a.mov(R(1), V::Reg(R(3)));
+    a.op(Op::Rsh, R(1), V::Imm(SPARE));
+    a.op(Op::Add, R(3), V::Reg(R(1)));
     a.op(Op::Div, R(3), V::Reg(R(5)));
     a.op(Op::Add, R(3), V::Imm(BEYOND));
     a.jump_if(R(3), If::Gt, V::Imm(ANY_WINDOW), paced);

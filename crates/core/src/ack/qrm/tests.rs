@@ -150,6 +150,35 @@ fn who_is_not_listed_gets_nothing_but_a_syn() {
     assert!(!bench.packet(1, at(301)));
 }
 
+/// 8 Mbit/s, of which a node has 6: two strangers have 1 Mbit/s each (a packet each 8 ms), one alone has 2.
+#[test]
+fn who_is_not_listed_shares_what_the_gateway_leaves() {
+    let mut bench = Bench::new(exact());
+    bench.own(&[(0, 0), (1, 1), (2, 2)]);
+    bench.tell(0, Some(Rate::from_bps(6_000_000)), at(0));
+    bench.qrm.on_fact(&Fact::Rest(Rate::from_bps(2_000_000)), at(0));
+    let mut sent = |flows: &[u32], from: u64| {
+        let mut sent = [0; 3];
+        for ms in from..from + 4000 {
+            flows.iter().for_each(|flow| sent[*flow as usize] += u32::from(bench.packet(*flow, at(ms))));
+        }
+        sent
+    };
+    let [listed, one, other] = sent(&[0, 1, 2], 0);
+    // Accounts hold 100 ms, and an empty one a packet.
+    assert!((3000..=3076).contains(&listed), "{listed}");
+    assert!((500..=513).contains(&one) && (500..=513).contains(&other), "{one} {other}");
+    let [_, alone, _] = sent(&[1], 20_000);
+    assert!((1000..=1026).contains(&alone), "{alone}");
+    // With a budget of its own it is no stranger any more, without one it is again.
+    bench.tell(1, Some(MBIT), at(30_000));
+    assert_eq!((bench.qrm.active, bench.qrm.budget_of(FlowId(2))), (0, Some(Rate::from_bps(2_000_000))));
+    bench.tell(1, None, at(30_001));
+    assert!(bench.packet(1, at(30_002)) && bench.qrm.active == 1);
+    bench.qrm.on_fact(&Fact::Rest(Rate::from_bps(0)), at(30_003));
+    assert!(bench.packet(1, at(40_000)) && !bench.packet(1, at(50_000)), "a packet, and 1 bit/s");
+}
+
 /// All flows of a node draw on one account.
 #[test]
 fn many_flows_get_no_more_than_one() {

@@ -1,0 +1,247 @@
+//! Enforcement: the discipline of the upload is told the budgets of hosts, so that it holds each to its own.
+//!
+//! A session tells a budget and the address from which it was begun; a discipline knows numbers of nodes, which the table
+//! of connections gives when packets come and takes away when a host is silent. So budgets are told when they change, and
+//! again when a host gets its number. The rules are those of [`penstock_core::ack::qrm`].
+//!
+//! ```text
+//! budget of a node   the sum of the budgets of all sessions from its addresses
+//! rest               rate of the upload - the sum of all budgets       shared by nodes without a session
+//! ```
+
+use penstock_core::fact::Fact;
+use penstock_core::packet::{NodeId, Packet};
+use penstock_core::qdisc::Backlog;
+use penstock_core::units::{Bytes, Instant, Rate, Span};
+use penstock_core::wire::{End, HostKey, RealPacket};
+use penstock_hosts::gateway::Grant;
+use penstock_net::classify::{Classifier, PacketFacts};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+
+/// What came from a node and what of it was refused since it has its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Count {
+    /// Packets and bytes that came.
+    pub arrived: Backlog,
+    /// Packets and bytes that the discipline refused, because they were beyond the budget.
+    pub policed: Backlog,
+}
+
+impl Count {
+    fn passed(&self) -> u64 {
+        self.arrived.bytes.saturating_sub(self.policed.bytes)
+    }
+}
+
+/// A node whose budget was told.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    budget: Rate,
+    /// Bytes that had passed at the last two ticks.
+    passed: [u64; 2],
+}
+
+/// Holds hosts to their budgets.
+#[derive(Debug)]
+pub struct Enforcer {
+    upload: Rate,
+    grants: Vec<Grant>,
+    /// The budgets of hosts with sessions, by address.
+    hosts: HashMap<HostKey, Rate>,
+    told: HashMap<NodeId, Told>,
+    rest: Option<Rate>,
+    /// One for each number of a node, and the last for what belongs to nobody.
+    counts: Vec<Count>,
+    /// The sums since the start of hosts without and with a session.
+    sums: [Count; 2],
+    ticked: [Instant; 2],
+}
+
+/// A host with a session, as the status tells it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Held {
+    /// The number of the node among those with sessions.
+    pub node: u32,
+    /// The address of its session.
+    pub address: IpAddr,
+    /// The budget of its address, of all sessions from there, in bits per second.
+    pub budget_bps: u64,
+    /// What passed of it in the last second, in bits per second.
+    pub used_bps: u64,
+    /// What came and what was refused.
+    #[serde(flatten)]
+    pub count: Count,
+}
+
+/// Enforcement, as the status tells it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Enforcement {
+    /// What hosts without a session share, in bits per second.
+    pub rest_bps: u64,
+    /// Hosts with a session.
+    pub nodes: Vec<Held>,
+    /// What came since the start of hosts while they had a session, and what was refused.
+    pub sessions: Count,
+    /// The same of hosts while they had none.
+    pub strangers: Count,
+}
+
+impl Enforcer {
+    /// Creates an enforcer that knows no session; the table of connections gives at most `nodes` numbers.
+    pub fn new(upload: Rate, nodes: usize) -> Self {
+        Self {
+            upload,
+            grants: Vec::new(),
+            hosts: HashMap::new(),
+            told: HashMap::new(),
+            rest: None,
+            counts: vec![Count::default(); nodes + 1],
+            sums: Default::default(),
+            ticked: [Instant::ZERO; 2],
+        }
+    }
+
+    /// The rate of the upload is another one.
+    pub fn set_upload(&mut self, upload: Rate, tell: impl FnMut(&Fact)) {
+        self.upload = upload;
+        self.tell_rest(tell);
+    }
+
+    /// Takes the budgets of all sessions, and tells what has changed.
+    pub fn set_budgets(&mut self, grants: Vec<Grant>, classifier: &Classifier, mut tell: impl FnMut(&Fact)) {
+        let mut wanted: HashMap<NodeId, Rate> = HashMap::new();
+        self.hosts.clear();
+        for Grant { address, budget, .. } in &grants {
+            let Some(host) = HostKey::at(*address) else { continue };
+            add(&mut self.hosts, host, *budget);
+            if let Some(node) = classifier.node_at(host) {
+                add(&mut wanted, node, *budget);
+            }
+        }
+        self.grants = grants;
+        self.told.retain(|node, _| {
+            let stays = wanted.contains_key(node);
+            if !stays {
+                tell(&Fact::Budget { node: *node, budget: None });
+            }
+            stays
+        });
+        wanted.into_iter().for_each(|(node, budget)| self.tell_budget(node, budget, &mut tell));
+        self.tell_rest(tell);
+    }
+
+    fn tell_budget(&mut self, node: NodeId, budget: Rate, mut tell: impl FnMut(&Fact)) {
+        let passed = [self.count(node).passed(); 2];
+        let before = self.told.get(&node).copied();
+        if before.is_none_or(|told| told.budget != budget) {
+            self.told.insert(node, Told { budget, passed: before.map_or(passed, |told| told.passed) });
+            tell(&Fact::Budget { node, budget: Some(budget) });
+        }
+    }
+
+    fn tell_rest(&mut self, mut tell: impl FnMut(&Fact)) {
+        let granted = self.hosts.values().fold(0u64, |sum, budget| sum.saturating_add(budget.as_bps()));
+        let rest = Rate::from_bps(self.upload.as_bps().saturating_sub(granted));
+        if self.rest.replace(rest) != Some(rest) {
+            tell(&Fact::Rest(rest));
+        }
+    }
+
+    /// A packet of an upload comes, after the discipline was told the facts that come with it. Returns its node.
+    pub fn arrives(
+        &mut self,
+        packet: &RealPacket,
+        facts: &PacketFacts,
+        classifier: &Classifier,
+        tell: impl FnMut(&Fact),
+    ) -> NodeId {
+        let fresh = facts.owner().filter(|owner| owner.fresh);
+        if let (Some(owner), Some(host)) = (fresh, HostKey::of(packet.bytes(), packet.headers(), End::Source)) {
+            self.begins(owner.node, host, tell);
+        }
+        let node = classifier.node_of(Packet::flow(packet));
+        self.count_mut(node).arrived.add(packet.size());
+        self.sum_mut(node).arrived.add(packet.size());
+        node
+    }
+
+    /// A number belongs to this host from now on; the discipline has forgotten the host that had it before.
+    fn begins(&mut self, node: NodeId, host: HostKey, tell: impl FnMut(&Fact)) {
+        self.told.remove(&node);
+        *self.count_mut(node) = Count::default();
+        if let Some(budget) = self.hosts.get(&host).copied() {
+            self.tell_budget(node, budget, tell);
+        }
+    }
+
+    fn count(&self, node: NodeId) -> Count {
+        self.counts[self.place(node)]
+    }
+
+    fn count_mut(&mut self, node: NodeId) -> &mut Count {
+        let place = self.place(node);
+        &mut self.counts[place]
+    }
+
+    fn sum_mut(&mut self, node: NodeId) -> &mut Count {
+        &mut self.sums[usize::from(self.told.contains_key(&node))]
+    }
+
+    fn place(&self, node: NodeId) -> usize {
+        (node.0 as usize).min(self.counts.len() - 1)
+    }
+
+    /// The discipline has refused a packet of a node.
+    pub fn refused(&mut self, node: NodeId, size: Bytes) {
+        self.count_mut(node).policed.add(size);
+        self.sum_mut(node).policed.add(size);
+    }
+
+    /// Ends a second: what a node used is that of the last one.
+    pub fn tick(&mut self, now: Instant) {
+        self.ticked = [now, self.ticked[0]];
+        for (node, told) in &mut self.told {
+            let place = (node.0 as usize).min(self.counts.len() - 1);
+            told.passed = [self.counts[place].passed(), told.passed[0]];
+        }
+    }
+
+    /// Returns the budget of a host with a session in bits per second, and what came of a host.
+    pub fn of(&self, host: HostKey, classifier: &Classifier) -> (Option<u64>, Count) {
+        let node = classifier.node_at(host);
+        let budget = node.and_then(|node| self.told.get(&node)).map(|told| told.budget.as_bps());
+        (budget, node.map(|node| self.count(node)).unwrap_or_default())
+    }
+
+    /// Returns what the status tells.
+    pub fn report(&self, classifier: &Classifier) -> Enforcement {
+        let nanos = self.ticked[0].since(self.ticked[1]).max(Span::from_nanos(1)).as_nanos();
+        let held = |grant: &Grant| {
+            let node = HostKey::at(grant.address).and_then(|host| classifier.node_at(host));
+            let told = node.and_then(|node| self.told.get(&node));
+            let bytes = told.map_or(0, |told| told.passed[0].saturating_sub(told.passed[1]));
+            Held {
+                node: grant.node,
+                address: grant.address,
+                budget_bps: told.map_or(grant.budget, |told| told.budget).as_bps(),
+                used_bps: (u128::from(bytes) * 8_000_000_000 / u128::from(nanos)) as u64,
+                count: node.map(|node| self.count(node)).unwrap_or_default(),
+            }
+        };
+        let [strangers, sessions] = self.sums;
+        Enforcement {
+            rest_bps: self.rest.unwrap_or(self.upload).as_bps(),
+            nodes: self.grants.iter().map(held).collect(),
+            sessions,
+            strangers,
+        }
+    }
+}
+
+fn add<K: Eq + Hash>(sums: &mut HashMap<K, Rate>, key: K, rate: Rate) {
+    let sum = sums.get(&key).map_or(0, |sum| sum.as_bps());
+    sums.insert(key, Rate::from_bps(sum.saturating_add(rate.as_bps())));
+}
