@@ -65,11 +65,7 @@ impl Sender {
     /// Does what the state of loss recovery asks for when new data is acknowledged.
     #[inline]
     fn follow(&mut self, advance: &Advance, config: &TcpConfig, now: Instant) {
-        let &Advance { ack, acked, delivered, in_flight, rtt: sample, ece, original, echo: echoed } = advance;
-        // What the kernel calls `acked_sacked` is what lets its windows grow.
-        let counted = if self.kernel { delivered } else { acked };
-        let delayed = self.shows_needless(echoed);
-        let needless = self.phase == Phase::Loss && !delayed && self.timeout_was_needless(true, original);
+        let &Advance { acked, delivered, in_flight, rtt: sample, ece, .. } = advance;
         match self.phase {
             Phase::Cwr => {
                 self.in_cwr(acked, delivered, sample, ece, now);
@@ -83,65 +79,79 @@ impl Sender {
                 // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
                 // itself.
                 if !echo || self.requirements().accurate_ecn {
-                    self.grow(counted, in_flight, sample, echo, now);
+                    self.grow(self.counted(advance), in_flight, sample, echo, now);
                 }
                 self.detect_loss(delivered, config, now);
             }
-            Phase::Recovery if delayed && ack < self.recover => {
-                self.on_needless(acked, delivered, config, now);
-                if self.phase == Phase::Open {
-                    self.grow(counted, in_flight, sample, false, now);
-                } else {
-                    self.measure(acked, in_flight, sample, now);
-                }
+            Phase::Recovery => self.follow_recovery(advance, config, now),
+            Phase::Loss => self.follow_loss(advance, config, now),
+        }
+    }
+
+    /// Returns the bytes that let the window grow: in the kernel's form what it calls `acked_sacked`.
+    fn counted(&self, advance: &Advance) -> u64 {
+        if self.kernel { advance.delivered } else { advance.acked }
+    }
+
+    fn follow_recovery(&mut self, advance: &Advance, config: &TcpConfig, now: Instant) {
+        let &Advance { ack, acked, delivered, in_flight, rtt: sample, .. } = advance;
+        let delayed = self.shows_needless(advance.echo);
+        if delayed && ack < self.recover {
+            self.on_needless(acked, delivered, config, now);
+            if self.phase == Phase::Open {
+                self.grow(self.counted(advance), in_flight, sample, false, now);
+                return;
             }
-            Phase::Recovery => {
-                self.measure(acked, in_flight, sample, now);
-                if self.holds_its_state() {
-                    self.forget_emulated();
-                    self.forget_first_again();
-                    self.count_pipe();
-                    if delayed {
-                        self.take_back_in_state(now);
-                    }
-                    self.on_emulated_ack(0, delivered, config);
-                } else if ack >= self.recover {
-                    if delayed {
-                        self.take_back(now);
-                    }
-                    self.leave_recovery(now);
-                    self.look_again(delivered, config, now);
-                } else {
-                    self.on_partial(acked, delivered, config, now);
-                }
-            }
-            Phase::Loss if delayed => {
+        }
+        self.measure(acked, in_flight, sample, now);
+        if self.holds_its_state() {
+            self.forget_emulated();
+            self.forget_first_again();
+            self.count_pipe();
+            if delayed {
                 self.take_back_in_state(now);
-                self.grow(counted, in_flight, sample, false, now);
             }
-            Phase::Loss if needless => {
-                self.undo(now);
-                self.grow(counted, in_flight, sample, false, now);
-                self.look_again(delivered, config, now);
+            self.on_emulated_ack(0, delivered, config);
+        } else if ack >= self.recover {
+            if delayed {
+                self.take_back(now);
             }
-            Phase::Loss => {
-                self.grow(counted, in_flight, sample, false, now);
-                if self.emulated.is_some() {
-                    self.forget_emulated();
-                    self.count_pipe();
-                }
-                if ack >= self.recover && !self.holds_its_state() {
-                    self.phase = Phase::Open;
-                    self.dupacks = 0;
-                    self.board.recovered();
-                    if self.tells_segments() {
-                        self.cc.on_recovered(now);
-                    }
-                    self.look_again(delivered, config, now);
-                } else {
-                    self.recover_from_loss(delivered, config, now);
-                }
+            self.leave_recovery(now);
+            self.look_again(delivered, config, now);
+        } else if !delayed {
+            self.on_partial(acked, delivered, config, now);
+        }
+    }
+
+    fn follow_loss(&mut self, advance: &Advance, config: &TcpConfig, now: Instant) {
+        let &Advance { ack, delivered, in_flight, rtt: sample, original, .. } = advance;
+        let counted = self.counted(advance);
+        if self.shows_needless(advance.echo) {
+            self.take_back_in_state(now);
+            self.grow(counted, in_flight, sample, false, now);
+            return;
+        }
+        if self.timeout_was_needless(true, original) {
+            self.undo(now);
+            self.grow(counted, in_flight, sample, false, now);
+            self.look_again(delivered, config, now);
+            return;
+        }
+        self.grow(counted, in_flight, sample, false, now);
+        if self.emulated.is_some() {
+            self.forget_emulated();
+            self.count_pipe();
+        }
+        if ack >= self.recover && !self.holds_its_state() {
+            self.phase = Phase::Open;
+            self.dupacks = 0;
+            self.board.recovered();
+            if self.tells_segments() {
+                self.cc.on_recovered(now);
             }
+            self.look_again(delivered, config, now);
+        } else {
+            self.recover_from_loss(delivered, config, now);
         }
     }
 
