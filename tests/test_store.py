@@ -115,6 +115,22 @@ def test_writers_of_one_file_wait_for_each_other(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_who_waits_for_a_place_gets_it_after_the_other(tmp_path: Path) -> None:
+    place, order = tmp_path / "program", []
+
+    def second() -> None:
+        with store.held(place, wait=True):
+            order.append("second")
+
+    with store.held(place):
+        other = threading.Thread(target=second)
+        other.start()
+        other.join(0.2)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
 def test_reproduce_of_one_directory_has_one_writer(tmp_path: Path, penstock: Command) -> None:
     with store.held(tmp_path / "out"):
         refused = said(penstock("reproduce", "pink-dsl", "--quick", "--out", "out"))

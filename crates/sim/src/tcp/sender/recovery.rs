@@ -139,7 +139,7 @@ impl Sender {
         self.phase = Phase::Recovery;
         self.board.begin(self.una);
         self.forget_first_again();
-        self.note_reduction();
+        self.set_may_undo(true);
         self.first_partial = true;
         self.timed.0 = 0;
         let delivery = Delivery { bytes: delivered, safe: false };
@@ -378,7 +378,7 @@ impl Sender {
             self.kernel && (self.phase != Phase::Recovery && self.phase != Phase::Loss || self.rtt.backoff() > 0);
         self.frto = if asks { Frto::Waits } else { Frto::Off };
         if self.phase == Phase::Open || self.una >= self.recover || (self.phase == Phase::Loss && progressed) {
-            self.note_reduction();
+            self.set_may_undo(true);
         }
         self.phase = Phase::Loss;
         self.recover = self.nxt;

@@ -147,10 +147,10 @@ impl Sender {
         }
     }
 
-    /// Notes that the window is reduced, so that it can be undone (`tcp_init_undo`).
-    pub(super) fn note_reduction(&mut self) {
+    /// Notes that the window is reduced, so that it can be undone (`tcp_init_undo`), or that this was done.
+    pub(super) fn set_may_undo(&mut self, may_undo: bool) {
         if let Some(emulated) = &mut self.emulated {
-            emulated.may_undo = true;
+            emulated.may_undo = may_undo;
         }
     }
 
@@ -178,18 +178,14 @@ impl Sender {
 
     /// Undoes what this episode did, once.
     pub(super) fn take_back(&mut self, now: Instant) {
-        if let Some(emulated) = &mut self.emulated {
-            emulated.may_undo = false;
-        }
+        self.set_may_undo(false);
         self.undo(now);
     }
 
     /// Undoes what this episode did, and stays in its state (`tcp_try_undo_loss` in Loss, and what
     /// `tcp_is_non_sack_preventing_reopen` holds).
     pub(super) fn take_back_in_state(&mut self, now: Instant) {
-        if let Some(emulated) = &mut self.emulated {
-            emulated.may_undo = false;
-        }
+        self.set_may_undo(false);
         self.hold_nothing_for_lost();
         self.cc.on_notice(&Notice::Spurious(now));
     }
