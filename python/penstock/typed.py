@@ -1083,6 +1083,7 @@ class DctcpControl(TypedDict):
 
 class PragueControl(TypedDict):
     alpha: NotRequired[float]  # alpha until the first mark; with 1 the first mark halves the window.
+    classic_fallback: NotRequired[bool]
     g: NotRequired[float]  # g: weight of a new measurement in alpha, the moving average of the marked part (1/16).
     name: Literal["prague"]
     reference_rtt: NotRequired[str]

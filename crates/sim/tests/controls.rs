@@ -170,6 +170,37 @@ fn behind_a_step_of_marks_scalable_controls_keep_a_short_queue_and_a_full_link()
     }
 }
 
+/// Marks of a classic queue ask for half of the window, and Prague's are few, so it takes a multiple of CUBIC's part; with
+/// the fallback both get about the same. Behind DualPI2, whose delay is short and steady, nothing changes. The single
+/// queue of PI2 marks Prague as it should be, but its delay is that of a classic queue: there the fallback gives too much
+/// away, as its authors say of long delays.
+#[test]
+fn prague_shares_a_classic_queue_with_cubic_if_it_may_fall_back() {
+    let ratio = |aqm: &str, classic_fallback: bool| {
+        let flows = format!(
+            r#"flows = [
+              {{ kind = "bulk", tcp = {{ cc = {{ name = "prague", classic_fallback = {classic_fallback} }} }} }},
+              {{ kind = "bulk" }}]"#
+        );
+        let text = path("cubic", "2MB", &format!("aqm = {{ name = {aqm:?}, ecn = true }}"))
+            .replace("10Mbit/s", "40Mbit/s")
+            .replace("initial_window", "ecn = true, initial_window")
+            .replace("flows = [{ kind = \"bulk\" }]", &flows);
+        let text = if aqm == "dualpi2" { text.replace(", ecn = true }\n", " }\n") } else { text };
+        let summary = run(&text);
+        let ratio = summary.flows[0].goodput_bps / summary.flows[1].goodput_bps;
+        println!("{aqm}, fallback {classic_fallback}: {ratio:.2}");
+        ratio
+    };
+    for aqm in ["codel", "pie"] {
+        let (without, with) = (ratio(aqm, false), ratio(aqm, true));
+        assert!(without > 4.0 && (0.75..1.33).contains(&with), "{aqm}: {without}, {with}");
+    }
+    assert_eq!(ratio("dualpi2", false), ratio("dualpi2", true));
+    let (without, with) = (ratio("pi2", false), ratio("pi2", true));
+    assert!((0.75..1.5).contains(&without) && with < 0.5, "{without}, {with}");
+}
+
 /// 48 segments fill the path, another 665 the buffer. Slow start doubles the window until the buffer overflows. HyStart
 /// notices the queue by the lowest round trip time of the third round, after one round has doubled a window of at most
 /// 48 to 96 and the next one to 192; then five rounds that grow by a quarter give 192 1.25^5 = 586 segments.

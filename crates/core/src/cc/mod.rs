@@ -218,6 +218,9 @@ pub enum Advice {
     },
     /// Limits the size of bursts; `None` lifts the limit. Controls that do not send in bursts ignore this advice.
     LimitBursts(Option<BurstLimit>),
+    /// The endpoint tells, before data is sent, that the peer has no ECN: no mark will ever come. A control that is made for
+    /// marks may go on as another one.
+    WithoutEcn,
 }
 
 /// The limit of a control which sends in bursts.

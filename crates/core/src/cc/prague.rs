@@ -10,6 +10,8 @@
 //! no mark: cwnd += (srtt / RTT_virt)^2 per window of segments without a mark
 //! a loss: ssthresh = flight / 2, as in Reno
 //! pacing: cwnd / srtt, twice that in slow start
+//! the peer has no ECN: Reno, without pacing
+//! with classic_fallback, behind a queue that looks classic: alpha is raised when a mark comes
 //! ```
 //!
 //! On paths shorter than 25 ms, growth per unit of time is that of a round trip time of 25 ms. An L4S queue adds little
@@ -23,13 +25,16 @@
 //! DIFFERENCE: the reduction happens at once and is not spread over the round trip. The window grows with every ACK
 //! without a mark, also right after a reduction, as in the draft. Pinned by `a_mark_takes_half_of_alpha`.
 //!
-//! Not implemented: the fallback to CUBIC behind a classic queue, which is optional in the draft, and the counters of
-//! Accurate ECN; ACKs echo marks per segment instead ([`Requirements::accurate_ecn`]).
+//!
+//! [`classic`] tells a classic queue from an L4S queue.
 
+mod classic;
+
+use self::classic::Classic;
 use super::check::{above_zero, fraction, within};
 use super::dctcp::Marks;
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
@@ -45,11 +50,14 @@ pub struct Config {
     pub alpha: f64,
     /// Least RTT_virt: on shorter paths, growth per second is that of this round trip time (25 ms).
     pub reference_rtt: Span,
+    /// Reduces as a classic control does at the marks of a queue that looks classic, by its delay and by how that varies.
+    /// Off, as in Linux.
+    pub classic_fallback: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { g: 1.0 / 16.0, alpha: 1.0, reference_rtt: Span::from_millis(25) }
+        Self { g: 1.0 / 16.0, alpha: 1.0, reference_rtt: Span::from_millis(25), classic_fallback: false }
     }
 }
 
@@ -79,6 +87,10 @@ pub struct Prague {
     averaged: Instant,
     /// Smoothed round trip time at the last ACK; zero before the first.
     srtt: Span,
+    /// What tells a classic queue; `None` if nobody asks.
+    classic: Option<Classic>,
+    /// The peer has no ECN.
+    without_ecn: bool,
 }
 
 impl Prague {
@@ -91,6 +103,8 @@ impl Prague {
             marked: false,
             averaged: Instant::ZERO,
             srtt: Span::ZERO,
+            classic: config.classic_fallback.then(Classic::default),
+            without_ecn: false,
         }
     }
 
@@ -99,9 +113,23 @@ impl Prague {
         self.marks.alpha
     }
 
+    /// How much the bottleneck looks like a classic queue, from 0 (L4S) to 1; 0 without
+    /// [`Config::classic_fallback`].
+    pub fn classic(&self) -> f64 {
+        self.classic.as_ref().map_or(0.0, Classic::degree)
+    }
+
+    /// The part of the window that a mark takes, twice.
+    fn response(&self) -> f64 {
+        self.classic.as_ref().map_or(self.marks.alpha, |classic| classic.raised(self.marks.alpha))
+    }
+
     /// Counts the marks of an ACK, and averages alpha once per `period` after the first mark.
     #[inline]
     fn average(&mut self, ack: &Ack, period: Span) {
+        if let Some(classic) = &mut self.classic {
+            classic.measure(ack);
+        }
         self.marked |= ack.marked > Bytes::ZERO;
         if !self.marked {
             return;
@@ -110,16 +138,23 @@ impl Prague {
         if ack.now.since(self.averaged) >= period {
             self.averaged = ack.now;
             self.marks.average();
+            if let Some(classic) = &mut self.classic {
+                classic.judge(ack.min_rtt);
+            }
         }
     }
 }
 
 impl CongestionControl for Prague {
-    plain_window!();
+    plain_window!(read);
     without!(recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
+        if self.without_ecn {
+            self.window.grow(ack, |_| 1.0);
+            return;
+        }
         self.srtt = ack.srtt;
         let virt = ack.srtt.max(self.config.reference_rtt);
         self.average(ack, virt);
@@ -131,11 +166,14 @@ impl CongestionControl for Prague {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
+        if let Some(classic) = &mut self.classic {
+            classic.adapt(self.window.ssthresh);
+        }
         if loss.ecn {
             if !self.marked {
                 (self.marked, self.averaged) = (true, loss.now);
             }
-            self.window.reduce_to(self.window.cwnd * (1.0 - self.marks.alpha / 2.0));
+            self.window.reduce_to(self.window.cwnd * (1.0 - self.response() / 2.0));
         } else {
             self.window.reduce(loss, 0.5);
         }
@@ -161,6 +199,11 @@ impl CongestionControl for Prague {
         let gain = if self.window.in_slow_start() { 2.0 } else { 1.0 };
         let bits = gain * self.window.cwnd * self.window.mss * 8.0;
         Some(Rate::from_bps((bits / self.srtt.as_secs_f64()) as u64))
+    }
+
+    fn advise(&mut self, advice: Advice) {
+        self.without_ecn |= advice == Advice::WithoutEcn;
+        self.window.adopt(advice);
     }
 
     fn requirements(&self) -> Requirements {
@@ -250,5 +293,44 @@ mod tests {
     fn it_wants_ect1_and_marks_told_per_segment() {
         let requirements = Prague::new(&Config::default(), &driver::SETUP).requirements();
         assert!(requirements.ack_per_segment && requirements.accurate_ecn && requirements.ect1 && !requirements.rate);
+    }
+
+    /// 5 ms after 25 ms would be (5/25)^2 per window; Reno adds a segment.
+    #[test]
+    fn without_ecn_it_is_reno() {
+        let mut cc = avoiding(40);
+        cc.advise(Advice::WithoutEcn);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (40 * MSS, 40 * MSS), "nothing else is advised");
+        cc.on_ack(&driver::ack(MSS, 5));
+        assert!(((cc.window.cwnd - 40.0) * 40.0 - 1.0).abs() < 1e-9, "{}", cc.window.cwnd);
+        assert_eq!(cc.pacing_rate(), None);
+        cc.on_loss(&driver::loss(40 * MSS));
+        assert_eq!(cc.ssthresh(), 20 * MSS);
+    }
+
+    /// Round trips of 10 to 26 ms at random: mdev comes to some milliseconds, above 750 us, so after some rounds a mark
+    /// takes 0.625/2 of the window though hardly any segment is marked. At 10.0 to 10.2 ms alpha alone decides.
+    #[test]
+    fn a_queue_that_varies_is_classic_if_somebody_asks() {
+        let reduced = |classic_fallback: bool, spread_us: u64| {
+            let config = Config { classic_fallback, ..Config::default() };
+            let mut cc = Prague::new(&config, &Setup { initial_window: 80 * MSS, ..driver::SETUP });
+            (0..2).for_each(|_| cc.on_loss(&Loss { ecn: true, ..driver::loss(80 * MSS) }));
+            cc.on_recovered(Instant::ZERO);
+            (0..4000).for_each(|i| {
+                let rtt = Span::from_micros(10_000 + i * 7919 % spread_us);
+                let ack = marked_ack_at(i, 10);
+                cc.on_ack(&Ack { marked: Bytes::ZERO, rtt: Some(rtt), min_rtt: Span::from_millis(10), ..ack });
+            });
+            let window = cc.window.cwnd;
+            cc.on_loss(&Loss { ecn: true, ..driver::loss(80 * MSS) });
+            (cc.classic(), 2.0 * (1.0 - cc.window.ssthresh / window))
+        };
+        let (degree, part) = reduced(true, 16_000);
+        assert!(degree == 1.0 && (part - 0.625).abs() < 1e-9, "{degree}, {part}");
+        for (asked, spread_us) in [(true, 200), (false, 16_000)] {
+            let (degree, part) = reduced(asked, spread_us);
+            assert!(degree == 0.0 && part < 0.01, "{asked}: {degree}, {part}");
+        }
     }
 }

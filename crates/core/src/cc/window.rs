@@ -5,7 +5,7 @@
 //! `cwnd = ssthresh`, and one ACK counts for at most one window; the headers of `newreno` and `cubic` give the reasons.
 
 use super::newreno::L;
-use super::{Ack, Loss, Setup};
+use super::{Ack, Advice, Loss, Setup};
 use crate::units::{Bytes, Span};
 
 /// A congestion window with its slow start threshold, in segments.
@@ -27,6 +27,15 @@ impl Window {
         let mss = setup.mss.max(Bytes::new(1)).as_f64();
         let cwnd = setup.initial_window.as_f64() / mss;
         Self { mss, cwnd, ssthresh: setup.first_threshold(mss), after_timeout: false }
+    }
+
+    /// Takes window and threshold from [`Advice::Adopt`]. A window that does not change keeps its part of a byte.
+    pub fn adopt(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
+        if self.bytes(self.cwnd) != cwnd {
+            self.cwnd = self.segments(cwnd);
+        }
+        self.ssthresh = self.segments(ssthresh).max(2.0);
     }
 
     /// Converts segments to bytes. Rounds to the nearest byte, so that a sum of fractions which is ten segments but for
@@ -182,9 +191,9 @@ impl QueueShare {
 }
 
 /// Writes the methods of [`CongestionControl`](super::CongestionControl) that only read or set a [`Window`], for a
-/// control with a field `window`.
+/// control with a field `window`; with `read`, only those that read it.
 macro_rules! plain_window {
-    () => {
+    (read) => {
         #[inline]
         fn cwnd(&self) -> crate::units::Bytes {
             self.window.bytes(self.window.cwnd)
@@ -193,12 +202,11 @@ macro_rules! plain_window {
         fn ssthresh(&self) -> crate::units::Bytes {
             self.window.bytes(self.window.ssthresh)
         }
+    };
+    () => {
+        plain_window!(read);
         fn advise(&mut self, advice: super::Advice) {
-            let super::Advice::Adopt { cwnd, ssthresh } = advice else { return };
-            if self.cwnd() != cwnd {
-                self.window.cwnd = self.window.segments(cwnd);
-            }
-            self.window.ssthresh = self.window.segments(ssthresh).max(2.0);
+            self.window.adopt(advice);
         }
     };
 }

@@ -11,7 +11,7 @@ use super::sender::{Next, Sender};
 use super::sequence::timestamp;
 use super::snapshot::{Counters, Snapshot};
 use crate::segment::Segment;
-use penstock_core::cc::CongestionControl;
+use penstock_core::cc::{Advice, CongestionControl};
 use penstock_core::packet::{Ecn, TcpFlags, Timestamps};
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
@@ -441,7 +441,8 @@ impl Endpoint {
         } else if self.ecn || !requirements.is_some_and(|requirements| requirements.accurate_ecn) {
             self.receiver.set_wants(requirements);
         } else {
-            self.ect = Ecn::NotEct; // as Linux: a control that needs ECN goes on without it, like Reno
+            self.ect = Ecn::NotEct;
+            self.sender.cc.advise(Advice::WithoutEcn); // as Linux: a control that needs ECN goes on without it, like Reno
         }
         if self.rtt_sample != Span::MAX
             && let Some(cc) = self.sender.cc.cooperation()
