@@ -61,6 +61,11 @@ def run(
     return engine.simulate(scenario, seed, pcapng, on_progress=on_progress, stop=stop, watch=watch)
 
 
+def disturbed_by(result: Result) -> tuple[str, ...]:
+    """Returns how the machine disturbed a run in real time; nothing in other worlds."""
+    return tuple(result.wire["disturbed_by"]) if result.wire else ()
+
+
 def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[str, Any]:
     """Says what a run would do; raises `ScenarioError` where the world cannot run the scenario."""
     if on in KERNELS:

@@ -11,7 +11,7 @@ from penstock.cli import show
 from penstock.cli.base import verb
 from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
-from penstock.cli.sweep import varied
+from penstock.cli.sweep import tell_disturbed, varied
 from penstock.cli.worlds import OnAny
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def compare(
         show.as_json(found.to_json())
     else:
         _print(found)
+    for swept in {side.sweep.path: side.sweep for side in found.sides}.values():
+        tell_disturbed(swept)
 
 
 def _print(found: Comparison) -> None:

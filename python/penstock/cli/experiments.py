@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 FIT = "fit"
+_DISTURBED_SHOWN = 5
 
 
 class _NamesThem(TyperCommand):
@@ -201,6 +202,16 @@ def _tell(evidence: Evidence, path: Path, json: bool) -> None:
         _print_evidence(evidence)
         show.claims(entries)
         show.line(f"report: {report}")
+    tell_disturbed(evidence)
+
+
+def tell_disturbed(evidence: Evidence) -> None:
+    """Warns of the runs which the machine disturbed."""
+    found = evidence.disturbed
+    if found:
+        show.warn(f"warning: the machine disturbed {len(found)} runs: repeat them when it is idle, with --fresh")
+    for case, by in list(found.items())[:_DISTURBED_SHOWN]:
+        show.warn(f"  {case}: {', '.join(by)}")
 
 
 def _run(

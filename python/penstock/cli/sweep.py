@@ -171,7 +171,20 @@ def execute(experiment: Experiment, path: Path, how: How, json: bool) -> None:
         show.as_json(done.sweep.to_json())
     else:
         _print(done.sweep)
+    tell_disturbed(done.sweep)
     _tell_failures(done.sweep)
+
+
+def tell_disturbed(sweep: Sweep) -> None:
+    """Warns of the runs which the machine disturbed."""
+    if not sweep.disturbed:
+        return
+    show.warn(
+        f"warning: the machine disturbed {len(sweep.disturbed)} runs of {sweep.experiment.called}: "
+        "repeat them when it is idle"
+    )
+    for one in sweep.disturbed[:_FAILURES_SHOWN]:
+        show.warn(f"  {one.point}, seed {one.seed}: {', '.join(one.by)}")
 
 
 def _tell_part(done: Done, how: How, json: bool) -> None:

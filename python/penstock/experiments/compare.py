@@ -136,7 +136,10 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Returns what `compare --json` prints, and what is stored."""
-        sides = [{"label": side.label, "sweep": str(side.sweep.path)} for side in self.sides]
+        sides = [
+            {"label": one.label, "sweep": str(one.sweep.path), "disturbed": len(one.sweep.disturbed)}
+            for one in self.sides
+        ]
         return {"format": FORMAT, "sides": sides, "lines": [line.to_json() for line in self.lines]}
 
 
@@ -260,7 +263,8 @@ def _had(path: Path, experiment: Experiment) -> dict[int, bytes]:
 
 
 def _summary_by_seed(kept: rundir.Kept) -> dict[int, bytes]:
-    text = json.dumps({"cpu_s": 0.0, "summary": kept.summary})
+    disturbed = (kept.manifest.get("wire") or {}).get("disturbed_by", [])
+    text = json.dumps({"cpu_s": 0.0, "summary": kept.summary, "disturbed": disturbed})
     return {int(kept.manifest["seed"]): work.packed(text)}
 
 

@@ -46,12 +46,22 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Disturbed:
+    """A run in real time that the machine disturbed, and how. Its numbers count, and may be those of the machine."""
+
+    point: str
+    seed: int
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Sweep:
     """The results of an experiment, all of whose runs are finished."""
 
     path: Path
     experiment: Experiment
     failures: tuple[Failure, ...] = ()
+    disturbed: tuple[Disturbed, ...] = ()
 
     @cached_property
     def points(self) -> tuple[Point, ...]:
@@ -124,6 +134,7 @@ class Sweep:
             "path": str(self.path),
             **described(self.experiment),
             "failures": [vars(one) for one in self.failures],
+            "disturbed": [vars(one) for one in self.disturbed],
             "points": [{"point": one.index, "settings": dict(one.settings)} for one in self.points],
             "intervals": [
                 {key: value for key, value in row.items() if key not in self.experiment.paths}
@@ -150,22 +161,28 @@ def default_path(experiment: Experiment, root: Path = Path("runs/sweeps")) -> Pa
 
 
 def write(
-    path: Path, experiment: Experiment, tables: Mapping[str, pa.Table], failures: Iterable[Failure], timing: Any
+    path: Path,
+    experiment: Experiment,
+    tables: Mapping[str, pa.Table],
+    timing: Any,
+    failures: Iterable[Failure] = (),
+    disturbed: Iterable[Disturbed] = (),
 ) -> Sweep:
     """Stores the tables of a sweep; all of them are replaced, or none."""
-    failed = tuple(failures)
+    made = Sweep(path, experiment, tuple(failures), tuple(disturbed))
     data = {FILES[name]: rundir.table_bytes(name, table) for name, table in tables.items()}
     sweep = {
         "format": FORMAT,
         "experiment": experiment.described(),
         "runs": tables["results"].num_rows and _runs(tables["results"]),
-        "failures": [vars(one) for one in failed],
+        "failures": [vars(one) for one in made.failures],
+        **({"disturbed": [vars(one) for one in made.disturbed]} if made.disturbed else {}),
         "versions": provenance.versions(),
         "files": {name: store.sha256(content) for name, content in data.items()},
     }
     named: dict[str, store.Content] = {SWEEP: store.dump(sweep), **data, TIMING: store.dump(timing)}
     store.together({path / name: content for name, content in named.items()})
-    return Sweep(path, experiment, failed)
+    return made
 
 
 def _runs(results: pa.Table) -> int:
@@ -192,7 +209,8 @@ def load(path: Path) -> Sweep:
                     f"{path / name}: was changed after the sweep: its hash (SHA-256) is not that in {SWEEP}"
                 )
         failures = tuple(Failure(**one) for one in stored["failures"])
-        return Sweep(path, reading.from_json(stored["experiment"]), failures)
+        disturbed = tuple(Disturbed(**{**one, "by": tuple(one["by"])}) for one in stored.get("disturbed", ()))
+        return Sweep(path, reading.from_json(stored["experiment"]), failures, disturbed)
 
 
 def _table(path: Path) -> pa.Table:

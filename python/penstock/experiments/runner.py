@@ -314,4 +314,4 @@ class _Call:
         if experiment.delays:
             made["delays"] = tables.with_points(merged.table(), experiment, self.plan.points)
         timing = {**timing, "simulation_cpu_s": self.cpu_s}
-        return results.write(self.out, experiment, made, collector.failed(), timing)
+        return results.write(self.out, experiment, made, timing, collector.failed(), collector.disturbed())

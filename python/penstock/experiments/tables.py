@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.experiments import statistics, until
 from penstock.experiments.measures import BY_KEY, BY_PART, COLUMNS, PARTS, RUN
 from penstock.experiments.model import Experiment, Point
-from penstock.experiments.results import Failure
+from penstock.experiments.results import Disturbed, Failure
 from penstock.experiments.rows import rows
 from penstock.experiments.values import shown
 from penstock.experiments.work import Answer
@@ -38,6 +38,7 @@ class Collector:
         self._numbers = {part: [array("d") for _ in BY_PART[part]] for part in PARTS}
         self._about: dict[str, list[tuple[int, int, int, int, str]]] = {part: [] for part in PARTS}
         self.failures: list[tuple[int, int, str]] = []  # point, seed, error
+        self._disturbed: list[tuple[int, int, tuple[str, ...]]] = []  # point, seed, causes
 
     def add(self, point: int, place: int, seed: int, answer: Answer) -> None:
         """Adds a run; `place` is that of its seed among the seeds of the point."""
@@ -46,6 +47,8 @@ class Collector:
             nothing: list[float | None] = [None] * len(BY_PART[RUN])
             self._row(RUN, (point, place, 0, seed, ""), nothing)
             return
+        if answer.disturbed:
+            self._disturbed.append((point, seed, answer.disturbed))
         for order, row in enumerate(rows(answer.summary, self._points[point].facts.groups)):
             self._row(row.part, (point, place, order, seed, row.name), row.values)
 
@@ -89,6 +92,10 @@ class Collector:
     def failed(self) -> list[Failure]:
         """Returns the runs that failed, in the order of points and seeds."""
         return [Failure(self._points[point].label, seed, error) for point, seed, error in sorted(self.failures)]
+
+    def disturbed(self) -> list[Disturbed]:
+        """Returns the runs which the machine disturbed, in the order of points and seeds."""
+        return [Disturbed(self._points[point].label, seed, by) for point, seed, by in sorted(self._disturbed)]
 
 
 def _with_settings(table: pa.Table, experiment: Experiment, points: Sequence[Point], errors: pa.Array) -> pa.Table:

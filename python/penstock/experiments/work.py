@@ -40,6 +40,7 @@ class Answer:
     error: str
     cpu_s: float
     delays: Kept | None = None
+    disturbed: tuple[str, ...] = ()  # how the machine disturbed a run in real time
 
 
 @dataclass
@@ -96,8 +97,9 @@ def run(
 ) -> bytes:
     """Executes one run; returns what is kept of it. An error of the run is kept as well; a stop raises `Stopped`."""
     try:
-        text, cpu_s, tables = _summarized(task, stop, on_progress)
+        text, cpu_s, tables, disturbed = _summarized(task, stop, on_progress)
         kept = f', "delays": {json.dumps(delays.of_run(json.loads(text), tables))}' if task.delays else ""
+        kept += f', "disturbed": {json.dumps(disturbed)}' if disturbed else ""
     except engine.Stopped:
         raise
     except Exception as error:  # an algorithm of the user may raise anything; the other runs go on
@@ -107,14 +109,18 @@ def run(
 
 def _summarized(
     task: Task, stop: Callable[[], bool], on_progress: Callable[[float], None] | None
-) -> tuple[str, float, dict[str, Any]]:
-    """Returns the summary of a run as JSON, its CPU time in seconds, and its tables if distributions are kept."""
+) -> tuple[str, float, dict[str, Any], tuple[str, ...]]:
+    """Returns the summary of a run as JSON, its CPU time in seconds, its tables if distributions are kept, and how the
+    machine disturbed it.
+    """
     if task.on == worlds.SIM:
-        return engine.summarize(task.scenario, task.seed, stop=stop, on_progress=on_progress, tables=task.delays)
+        found = engine.summarize(task.scenario, task.seed, stop=stop, on_progress=on_progress, tables=task.delays)
+        return *found, ()
     told = on_progress or (lambda _now: None)
     result = worlds.run(task.scenario, task.seed, task.on, on_progress=lambda now, _end: told(now), stop=stop)
     told(result.summary["duration_s"])
-    return json.dumps(result.summary), result.cpu_s, result.tables if task.delays else {}
+    tables = result.tables if task.delays else {}
+    return json.dumps(result.summary), result.cpu_s, tables, worlds.disturbed_by(result)
 
 
 def failed(message: str) -> str:
@@ -130,7 +136,8 @@ def packed(text: str) -> bytes:
 def unpacked(data: bytes) -> Answer:
     """Returns what was kept of a run."""
     found = json.loads(zlib.decompress(data))
-    return Answer(found.get("summary"), found.get("error", ""), found["cpu_s"], found.get("delays"))
+    disturbed = tuple(found.get("disturbed", ()))
+    return Answer(found.get("summary"), found.get("error", ""), found["cpu_s"], found.get("delays"), disturbed)
 
 
 def batch(tasks: Sequence[Task], core: str) -> list[bytes]:

@@ -33,21 +33,25 @@ def page(evidence: Evidence, entries: Sequence[Entry], figures: Mapping[str, byt
         if evidence.quick and not command
         else []
     )
+    disturbed = evidence.disturbed
+    warnings = [*quick, *([f"The machine disturbed {len(disturbed)} runs, listed below."] if disturbed else [])]
+    listed = Table("", ("Run", "By"), [[str(case), ", ".join(by)] for case, by in disturbed.items()], 2)
     sections = [
         Section("Claims", [_claims(entries, len(evidence.seeds) > 1)], _VERDICTS_LEAD),
         Section("Figures", _figures(evidence, figures)),
         Section("Beside the document", _beside(entries), "Numbers of the document as open marks, beside ours."),
         Section("Numbers", [*tidy.parts(_tidy(evidence)), _numbers(evidence)]),
         Section("Variants", _variants(evidence), _variants_lead(evidence)),
+        Section("Disturbed runs", [listed] if disturbed else []),
         Section("Parameters", [_PARAMETERS], code=[("Scenario", to_toml(experiment.template), False)]),
     ]
-    empty = {"Beside the document", "Variants", "Claims", "Figures"}
+    empty = {"Beside the document", "Variants", "Claims", "Figures", "Disturbed runs"}
     return kit.page(
         experiment.title,
         f"{'Other runs' if command else 'A reproduction'} of {experiment.source}: {evidence.scope()}.",
         [section for section in sections if any(section.parts) or section.title not in empty],
         tiles=_tiles(entries),
-        warnings=quick,
+        warnings=warnings,
         command=command or _command(evidence),
         versions=evidence.versions,
     )

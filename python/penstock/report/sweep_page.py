@@ -27,6 +27,7 @@ def page(sweep: Sweep) -> str:
     """Returns the page."""
     seeds = len(sweep.experiment.seeds)
     failures = [[one.point, str(one.seed), one.error] for one in sweep.failures]
+    disturbed = [[one.point, str(one.seed), ", ".join(one.by)] for one in sweep.disturbed]
     sections = [
         Section(_TITLES[one.part], [*tidy.parts(one.table), tidy.table(one.table, "All points")])
         for one in _parts(sweep)
@@ -35,8 +36,15 @@ def page(sweep: Sweep) -> str:
     return kit.page(
         sweep.experiment.title or sweep.experiment.called,
         _lead(sweep, seeds),
-        [*sections, Section("Failed runs", [told] if failures else [])],
-        warnings=[f"{len(failures)} runs failed; they are listed below."] if failures else [],
+        [
+            *sections,
+            Section("Failed runs", [told] if failures else []),
+            Section("Disturbed runs", [Table("", ("Point", "Seed", "By"), disturbed, 3)] if disturbed else []),
+        ],
+        warnings=[
+            *([f"{len(failures)} runs failed; they are listed below."] if failures else []),
+            *([f"The machine disturbed {len(disturbed)} runs; they are listed below."] if disturbed else []),
+        ],
         command=command(sweep.experiment),
     )
 

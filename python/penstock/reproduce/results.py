@@ -31,6 +31,7 @@ class Outcome:
     summary: dict[str, Any]
     cpu_s: float
     series: Series | None = None  # None unless the experiment keeps series
+    disturbed: tuple[str, ...] = ()  # how the machine disturbed a run in real time
 
     def to_json(self) -> dict[str, Any]:
         """Returns the run as `reproduce --json` prints it."""
@@ -43,6 +44,7 @@ class Outcome:
             "seed": self.case.seed,
             "summary": self.summary,
             "cpu_s": self.cpu_s,
+            **({"disturbed": list(self.disturbed)} if self.disturbed else {}),
         }
 
     def to_store(self) -> dict[str, Any]:
@@ -54,7 +56,8 @@ class Outcome:
         """Returns the outcome whose `to_store` gave `run`."""
         case = Case(run["aqm"], run["flows"], run["seed"], run.get("variant", ""), run.get("setting", ""))
         series = Series.from_json(run["series"]) if "series" in run else None
-        return cls(case, run["cc"], run["summary"], run["cpu_s"], series)
+        disturbed = tuple(run.get("disturbed", ()))
+        return cls(case, run["cc"], run["summary"], run["cpu_s"], series, disturbed)
 
 
 def _of_chance(outcome: Outcome) -> dict[str, Any]:
@@ -126,6 +129,11 @@ class Evidence:
     def seeds(self) -> list[int]:
         """The seeds with results, in ascending order."""
         return sorted({outcome.case.seed for outcome in self.outcomes})
+
+    @property
+    def disturbed(self) -> dict[Case, tuple[str, ...]]:
+        """The runs in real time that the machine disturbed, and how."""
+        return {one.case: one.disturbed for one in (*self.outcomes, *self.variants) if one.disturbed}
 
     @cached_property
     def random(self) -> bool:

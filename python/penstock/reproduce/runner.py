@@ -125,7 +125,8 @@ def execute(
 
     def outcome(job: Job[Case], result: Result) -> Outcome:
         series = Series.of(result) if experiment.keeps_series and result.tables else None
-        return Outcome(job.key, experiment.cc_of(job.key, quick), result.summary, result.cpu_s, series)
+        cc, disturbed = experiment.cc_of(job.key, quick), worlds.disturbed_by(result)
+        return Outcome(job.key, cc, result.summary, result.cpu_s, series, disturbed)
 
     count = 1 if experiment.one_at_a_time else worlds.at_once(experiment.linux) or count
     return run_all(todo, count, outcome, on_outcome, on_progress=on_progress, run=experiment.run)
