@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,15 @@ def test_hosts_are_those_of_linux_and_what_a_kernel_can_be_told_stays() -> None:
     assert tomllib.loads(other.text)["flows"][1]["cc"] == "vegas"
 
 
-def played(monkeypatch: pytest.MonkeyPatch, changed: str, to: str) -> None:
-    """Puts a simulator with a changed scenario in the place of the kernel."""
+def played(monkeypatch: pytest.MonkeyPatch, changed: str, to: str, disturbed: int = 0) -> None:
+    """Puts a simulator with a changed scenario in the place of the kernel; the run with the seed `disturbed` is."""
 
     def run(scenario: Scenario, seed: int, on: str, **given: Any) -> engine.Result:
         text = scenario.text if on == worlds.SIM else scenario.text.replace(changed, to)
         assert on == worlds.SIM or text != scenario.text or changed == to
-        return engine.simulate(Scenario(text, scenario.file), seed, **given)
+        found = engine.simulate(Scenario(text, scenario.file), seed, **given)
+        wire = {"kernel": "7.0", "disturbed_by": ["lateness"] if seed == disturbed else []}
+        return found if on == worlds.SIM else replace(found, wire=wire)
 
     def check(scenario: Scenario, _seed: int, on: str) -> None:
         if "refused" in scenario.file:
@@ -94,6 +97,13 @@ def test_equal_sides_pass_and_what_a_kernel_cannot_do_is_named(monkeypatch: pyte
     beside.write(page, found)
     assert "| home | bottleneck |" in page.read_text()
     assert "| refused | no such thing |" in page.read_text()
+
+
+@pytest.mark.parametrize("disturbed", [0, 2])
+def test_a_verdict_says_that_the_machine_disturbed_the_kernel(monkeypatch: pytest.MonkeyPatch, disturbed: int) -> None:
+    played(monkeypatch, "x", "x", disturbed)
+    [row] = compared(seeds=1, kernel_seeds=2, most_s=2).rows
+    assert row.verdict.endswith("; disturbed: lateness") == bool(disturbed)
 
 
 @pytest.mark.parametrize(

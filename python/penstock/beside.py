@@ -33,6 +33,7 @@ class Row:
     delay_ms: tuple[float, float]
     dropped: tuple[float, float]
     ranges: tuple[tuple[float, float], tuple[float, float]]  # of the simulator's seeds: goodput, delay
+    disturbed: tuple[str, ...] = ()  # how the machine disturbed a run on the kernel
 
     @property
     def gaps(self) -> tuple[float, float]:
@@ -55,7 +56,8 @@ class Row:
     def verdict(self) -> str:
         """What the table says."""
         told = [f"{what} (seeds)" if of_seeds else what for what, of_seeds in self.missed.items()]
-        return f"apart: {', '.join(told)}" if told else "pass"
+        verdict = f"apart: {', '.join(told)}" if told else "pass"
+        return f"{verdict}; disturbed: {', '.join(self.disturbed)}" if self.disturbed else verdict
 
     def to_json(self) -> dict[str, Any]:
         """Returns the row as plain values."""
@@ -89,6 +91,15 @@ class Beside:
     def to_json(self) -> dict[str, Any]:
         """Returns all of it as plain values."""
         return {**vars(self), "rows": [row.to_json() for row in self.rows], "summary": self.summary}
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a run tells: its numbers, and of a kernel its version and how the machine disturbed it."""
+
+    numbers: Numbers
+    kernel: str
+    disturbed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -127,11 +138,13 @@ def compare(
         except ScenarioError as error:
             refused[name] = str(error).splitlines()[0].removeprefix(f"error: --on {on}: ")
     found: dict[tuple[str, str], list[Numbers]] = {}
+    disturbed: dict[str, set[str]] = {name: set() for name in taken}
     kernels: set[str] = set()
 
-    def kept(job: Job[_Key], told: tuple[Numbers, str]) -> None:
-        found.setdefault((job.key.name, job.key.on), []).append(told[0])
-        kernels.update([told[1]] if told[1] else [])
+    def kept(job: Job[_Key], told: _Told) -> None:
+        found.setdefault((job.key.name, job.key.on), []).append(told.numbers)
+        disturbed[job.key.name].update(told.disturbed)
+        kernels.update([told.kernel] if told.kernel else [])
         tick(str(job.key))
 
     for world, count, processes in ((worlds.SIM, seeds, jobs or cores()), (on, kernel_seeds, jobs or cores())):
@@ -141,7 +154,11 @@ def compare(
         at_once = worlds.at_once(world) or processes
         if not run_all(todo, at_once, _numbers, kept, run=partial(_run, world)):
             return None
-    rows = [row for name in taken for row in _rows(name, found[name, worlds.SIM], found[name, on])]
+    rows = [
+        replace(row, disturbed=tuple(sorted(disturbed[name])))
+        for name in taken
+        for row in _rows(name, found[name, worlds.SIM], found[name, on])
+    ]
     return Beside(on, seeds, kernel_seeds, most_s, tuple(rows), refused, ", ".join(sorted(kernels)))
 
 
@@ -159,7 +176,7 @@ def _shortened(scenario: Scenario, most_s: float) -> Scenario:
     return replace(scenario, text=to_toml(tree))
 
 
-def _numbers(_job: Job[_Key], result: Result) -> tuple[Numbers, str]:
+def _numbers(_job: Job[_Key], result: Result) -> _Told:
     found = {}
     for queue in result.summary["bottlenecks"]:
         drops = queue["drops_overflow"] + queue["drops_aqm"]
@@ -170,7 +187,7 @@ def _numbers(_job: Job[_Key], result: Result) -> tuple[Numbers, str]:
             share,
             queue["utilization"],
         )
-    return found, str(result.wire["kernel"]) if result.wire else ""
+    return _Told(found, str(result.wire["kernel"]) if result.wire else "", worlds.disturbed_by(result))
 
 
 def _rows(name: str, ours: Sequence[Numbers], theirs: Sequence[Numbers]) -> Iterable[Row]:
