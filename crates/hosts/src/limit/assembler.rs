@@ -156,6 +156,11 @@ impl Assembler {
         self.push(0x85, R(0), R(0), 0, helper);
     }
 
+    /// The same with a function of the kernel, which has this number among its types.
+    pub fn call_kernel(&mut self, function: u32) {
+        self.push(0x85, R(0), R(2), 0, function as i32);
+    }
+
     pub fn exit(&mut self) {
         self.push(0x95, R(0), R(0), 0, 0);
     }
