@@ -124,7 +124,8 @@ fn windows_in_the_kernel_are_those_of_the_core() {
     kill(Pid::from_raw(guard.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
     wait_until(&format!("{control} is free"), || look(1).is_some_and(|seen| seen.window > 2 * 19));
     for mut transfer in transfers {
-        let _ = transfer.kill();
+        // `timeout` passes that on to its child.
+        kill(Pid::from_raw(transfer.id() as i32), Signal::SIGTERM).unwrap();
         let _ = transfer.wait();
     }
     scene.sh("g", "ip link del eth0");
