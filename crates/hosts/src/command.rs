@@ -110,6 +110,7 @@ fn explain(file: &File) -> Value {
         "identity": store::path(&file.directory),
         "applies": file.apply == Apply::Kernel,
         "control": file.control.map(Control::name),
+        "announces": file.announce_rates,
         "polices": file.others == OfOthers::Police,
         "cgroup": cgroup.ok(),
         "usable_bps": file.usable.map(Rate::as_bps),
@@ -137,6 +138,9 @@ fn explained_text(explained: &Value) -> String {
     }
     if explained["polices"] == true {
         let _ = writeln!(text, "what is not TCP gets what TCP leaves of the budget; what is beyond that is lost");
+    }
+    if explained["announces"] == true {
+        let _ = writeln!(text, "connections with ECN tell queues on their way their rates, in an option of TCP");
     }
     for lack in explained["lacks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(text, "MISSING: {lack}");

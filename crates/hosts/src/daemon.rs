@@ -252,7 +252,7 @@ pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
     let cgroup = file.limited()?;
     let cannot = |what: &str, e: io::Error, instead: &str| {
         format!(
-            "cannot hold {what} of {} to a budget: {e}; this needs cgroups of version 2, and root or CAP_BPF with \
+            "cannot hold {what} of {} to a budget, or tell them: {e}; this needs cgroups of version 2, and root or CAP_BPF with \
              CAP_NET_ADMIN ({instead})",
             cgroup.display()
         )
@@ -267,6 +267,10 @@ pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
     if file.others == OfOthers::Police {
         let attached = limit.attach_others(&cgroup, own);
         attached.map_err(|e| cannot("what is not TCP", e, "`others = \"nothing\"` leaves that alone"))?;
+    }
+    if file.announce_rates {
+        let attached = limit.attach_rates(&cgroup);
+        attached.map_err(|e| cannot("the rates", e, "without `announce_rates` nobody is told them"))?;
     }
     Ok(limit)
 }

@@ -105,10 +105,15 @@ impl Scene {
             let side = format!("c{host}");
             scene.sh(&side, &format!("ip addr add 10.90.{host}.2/24 dev eth0; ip link set eth0 up"));
             scene.sh(&side, &format!("ip route add default via 10.90.{host}.1"));
+            scene.sh("g", &format!("ip addr add fd90:{host}::1/64 dev h{host} nodad"));
+            scene.sh(&side, &format!("ip addr add fd90:{host}::2/64 dev eth0 nodad"));
+            scene.sh(&side, &format!("ip route add default via fd90:{host}::1"));
         }
-        scene.sh("g", "echo 1 > /proc/sys/net/ipv4/ip_forward");
+        scene.sh("g", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
         scene.emulate(rate);
         scene.sh("s", "ip route add 10.90.0.0/16 via 10.77.0.1");
+        scene.sh("g", "ip addr add fd77::1/64 dev eth0 nodad");
+        scene.sh("s", "ip addr add fd77::2/64 dev eth0 nodad; ip route add fd90::/16 via fd77::1");
         Some(scene)
     }
 
@@ -198,6 +203,15 @@ impl Scene {
 
     /// The same with other lines for each host.
     pub fn join_each(&mut self, part: f64, more: &[&str; HOSTS]) -> Vec<i32> {
+        let pids = self.start_agents(more);
+        wait_until("all hosts have budgets", || {
+            (0..HOSTS).all(|host| self.ask_agent(host)["budget_bps"].as_f64() == Some(part * WEIGHTS[host] as f64))
+        });
+        pids
+    }
+
+    /// Enrols all hosts, and starts their agents.
+    pub fn start_agents(&mut self, more: &[&str; HOSTS]) -> Vec<i32> {
         let mut pids = Vec::new();
         for (host, weight) in WEIGHTS.into_iter().enumerate() {
             let file = format!(
@@ -214,9 +228,6 @@ impl Scene {
             self.sh(&format!("c{host}"), &enrol);
             pids.push(self.agent(host));
         }
-        wait_until("all hosts have budgets", || {
-            (0..HOSTS).all(|host| self.ask_agent(host)["budget_bps"].as_f64() == Some(part * WEIGHTS[host] as f64))
-        });
         pids
     }
 
@@ -268,10 +279,24 @@ impl Scene {
         Namespace::open(Some(&self.namespace(side))).unwrap().run(bind).unwrap()
     }
 
-    /// Sends datagrams of 1200 bytes from a host to the server, 12 Mbit/s or as fast as possible, until the flood is dropped.
-    pub fn flood(&self, host: usize) -> Flood {
-        let socket = self.socket(&format!("c{host}"), "0.0.0.0:0");
-        socket.connect("10.77.0.2:9").unwrap();
+    /// Bits per second that come out of the link to the server, of all hosts together, with all headers of IP.
+    pub fn arriving(&self, time: Duration) -> f64 {
+        let bytes = || {
+            let line = self.sh("s", "grep eth0: /proc/net/dev");
+            line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap()
+        };
+        let (begin, before) = (Instant::now(), bytes());
+        std::thread::sleep(time);
+        let after = bytes();
+        (after - before) * 8.0 / begin.elapsed().as_secs_f64()
+    }
+
+    /// Sends datagrams of about 1200 bytes from a host to an address of the server, 10.77.0.2 or fd77::2, at 12 Mbit/s or as
+    /// fast as possible, until the flood is dropped.
+    pub fn flood(&self, host: usize, to: &str) -> Flood {
+        let to: std::net::IpAddr = to.parse().unwrap();
+        let socket = self.socket(&format!("c{host}"), if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" });
+        socket.connect((to, 9)).unwrap();
         let goes = Arc::new(AtomicBool::new(true));
         let still = goes.clone();
         let thread = std::thread::spawn(move || {

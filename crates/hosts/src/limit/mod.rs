@@ -4,6 +4,7 @@
 //! does). The order that it reads ends by itself two seconds after the last sign of life, so that a process which hangs
 //! limits nobody; if the process dies, [`crate::guard`] keeps the program attached until each connection is free.
 
+mod announce;
 mod assembler;
 mod btf;
 mod control;
@@ -29,6 +30,7 @@ const CONNECTIONS: u32 = 65_536;
 pub const HOLDS: Span = Span::from_secs(2);
 const NAME: &str = "penstock_c2ml";
 const NAME_OF_OTHERS: &str = "penstock_others";
+const NAME_OF_RATES: &str = "penstock_rates";
 
 /// A program in the kernel which limits the connections of a cgroup.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub struct Limit {
     control: Option<control::Registered>,
     /// The account of what is not TCP, and the link of its program.
     others: Option<(OwnedFd, OwnedFd)>,
+    /// The link of the program that announces rates.
+    rates: Option<OwnedFd>,
 }
 
 impl Limit {
@@ -67,7 +71,7 @@ impl Limit {
         let name = control.as_ref().map(|control| control.name);
         let program = kernel::load(Hook::Sockets, NAME, &program::program(maps, name))?;
         let link = kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?;
-        Ok(Self { order, census, _sockets: sockets, link, control, others: None })
+        Ok(Self { order, census, _sockets: sockets, link, control, others: None, rates: None })
     }
 
     /// Holds what is not TCP to the rest of the budget as well, for as long as this process lives. `own` is the socket of
@@ -83,6 +87,17 @@ impl Limit {
         let program = kernel::load(Hook::Packets, NAME_OF_OTHERS, &code)?;
         let link = kernel::attach(Hook::Packets, program.as_fd(), File::open(cgroup)?.as_fd())?;
         self.others = Some((account, link));
+        Ok(())
+    }
+
+    /// Lets connections with ECN announce their rates in their segments, for as long as this process lives.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn attach_rates(&mut self, cgroup: &Path) -> io::Result<()> {
+        let due = kernel::map(kernel::Kind::LruHash, "penstock_due", 8, announce::ENTRY as u32, CONNECTIONS)?;
+        let program = kernel::load(Hook::Sockets, NAME_OF_RATES, &announce::program(due.as_raw_fd()))?;
+        self.rates = Some(kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?);
         Ok(())
     }
 

@@ -84,32 +84,32 @@ pub(super) const PART: i16 = 16;
 pub(super) const SEEN: i16 = 24;
 pub(super) const FRAME: i16 = 32;
 /// Offsets in `struct bpf_sock_ops`.
-const OPERATION: i16 = 0;
+pub(super) const OPERATION: i16 = 0;
 const NEW_STATE: i16 = 8;
 const FAMILY: i16 = 20;
-const FLAGS: i16 = 84;
+pub(super) const FLAGS: i16 = 84;
 const SMALLEST_RTT: i16 = 92;
-const MSS: i16 = 112;
+pub(super) const MSS: i16 = 112;
 const SOCK: i16 = 184;
 /// Offset in `struct bpf_sock`.
 const MARK: i16 = 16;
 /// Values of the operation.
-const ACTIVE_ESTABLISHED: i32 = 4;
-const PASSIVE_ESTABLISHED: i32 = 5;
+pub(super) const ACTIVE_ESTABLISHED: i32 = 4;
+pub(super) const PASSIVE_ESTABLISHED: i32 = 5;
 const STATE: i32 = 10;
-const ROUND_TRIP: i32 = 12;
+pub(super) const ROUND_TRIP: i32 = 12;
 /// The flags by which the kernel calls at changes of the state and after each round trip.
 const WANTED: i32 = 1 << 2 | 1 << 3;
 const CLOSED: i32 = 7;
 const INET6: i32 = 10;
 /// Helpers.
 pub(super) const LOOKUP: i32 = 1;
-const UPDATE: i32 = 2;
+pub(super) const UPDATE: i32 = 2;
 const DELETE: i32 = 3;
 pub(super) const CLOCK: i32 = 5;
 pub(super) const COOKIE: i32 = 46;
 const SET_OPTION: i32 = 49;
-const SET_FLAGS: i32 = 59;
+pub(super) const SET_FLAGS: i32 = 59;
 /// Options of sockets, with their levels.
 const WINDOW_OPTION: (i32, i32) = (6, 1002);
 const PACING_OPTION: (i32, i32) = (1, 47);
@@ -130,8 +130,8 @@ const SPARE: i32 = 4;
 const HEADERS: i32 = 52;
 
 /// Variables on the stack.
-const MY_COOKIE: i16 = -8;
-const VALUE: i16 = -16;
+pub(super) const MY_COOKIE: i16 = -8;
+pub(super) const VALUE: i16 = -16;
 pub(super) const TIME: i16 = -24;
 pub(super) const MY_SLOT: i16 = -32;
 const MY_PACING: i16 = -40;
@@ -209,7 +209,7 @@ fn choose(a: &mut Assembler, apply: Label, closed: Label, out: Label) {
 }
 
 /// Stores the cookie of the socket on the stack.
-fn cookie(a: &mut Assembler) {
+pub(super) fn cookie(a: &mut Assembler) {
     a.mov(R(1), V::Reg(CONTEXT));
     a.call(COOKIE);
     a.store(Size::D, FP, MY_COOKIE, V::Reg(R(0)));
