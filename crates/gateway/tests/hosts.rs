@@ -153,10 +153,10 @@ fn pink_before_qrm_holds_liars_to_their_parts() {
     liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"", "");
 }
 
-/// Windows of PINK are enough: with a limit of the agent as well, either waits for the other.
+/// Windows of PINK are enough: with a limit of the agent as well, either waits for the other. `percent` leaves what `c` would.
 #[test]
 fn pink_before_qrm_holds_hosts_whose_agents_do_not() {
-    liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"", "apply = \"nothing\"");
+    liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"\nc = 1.0", "apply = \"nothing\"");
 }
 
 /// IPv4 and IPv6 of a subscriber have one budget, that of the session of either.
