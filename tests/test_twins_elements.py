@@ -33,7 +33,7 @@ def green_trial(r: random.Random) -> Trial:
 
 def qrm_conversations(r: random.Random) -> Kind:
     """Flows and nodes that come and go, with budgets that a gateway tells or without."""
-    owners, budgets, nodes = coin(r), coin(r), r.choice([2, 4])
+    owners, budgets, rest, nodes = coin(r), coin(r), coin(r), r.choice([2, 4])
 
     def facts(r: random.Random, flow: int) -> list[Fact]:
         told: list[Fact] = [(0, "flow-gone", flow, 0)] if r.random() < 0.3 else []
@@ -43,6 +43,8 @@ def qrm_conversations(r: random.Random) -> Kind:
         if budgets and r.random() < 0.8:
             rate_bps = 0 if r.random() < 0.2 else round(10 ** r.uniform(5, 8))
             told.append((0, "budget", r.choice([node, node, r.randrange(nodes)]), rate_bps))
+        if rest and r.random() < 0.3:
+            told.append((0, "rest", 0, round(10 ** r.uniform(4, 8))))
         return told if r.random() < 0.9 else [*told, (0, "gone", node, 0)]
 
     return Kind(facts=facts, flows=r.choice([3, 8]))
@@ -50,7 +52,7 @@ def qrm_conversations(r: random.Random) -> Kind:
 
 @element("qrm")
 def qrm_trial(r: random.Random) -> Trial:
-    """Both accounts; budgets that a gateway told, takes away and changes, or even parts; nodes with several flows."""
+    """Both accounts; told budgets that change, or even parts of link or told rest; nodes with several flows."""
     params = qrm.Params(
         tolerance=r.choice([0, 0.05, r.uniform(0, 10)]),
         slack=r.choice([0, 4500, 100_000]),

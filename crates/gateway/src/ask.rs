@@ -105,6 +105,9 @@ pub fn hosts(answer: &Value) -> String {
         mbit(&c2ml["rate_bps"]),
         c2ml["holders"]
     );
+    if c2ml["serves"] == false {
+        text += "  this is a standby: the gateway before it is there, and serves them\n";
+    }
     for node in c2ml["nodes"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
@@ -237,6 +240,7 @@ mod tests {
         assert!(text.contains("node 7: uses 1.990 of 2.000 Mbit/s; refused: 4 packets, 6000 bytes\n"), "{text}");
         assert!(text.contains("share 0.400 Mbit/s; refused: 2 packets, 3000 bytes\n"), "{text}");
         assert!(!hosts(&json!({"c2ml": {}})).contains("enforced"));
+        assert!(hosts(&json!({"c2ml": {"serves": false}})).contains("standby"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::lead::Lead;
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
 use penstock_core::units::Bytes;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
+use penstock_net::announced;
 use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
 
@@ -115,7 +116,7 @@ impl Packet for Held {
         self.packet.is_syn()
     }
     fn explicit_rate(&self) -> Ern {
-        self.packet.explicit_rate()
+        announced::explicit_rate(&self.packet)
     }
 }
 

@@ -190,7 +190,7 @@ fn change(directory: &Path, changes: u64) -> Value {
     let Some(root) = hierarchy() else { return json!({"skipped": "no cgroups of version 2"}) };
     let cgroup = Cgroup(root.join(format!("penstock-cost{}", std::process::id())));
     let joined = std::fs::create_dir(&cgroup.0).and_then(|()| std::fs::write(cgroup.0.join("cgroup.procs"), "0"));
-    let limit = joined.and_then(|()| Limit::attach(&cgroup.0, &BTreeMap::new()));
+    let limit = joined.and_then(|()| Limit::attach(&cgroup.0, &BTreeMap::new(), None));
     let limit = match limit {
         Ok(limit) => limit,
         Err(why) => return json!({"skipped": why.to_string()}),

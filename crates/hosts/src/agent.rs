@@ -22,6 +22,9 @@ pub const LONGEST_LEASE: Span = Span::from_secs(60);
 const WAITS: [Span; 2] = [Span::from_millis(250), Span::from_secs(4)];
 /// A session in which no budget arrives for this time is given up.
 const PATIENCE: Span = Span::from_secs(5);
+/// With another gateway to go to, this one is given up when a request is not answered for this time, or for three round trips
+/// if that is longer: the budget of the lease that goes on is enough to find the next.
+const SILENCE: Span = Span::from_secs(1);
 /// The interval after which a request is repeated. A stream loses nothing, so this is for a gateway that has forgotten.
 pub const RETRY: Span = Span::from_secs(1);
 
@@ -76,6 +79,8 @@ pub struct Agent {
     /// When a session is tried or given up.
     due: Instant,
     failures: u32,
+    /// Since when a message waits for any sign of the gateway.
+    unanswered: Option<Instant>,
     last: Option<Message>,
     out: Vec<Message>,
     counters: Counters,
@@ -113,6 +118,7 @@ impl Agent {
             session: None,
             due: Instant::ZERO,
             failures: 0,
+            unanswered: None,
             last: None,
             out: Vec::new(),
             counters: Counters::default(),
@@ -159,6 +165,9 @@ impl Agent {
 
     /// Takes a datagram that has arrived.
     pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        if self.gateway() == Some(from) {
+            self.unanswered = None;
+        }
         self.endpoint.receive(from, datagram, now);
         self.work(now);
     }
@@ -168,6 +177,12 @@ impl Agent {
         self.endpoint.poll(now);
         self.machine.poll(now, &mut self.out);
         self.work(now);
+        if let (Some((id, true)), Some(until)) = (self.session, self.patient_until())
+            && now >= until
+        {
+            self.endpoint.close(id, Close::Done, now);
+            return self.lost("the gateway does not answer", now);
+        }
         if self.ended || now < self.due {
             return;
         }
@@ -184,7 +199,15 @@ impl Agent {
     /// When [`Agent::poll`] is to be called next.
     pub fn next_timeout(&self) -> Option<Instant> {
         let due = (!self.ended).then_some(self.due);
-        [self.endpoint.next_timeout(), self.machine.next_timeout(), due].into_iter().flatten().min()
+        let patient = self.patient_until();
+        [self.endpoint.next_timeout(), self.machine.next_timeout(), due, patient].into_iter().flatten().min()
+    }
+
+    /// When the gateway of the session is given up, if there is another one.
+    fn patient_until(&self) -> Option<Instant> {
+        let (id, _) = self.session.filter(|(_, there)| *there && self.gateways.len() > 1)?;
+        let rtt = Span::from_nanos(self.endpoint.rtt(id)?.as_nanos() as u64);
+        Some(self.unanswered? + SILENCE.max(rtt * 3))
     }
 
     /// The next datagram to send.
@@ -200,7 +223,7 @@ impl Agent {
     }
 
     fn lost(&mut self, why: &str, now: Instant) {
-        self.session = None;
+        (self.session, self.unanswered) = (None, None);
         self.counters.lost += 1;
         self.why = Some(why.to_owned());
         let wait = (WAITS[0] * (1 << self.failures.min(10))).min(WAITS[1]);
@@ -254,6 +277,7 @@ impl Agent {
         for message in std::mem::take(&mut self.out) {
             self.last = Some(message);
             if let Some((id, true)) = self.session {
+                self.unanswered.get_or_insert(now);
                 self.endpoint.send(id, &Frame::Message(message).encode(), now);
             }
         }

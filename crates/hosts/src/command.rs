@@ -6,6 +6,7 @@ use crate::daemon::{self, Daemon};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use crate::identity::Token;
+use crate::limit::Control;
 use crate::roster::LONGEST_NAME;
 use crate::socket::Socket;
 use crate::store;
@@ -108,6 +109,8 @@ fn explain(file: &File) -> Value {
         "weight": share.map(|share| share.weight),
         "identity": store::path(&file.directory),
         "applies": file.apply == Apply::Kernel,
+        "control": file.control.map(Control::name),
+        "announces": file.announce_rates,
         "polices": file.others == OfOthers::Police,
         "cgroup": cgroup.ok(),
         "usable_bps": file.usable.map(Rate::as_bps),
@@ -130,8 +133,14 @@ fn explained_text(explained: &Value) -> String {
         Some(true) => writeln!(text, "every TCP connection of {cgroup} that begins from now on is held to the budget"),
         _ => writeln!(text, "the budget is shown and not applied"),
     };
+    if let Some(control) = explained["control"].as_str() {
+        let _ = writeln!(text, "its congestion control becomes {control}, which sets windows by equations 2.1 and 2.2");
+    }
     if explained["polices"] == true {
         let _ = writeln!(text, "what is not TCP gets what TCP leaves of the budget; what is beyond that is lost");
+    }
+    if explained["announces"] == true {
+        let _ = writeln!(text, "connections with ECN tell queues on their way their rates, in an option of TCP");
     }
     for lack in explained["lacks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(text, "MISSING: {lack}");
@@ -215,6 +224,9 @@ fn status(answer: &Value) -> String {
     let _ = writeln!(text, "says that it can use: {}", mbit("usable_bps").unwrap_or_else(|| "all".into()));
     let _ = writeln!(text, "gateway: {}", answer["gateway"].as_str().unwrap_or("none"));
     let _ = writeln!(text, "connections: {} held, {} send", answer["connections"], answer["sending"]);
+    if let Some(control) = answer["control"].as_str() {
+        let _ = writeln!(text, "congestion control: {control}");
+    }
     if let Some(others) = answer["others"].as_object() {
         let _ = writeln!(text, "not TCP: {} packets passed, {} refused", others["passed"], others["refused"]);
     }

@@ -54,6 +54,8 @@ pub struct Status {
     pub gateway: Option<SocketAddr>,
     /// True if the kernel holds connections to the budget.
     pub applied: bool,
+    /// The congestion control that connections get; `None` if they keep theirs.
+    pub control: Option<String>,
     /// Number of connections that are limited now.
     pub connections: u64,
     /// The sum of the weights of connections that send, as the budget is divided.
@@ -216,6 +218,7 @@ impl Daemon {
             usable_bps: self.said.map(Rate::as_bps),
             gateway: self.agent.gateway(),
             applied: self.limit.is_some() && budget.is_some(),
+            control: self.limit.as_ref().and_then(|(limit, _)| limit.control()),
             connections: held,
             sending: counted.max(before),
             changes,
@@ -249,17 +252,25 @@ pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
     let cgroup = file.limited()?;
     let cannot = |what: &str, e: io::Error, instead: &str| {
         format!(
-            "cannot hold {what} of {} to a budget: {e}; this needs cgroups of version 2, and root or CAP_BPF with \
+            "cannot hold {what} of {} to a budget, or tell them: {e}; this needs cgroups of version 2, and root or CAP_BPF with \
              CAP_NET_ADMIN ({instead})",
             cgroup.display()
         )
     };
     let weights = file.weights.iter().map(|(mark, weight)| (mark.0, *weight)).collect();
-    let limit = Limit::attach(&cgroup, &weights);
-    let mut limit = limit.map_err(|e| cannot("the connections", e, "`apply = \"nothing\"` only shows the budget"))?;
+    let instead = match file.control {
+        Some(_) => "without `control` connections keep theirs below a limit, which older kernels can as well",
+        None => "`apply = \"nothing\"` only shows the budget",
+    };
+    let limit = Limit::attach(&cgroup, &weights, file.control);
+    let mut limit = limit.map_err(|e| cannot("the connections", e, instead))?;
     if file.others == OfOthers::Police {
         let attached = limit.attach_others(&cgroup, own);
         attached.map_err(|e| cannot("what is not TCP", e, "`others = \"nothing\"` leaves that alone"))?;
+    }
+    if file.announce_rates {
+        let attached = limit.attach_rates(&cgroup);
+        attached.map_err(|e| cannot("the rates", e, "without `announce_rates` nobody is told them"))?;
     }
     Ok(limit)
 }

@@ -47,6 +47,8 @@ pub enum Close {
     Replaced = 3,
     /// The peer may not be here any more.
     Refused = 4,
+    /// This gateway is a standby, and the one before it is there.
+    Standby = 5,
 }
 
 /// What has happened.

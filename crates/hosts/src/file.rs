@@ -8,7 +8,7 @@
 //! usable = "5Mbit/s"                 # what this node can use at most, if that is known
 //! ```
 
-use crate::limit;
+use crate::limit::{self, Control};
 use penstock_control::place::is_name;
 use penstock_core::config::ConfigError;
 use penstock_core::units::{Rate, Span};
@@ -36,8 +36,12 @@ pub struct File {
     pub cgroup: Option<PathBuf>,
     /// How the budget is applied.
     pub apply: Apply,
+    /// The congestion control that connections get; without it they keep their own, below a limit.
+    pub control: Option<Control>,
     /// What becomes of packets that are not TCP.
     pub others: OfOthers,
+    /// True if connections with ECN announce their rates in an option, for a queue that marks by rates (RED-ERN).
+    pub announce_rates: bool,
     /// The weights of connections by the mark of their socket (SO_MARK); a connection without one has the weight 1.
     pub weights: BTreeMap<Mark, u32>,
     /// The rate that this node can use at most.
@@ -93,7 +97,9 @@ impl Default for File {
             directory: "/var/lib/penstock/agent".into(),
             cgroup: None,
             apply: Apply::Kernel,
+            control: None,
             others: OfOthers::Nothing,
+            announce_rates: false,
             weights: BTreeMap::new(),
             usable: None,
             usable_command: None,
@@ -143,6 +149,12 @@ impl File {
         if self.apply == Apply::Nothing && self.others == OfOthers::Police {
             return Err(ConfigError::new("others", "needs apply = \"kernel\""));
         }
+        if self.apply == Apply::Nothing && self.control.is_some() {
+            return Err(ConfigError::new("control", "needs apply = \"kernel\""));
+        }
+        if self.apply == Apply::Nothing && self.announce_rates {
+            return Err(ConfigError::new("announce_rates", "needs apply = \"kernel\""));
+        }
         if self.weights.len() > MOST_WEIGHTS || !self.weights.values().all(|weight| (1..=100).contains(weight)) {
             let message = format!("must be at most {MOST_WEIGHTS} weights of 1 to 100");
             return Err(ConfigError::new("weights", message));
@@ -183,6 +195,16 @@ mod tests {
         let police = "others = \"police\"\nusable =";
         let file = File::parse(&GOOD.replace("usable =", police), "f").unwrap();
         assert_eq!(file.others, OfOthers::Police);
+        let control = mistake("usable =", "control = \"cubic\"\nusable =");
+        assert!(control.line == 3 && control.to_string().contains("c2ml_cubic"), "{control}");
+        let control = File::parse(&GOOD.replace("usable =", "control = \"c2ml_cubic\"\nusable ="), "f").unwrap();
+        assert_eq!((control.control, file.control), (Some(Control::Cubic), None));
+        let alone = mistake("usable =", "apply = \"nothing\"\ncontrol = \"c2ml_reno\"\nusable =");
+        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
+        let rates = "announce_rates = true\nusable =";
+        assert!(File::parse(&GOOD.replace("usable =", rates), "f").unwrap().announce_rates && !file.announce_rates);
+        let alone = mistake("usable =", &format!("apply = \"nothing\"\n{rates}"));
+        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
         let weighted = |lines: &str| File::parse(&format!("{GOOD}[weights]\n{lines}\n"), "f");
         let weights = weighted("7 = 3\n0x10 = 100").unwrap().weights;
         assert_eq!(weights, BTreeMap::from([(Mark(7), 3), (Mark(16), 100)]));

@@ -165,6 +165,8 @@ pub struct NodeStatus {
 pub struct Status {
     /// The rate that is shared, in bits per second.
     pub rate_bps: u64,
+    /// False for a standby that waits.
+    pub serves: bool,
     /// The sum of all budgets in bits per second.
     pub granted_bps: u64,
     /// Number of nodes that hold a budget.
@@ -207,10 +209,27 @@ impl From<&Counters> for Messages {
     }
 }
 
+/// The state machine, whose table nobody can fill by chosen numbers.
+fn machine(
+    settings: &Settings,
+    roster: &Roster,
+    incarnation: u64,
+    start: Start,
+    now: Instant,
+) -> Result<Gateway, ConfigError> {
+    let key = roster.derived("table of nodes");
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| key[at + i]));
+    let machine = Gateway::new(settings.config(), roster.keyring(), incarnation, start, now)?;
+    Ok(machine.with_table_key([word(0), word(8)]))
+}
+
 /// A gateway for real hosts.
 #[derive(Debug)]
 pub struct Role {
+    settings: Settings,
     machine: Gateway,
+    /// False for a standby while the gateway before it is there.
+    serves: bool,
     endpoint: Endpoint,
     door: Arc<Door>,
     roster: Roster,
@@ -238,13 +257,13 @@ impl Role {
         let incarnation = roster.next_incarnation()?;
         let start = if incarnation == 1 { Start::Fresh } else { Start::TakingOver };
         let ring = roster.keyring();
-        let key = roster.derived("table of nodes");
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| key[at + i]));
-        let machine = Gateway::new(settings.config(), ring.clone(), incarnation, start, now)?;
+        let machine = machine(settings, &roster, incarnation, start, now)?;
         let door = Arc::new(Door::new(roster.clone())?);
         let tls = tls::server(&roster, door.clone())?;
         Ok(Self {
-            machine: machine.with_table_key([word(0), word(8)]),
+            settings: settings.clone(),
+            machine,
+            serves: true,
             endpoint: Endpoint::server(tls, &roster.derived("stateless resets"), settings.most as usize),
             door,
             roster,
@@ -259,6 +278,53 @@ impl Role {
             out: Vec::new(),
             buffer: Vec::new(),
         })
+    }
+
+    /// Becomes a standby that waits: nodes are sent away, and nobody has a budget here any more.
+    ///
+    /// # Errors
+    /// As for [`Role::take_over`].
+    pub fn stand_by(&mut self, now: Instant) -> Result<(), Error> {
+        if std::mem::replace(&mut self.serves, false) {
+            for present in std::mem::take(&mut self.present).into_values() {
+                self.peers.remove(&present.id);
+                self.endpoint.close(present.id, Close::Standby, now);
+            }
+            self.homes.clear();
+            self.begin(now)?;
+            self.note("the gateway before this one is there: nodes are sent to it".into());
+        }
+        Ok(())
+    }
+
+    /// Serves in place of a gateway that is gone. A grace period begins, in which nodes come with their states.
+    ///
+    /// # Errors
+    /// Fails if there are no random numbers, or the number of this start cannot be kept.
+    pub fn take_over(&mut self, now: Instant) -> Result<(), Error> {
+        if !std::mem::replace(&mut self.serves, true) {
+            self.begin(now)?;
+            self.note("the gateway before this one does not answer: this one serves in its place".into());
+        }
+        Ok(())
+    }
+
+    /// False for a standby that waits.
+    pub fn serves(&self) -> bool {
+        self.serves
+    }
+
+    /// Begins with an empty table, under a number that no start of another gateway has.
+    fn begin(&mut self, now: Instant) -> Result<(), Error> {
+        let mut chance = [0; 4];
+        getrandom::fill(&mut chance).map_err(|e| roster::Error::from(crate::identity::Error::Random(e)))?;
+        let count = self.roster.next_incarnation()? & u64::from(u32::MAX);
+        let number = 1 << 63 | u64::from(u32::from_le_bytes(chance) >> 1) << 32 | count;
+        let settings = Settings { rate: self.machine.bandwidth(), ..self.settings.clone() };
+        self.machine = machine(&settings, &self.roster, number, Start::TakingOver, now)?;
+        (self.levels, self.next_levels) = (None, now);
+        self.out.clear();
+        Ok(())
     }
 
     /// Takes a datagram that has arrived.
@@ -327,6 +393,9 @@ impl Role {
         let Some(peer) = self.endpoint.certificate(id).and_then(|certificate| self.door.who(&certificate)) else {
             return self.endpoint.close(id, Close::Refused, now);
         };
+        if !self.serves {
+            return self.endpoint.close(id, Close::Standby, now);
+        }
         if let Peer::Node(member) = &peer {
             let present = Present { id, member: member.clone(), since: now, claim: None };
             if let Some(remote) = self.endpoint.remote(id) {
@@ -472,6 +541,7 @@ impl Role {
         }
         Status {
             rate_bps: self.machine.bandwidth().as_bps(),
+            serves: self.serves,
             granted_bps: self.machine.granted(),
             holders: self.machine.clients(),
             table_bytes: self.machine.memory(),

@@ -9,7 +9,7 @@
 //!    below them.
 //! 4. [`limit`]: the budget in the kernel, for every TCP connection of a cgroup, and for what is not TCP; [`guard`]: a second
 //!    process that lets connections go when the agent is gone.
-//! 5. [`served`]: the gateway's role as `penstock-gateway` runs it. [`cli`] has the verbs of `penstock-agent`,
+//! 5. [`served`]: the gateway's role as `penstock-gateway` runs it, with [`standby`] for one that waits. [`cli`] has the verbs of `penstock-agent`,
 //!    [`file`](mod@file) its file, [`store`] its identity, [`daemon`] its loop and [`command`] the program.
 
 pub mod agent;
@@ -26,5 +26,6 @@ pub mod limit;
 pub mod roster;
 pub mod served;
 pub mod socket;
+pub mod standby;
 pub mod store;
 pub mod tls;

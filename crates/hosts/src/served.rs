@@ -3,6 +3,7 @@
 use crate::gateway::{Grant, Role, Settings, Status};
 use crate::roster::Roster;
 use crate::socket::Socket;
+use crate::standby::Watcher;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_core::config::ConfigError;
 use penstock_core::coop::policy::{Policy, Sharing};
@@ -49,6 +50,8 @@ pub struct Keys {
     pub most: u32,
     /// True if the gateway holds hosts to their budgets.
     pub enforce: bool,
+    /// The gateway in whose place this one serves while it does not answer.
+    pub standby: Option<SocketAddr>,
 }
 
 impl Default for Keys {
@@ -66,6 +69,7 @@ impl Default for Keys {
             advertise,
             most,
             enforce: false,
+            standby: None,
         }
     }
 }
@@ -96,6 +100,11 @@ impl Keys {
         if self.enforce && self.percent == 100 {
             let message = "leaves nothing for hosts without an agent; with enforce = true it must be 1 to 99";
             return Err(ConfigError::new("percent", message));
+        }
+        if self.standby.is_some_and(|of| of.port() == 0 || of.ip().is_unspecified()) {
+            let message =
+                "must be address and port of the gateway in whose place this one serves, such as 192.0.2.1:7443";
+            return Err(ConfigError::new("standby", message));
         }
         self.settings(Rate::from_bps(1_000_000)).validate().map_err(|e| match e.key {
             // The state machine has its own word for it.
@@ -136,7 +145,12 @@ impl Served {
         let roster = Roster::open(&keys.directory).map_err(|e| format!("the directory {directory}: {e}"))?;
         let socket = Socket::bind(keys.listen).map_err(|e| format!("cannot listen at {}: {e}", keys.listen))?;
         let address = socket.udp().local_addr().map_err(|e| e.to_string())?;
-        let role = Role::new(&keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
+        let mut role = Role::new(&keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
+        let watcher = keys.standby.map(|of| {
+            role.stand_by(Instant::ZERO).map_err(|e| e.to_string())?;
+            Watcher::open(of, Instant::ZERO).map_err(|e| format!("cannot watch {of}: {e}"))
+        });
+        let watcher = watcher.transpose()?;
         let (bell, hears) = UnixStream::pair().map_err(|e| e.to_string())?;
         let quiet = bell.set_nonblocking(true).and_then(|()| hears.set_nonblocking(true));
         quiet.map_err(|e| e.to_string())?;
@@ -148,9 +162,10 @@ impl Served {
             grants: Mutex::new(None),
             granted: AtomicBool::new(false),
         });
-        let (own, enforce) = (shared.clone(), keys.enforce);
-        let thread =
-            std::thread::Builder::new().name("c2ml".into()).spawn(move || serve(role, socket, &own, &hears, enforce));
+        let own = shared.clone();
+        let teller = keys.enforce.then(Teller::default);
+        let serve = move || serve(role, socket, &own, &hears, teller, watcher);
+        let thread = std::thread::Builder::new().name("c2ml".into()).spawn(serve);
         Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })
     }
 
@@ -245,14 +260,26 @@ impl Drop for End<'_> {
     }
 }
 
-fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStream, enforce: bool) {
+fn serve(
+    mut role: Role,
+    mut socket: Socket,
+    shared: &Shared,
+    mut bell: &UnixStream,
+    mut teller: Option<Teller>,
+    mut watcher: Option<Watcher>,
+) {
     let _end = End(shared);
-    let mut teller = enforce.then(Teller::default);
     let epoch = std::time::Instant::now();
     let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
     let mut next_status = Instant::ZERO;
     while !shared.end.load(Ordering::Relaxed) {
         role.set_rate(Rate::from_bps(shared.rate.load(Ordering::Relaxed)), now());
+        if let Some(watcher) = &mut watcher {
+            let turned = if watcher.turn(now()) { role.stand_by(now()) } else { role.take_over(now()) };
+            if turned.is_err() {
+                return;
+            }
+        }
         socket.turn(&mut role, &mut now);
         if now() >= next_status {
             next_status = now() + FRESH;
@@ -262,7 +289,8 @@ fn serve(mut role: Role, mut socket: Socket, shared: &Shared, mut bell: &UnixStr
             shared.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
         }
         let tells = teller.as_mut().and_then(|teller| teller.turn(&mut role, shared, now()));
-        let next = [role.next_timeout(), tells].into_iter().flatten().min();
+        let asks = watcher.as_ref().map(Watcher::next_timeout);
+        let next = [role.next_timeout(), tells, asks].into_iter().flatten().min();
         let wait = next.map_or(LONGEST, |at| at.since(now())).min(LONGEST);
         if sleep(&socket, bell, wait).is_err() {
             return;

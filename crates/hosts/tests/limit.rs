@@ -78,7 +78,7 @@ fn connections(marks: &[u32]) -> Vec<TcpStream> {
 #[test]
 fn connections_keep_to_the_order_and_are_free_after_it() {
     let Some(cgroup) = Cgroup::new("penstock-limit") else { return };
-    let limit = match Limit::attach(&cgroup.0, &BTreeMap::new()) {
+    let limit = match Limit::attach(&cgroup.0, &BTreeMap::new(), None) {
         Ok(limit) => limit,
         Err(why) => return eprintln!("skipped: {why}"),
     };
@@ -112,7 +112,7 @@ fn connections_keep_to_the_order_and_are_free_after_it() {
     drop((four, limit));
 
     // One connection of weight 3 beside three of weight 1 has half of the budget.
-    let limit = Limit::attach(&cgroup.0, &BTreeMap::from([(7, 3), (9, 50)])).unwrap();
+    let limit = Limit::attach(&cgroup.0, &BTreeMap::from([(7, 3), (9, 50)]), None).unwrap();
     let order = || limit.order(Some(Rate::from_bps(40_000_000))).unwrap();
     order();
     let mut streams = connections(&[7, 0, 0, 8]);

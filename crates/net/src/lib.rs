@@ -17,9 +17,12 @@
 //! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
 //!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
 //!
+//! [`announced`] is what packets tell of the rates of their flows.
+//!
 //! A gateway (`penstock-gateway`) uses the same parts with packets of the kernel's firewall ([`nfqueue`]), or
 //! with frames of two interfaces of a bridge ([`port`]).
 
+pub mod announced;
 mod answers;
 pub mod ask;
 pub mod bottleneck;

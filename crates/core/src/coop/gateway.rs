@@ -330,7 +330,7 @@ impl Gateway {
     /// Invites a client, which proves with its next hello that it is alive. What the client held under another gateway
     /// is part of the invitation; what it held under this gateway is lost.
     fn invite(&mut self, state: &State, ask: u64, now: Instant, out: &mut Vec<Outgoing>) {
-        let held = state.incarnation < self.levels.incarnation && state.status != Status::Ticket;
+        let held = state.incarnation != self.levels.incarnation && state.status != Status::Ticket;
         let (claim, level) = if held { (state.claim, state.level) } else { (Claim::ALL, u64::MAX) };
         let share = self.budgets.counted(state.share);
         let next = State { share, status: Status::Invited, claim, level, ..*state };

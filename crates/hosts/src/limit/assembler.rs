@@ -10,7 +10,7 @@ pub(super) const FP: R = R(10);
 /// The size of what is loaded or stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
-    /// A byte; only to load.
+    /// A byte.
     B,
     /// 4 bytes.
     W,
@@ -25,6 +25,7 @@ pub(super) enum Op {
     Mul = 0x20,
     Div = 0x30,
     Or = 0x40,
+    And = 0x50,
     Rsh = 0x70,
     Mov = 0xb0,
 }
@@ -123,7 +124,8 @@ impl Assembler {
             (Size::W, V::Reg(src)) => self.push(0x63, dst, src, offset, 0),
             (Size::D, V::Reg(src)) => self.push(0x7b, dst, src, offset, 0),
             (Size::W, V::Imm(n)) => self.push(0x62, dst, R(0), offset, n),
-            (Size::B, _) => unreachable!("bytes are only loaded"),
+            (Size::B, V::Reg(src)) => self.push(0x73, dst, src, offset, 0),
+            (Size::B, V::Imm(n)) => self.push(0x72, dst, R(0), offset, n),
             (Size::D, V::Imm(n)) => self.push(0x7a, dst, R(0), offset, n),
         }
     }
@@ -154,6 +156,11 @@ impl Assembler {
     /// R0 = the result of a helper of the kernel with R1 to R5; these are lost.
     pub fn call(&mut self, helper: i32) {
         self.push(0x85, R(0), R(0), 0, helper);
+    }
+
+    /// The same with a function of the kernel, which has this number among its types.
+    pub fn call_kernel(&mut self, function: u32) {
+        self.push(0x85, R(0), R(2), 0, function as i32);
     }
 
     pub fn exit(&mut self) {

@@ -3,13 +3,19 @@
 
 use super::assembler::Instruction;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const MAP_CREATE: i32 = 0;
 const LOOKUP: i32 = 1;
 const UPDATE: i32 = 2;
 const PROG_LOAD: i32 = 5;
+const BTF_LOAD: i32 = 18;
 const LINK_CREATE: i32 = 28;
+/// A map that holds a structure of functions of the kernel, and where such a map is attached.
+const STRUCT_OPS: u32 = 26;
+const OF_STRUCT_OPS: u32 = 44;
+/// The structure is in use as long as somebody has its link.
+const BY_LINK: u32 = 1 << 13;
 const LOG: usize = 1 << 16;
 
 /// The kind of a map.
@@ -27,13 +33,22 @@ pub(super) enum Hook {
     Sockets,
     /// It runs for each packet that sockets send.
     Packets,
+    /// It is a member of a structure of functions of the kernel.
+    Control {
+        /// The number of the structure among the types of the kernel.
+        ops: u32,
+        /// The place of the member.
+        member: u32,
+    },
 }
 
 impl Hook {
-    fn numbers(self) -> [u32; 2] {
+    /// The type of the program, where it is attached, and the number of a type of the kernel.
+    fn numbers(self) -> [u32; 3] {
         match self {
-            Self::Sockets => [13, 3],
-            Self::Packets => [8, 1],
+            Self::Sockets => [13, 3, 0],
+            Self::Packets => [8, 1, 0],
+            Self::Control { ops, member } => [27, member, ops],
         }
     }
 }
@@ -95,7 +110,7 @@ pub(super) fn read<const N: usize>(map: i32) -> io::Result<[u8; N]> {
 
 /// Loads a program; the error has what the verifier of the kernel says.
 pub(super) fn load(hook: Hook, name: &str, code: &[Instruction]) -> io::Result<OwnedFd> {
-    let [kind, place] = hook.numbers();
+    let [kind, place, of] = hook.numbers();
     let licence = c"Dual MIT/GPL";
     let mut log = vec![0u8; LOG];
     let quiet = Arguments::new()
@@ -104,7 +119,8 @@ pub(super) fn load(hook: Hook, name: &str, code: &[Instruction]) -> io::Result<O
         .address(8, code.as_ptr())
         .address(16, licence.as_ptr())
         .put(48, name.as_bytes())
-        .word(68, place);
+        .word(68, place)
+        .word(108, of);
     let error = match quiet.open(PROG_LOAD) {
         Ok(program) => return Ok(program),
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(error),
@@ -122,6 +138,17 @@ pub(super) fn load(hook: Hook, name: &str, code: &[Instruction]) -> io::Result<O
 pub(super) fn attach(hook: Hook, program: BorrowedFd<'_>, cgroup: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let arguments = Arguments::new().word(0, program.as_raw_fd() as u32).word(4, cgroup.as_raw_fd() as u32);
     arguments.word(8, hook.numbers()[1]).open(LINK_CREATE)
+}
+
+/// Makes a structure of functions known to the kernel for as long as somebody has the returned descriptor. `kind` is the
+/// number of the type of its value, which has these bytes, with descriptors of programs in place of functions.
+pub(super) fn operations(kind: u32, value: &[u8]) -> io::Result<OwnedFd> {
+    let types = super::btf::smallest();
+    let types = Arguments::new().address(0, types.as_ptr()).word(16, types.len() as u32).open(BTF_LOAD)?;
+    let map = Arguments::new().word(0, STRUCT_OPS).word(4, 4).word(8, value.len() as u32).word(12, 1).word(16, BY_LINK);
+    let map = map.put(28, b"penstock_cc").word(48, types.as_raw_fd() as u32).word(60, kind).open(MAP_CREATE)?;
+    write(map.as_fd(), 0, value)?;
+    Arguments::new().word(0, map.as_raw_fd() as u32).word(8, OF_STRUCT_OPS).open(LINK_CREATE)
 }
 
 /// Returns the number by which the kernel knows a socket (SO_COOKIE).

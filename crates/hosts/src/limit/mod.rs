@@ -4,11 +4,15 @@
 //! does). The order that it reads ends by itself two seconds after the last sign of life, so that a process which hangs
 //! limits nobody; if the process dies, [`crate::guard`] keeps the program attached until each connection is free.
 
+mod announce;
 mod assembler;
+mod btf;
+mod control;
 mod kernel;
 mod others;
 mod program;
 
+pub use control::Control;
 use kernel::Hook;
 pub use others::Others;
 use penstock_core::units::{Rate, Span};
@@ -26,6 +30,7 @@ const CONNECTIONS: u32 = 65_536;
 pub const HOLDS: Span = Span::from_secs(2);
 const NAME: &str = "penstock_c2ml";
 const NAME_OF_OTHERS: &str = "penstock_others";
+const NAME_OF_RATES: &str = "penstock_rates";
 
 /// A program in the kernel which limits the connections of a cgroup.
 #[derive(Debug)]
@@ -34,17 +39,23 @@ pub struct Limit {
     census: OwnedFd,
     _sockets: OwnedFd,
     link: OwnedFd,
+    /// The control that its connections have; `None` if they keep theirs.
+    control: Option<control::Registered>,
     /// The account of what is not TCP, and the link of its program.
     others: Option<(OwnedFd, OwnedFd)>,
+    /// The link of the program that announces rates.
+    rates: Option<OwnedFd>,
 }
 
 impl Limit {
     /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited. `weights` are
-    /// those of connections by the mark of their socket; without one a connection has the weight 1.
+    /// those of connections by the mark of their socket; without one a connection has the weight 1. With a `control`
+    /// connections get that, which sets their windows by equations 2.1 and 2.2; without, their own one goes on below a
+    /// limit of window and pace.
     ///
     /// # Errors
     /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
-    pub fn attach(cgroup: &Path, weights: &BTreeMap<u32, u32>) -> io::Result<Self> {
+    pub fn attach(cgroup: &Path, weights: &BTreeMap<u32, u32>, control: Option<Control>) -> io::Result<Self> {
         let order = kernel::map(kernel::Kind::Array, "penstock_order", 4, ORDER as u32, 1)?;
         let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
         let sockets = kernel::map(kernel::Kind::LruHash, "penstock_socks", 8, SOCKET as u32, CONNECTIONS)?;
@@ -55,9 +66,12 @@ impl Limit {
         }
         let [order_fd, census_fd, sockets_fd, weights] = [&order, &census, &sockets, &weighs].map(AsRawFd::as_raw_fd);
         let maps = Maps { order: order_fd, census: census_fd, sockets: sockets_fd, weights };
-        let program = kernel::load(Hook::Sockets, NAME, &program::program(maps))?;
+        let of_control = control::Maps { order: order_fd, sockets: sockets_fd };
+        let control = control.map(|control| control::register(control, of_control)).transpose()?;
+        let name = control.as_ref().map(|control| control.name);
+        let program = kernel::load(Hook::Sockets, NAME, &program::program(maps, name))?;
         let link = kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?;
-        Ok(Self { order, census, _sockets: sockets, link, others: None })
+        Ok(Self { order, census, _sockets: sockets, link, control, others: None, rates: None })
     }
 
     /// Holds what is not TCP to the rest of the budget as well, for as long as this process lives. `own` is the socket of
@@ -73,6 +87,17 @@ impl Limit {
         let program = kernel::load(Hook::Packets, NAME_OF_OTHERS, &code)?;
         let link = kernel::attach(Hook::Packets, program.as_fd(), File::open(cgroup)?.as_fd())?;
         self.others = Some((account, link));
+        Ok(())
+    }
+
+    /// Lets connections with ECN announce their rates in their segments, for as long as this process lives.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn attach_rates(&mut self, cgroup: &Path) -> io::Result<()> {
+        let due = kernel::map(kernel::Kind::LruHash, "penstock_due", 8, announce::ENTRY as u32, CONNECTIONS)?;
+        let program = kernel::load(Hook::Sockets, NAME_OF_RATES, &announce::program(due.as_raw_fd()))?;
+        self.rates = Some(kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?);
         Ok(())
     }
 
@@ -100,6 +125,12 @@ impl Limit {
     /// Returns the error of the system.
     pub fn census(&self) -> io::Result<Census> {
         census_of(self.census.as_raw_fd())
+    }
+
+    /// The name of the control that connections get; `None` if they keep theirs.
+    pub fn control(&self) -> Option<String> {
+        let name = |one: &control::Registered| String::from_utf8_lossy(&one.name).trim_end_matches('\0').to_owned();
+        self.control.as_ref().map(name)
     }
 
     /// The descriptors that a guard needs: the link, and the map with the census.

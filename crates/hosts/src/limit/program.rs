@@ -8,16 +8,20 @@
 //! pacing   part * payload / (payload + headers)
 //! ```
 //!
+//! With a control ([`super::control`]) window and pace are left alone: the part and the size of a segment go into the entry of
+//! the socket, which gets that control at each of its round trips.
+//!
 //! After the end of the order, or without a budget, a connection gets back its freedom at its next round trip.
 //!
 //! | map | entry | written by |
 //! |---|---|---|
 //! | order | [`Order`] | the agent |
 //! | census | [`Census`] | the program |
-//! | sockets | cookie: slot, window, pacing rate | the program |
+//! | sockets | cookie: slot, window, pacing rate; with a control: part, the part it has seen, bytes of a segment | the program, its control |
 //! | weights | mark of a socket: its weight; 1 without | the agent |
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
+use super::control;
 
 /// The budget, as the program reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +54,7 @@ pub struct Census {
 /// Sizes of the entries in bytes.
 pub(super) const ORDER: usize = 16;
 pub(super) const CENSUS: usize = 56;
-pub(super) const SOCKET: usize = 16;
+pub(super) const SOCKET: usize = 40;
 pub(super) const WEIGHT: usize = 4;
 
 impl Order {
@@ -76,43 +80,47 @@ const CHANGES: i16 = 32;
 /// Offsets in the entry of a socket.
 const WINDOW: i16 = 8;
 const PACING: i16 = 12;
+pub(super) const PART: i16 = 16;
+pub(super) const SEEN: i16 = 24;
+pub(super) const FRAME: i16 = 32;
 /// Offsets in `struct bpf_sock_ops`.
-const OPERATION: i16 = 0;
+pub(super) const OPERATION: i16 = 0;
 const NEW_STATE: i16 = 8;
 const FAMILY: i16 = 20;
-const FLAGS: i16 = 84;
+pub(super) const FLAGS: i16 = 84;
 const SMALLEST_RTT: i16 = 92;
-const MSS: i16 = 112;
+pub(super) const MSS: i16 = 112;
 const SOCK: i16 = 184;
 /// Offset in `struct bpf_sock`.
 const MARK: i16 = 16;
 /// Values of the operation.
-const ACTIVE_ESTABLISHED: i32 = 4;
-const PASSIVE_ESTABLISHED: i32 = 5;
+pub(super) const ACTIVE_ESTABLISHED: i32 = 4;
+pub(super) const PASSIVE_ESTABLISHED: i32 = 5;
 const STATE: i32 = 10;
-const ROUND_TRIP: i32 = 12;
+pub(super) const ROUND_TRIP: i32 = 12;
 /// The flags by which the kernel calls at changes of the state and after each round trip.
 const WANTED: i32 = 1 << 2 | 1 << 3;
 const CLOSED: i32 = 7;
 const INET6: i32 = 10;
 /// Helpers.
 pub(super) const LOOKUP: i32 = 1;
-const UPDATE: i32 = 2;
+pub(super) const UPDATE: i32 = 2;
 const DELETE: i32 = 3;
 pub(super) const CLOCK: i32 = 5;
 pub(super) const COOKIE: i32 = 46;
 const SET_OPTION: i32 = 49;
-const SET_FLAGS: i32 = 59;
+pub(super) const SET_FLAGS: i32 = 59;
 /// Options of sockets, with their levels.
 const WINDOW_OPTION: (i32, i32) = (6, 1002);
 const PACING_OPTION: (i32, i32) = (1, 47);
+const CONTROL_OPTION: (i32, i32) = (6, 13);
 /// Values that mean no limit.
 const ANY_WINDOW: i32 = i32::MAX;
 const ANY_PACING: i32 = -1;
 /// Bits of a time that are below its slot: 2^31 ns are 2.1 s.
 pub(super) const SLOT: i32 = 31;
 /// A round trip above half a minute has not been measured yet.
-const LONGEST_RTT: i32 = 30_000_000;
+pub(super) const LONGEST_RTT: i32 = 30_000_000;
 /// Segments in flight beyond the product of rate and round trip, for acknowledgments that come for two segments.
 const BEYOND: i32 = 2;
 /// The part of that product, as a power of two, by which round trips may be longer than the smallest one: the pace keeps the
@@ -122,16 +130,17 @@ const SPARE: i32 = 4;
 const HEADERS: i32 = 52;
 
 /// Variables on the stack.
-const MY_COOKIE: i16 = -8;
-const VALUE: i16 = -16;
+pub(super) const MY_COOKIE: i16 = -8;
+pub(super) const VALUE: i16 = -16;
 pub(super) const TIME: i16 = -24;
 pub(super) const MY_SLOT: i16 = -32;
 const MY_PACING: i16 = -40;
 pub(super) const ZERO: i16 = -48;
-const FRESH: i16 = -64;
-const COUNTS: i16 = -72;
-const MY_WEIGHT: i16 = -80;
-const MY_MARK: i16 = -88;
+const COUNTS: i16 = -56;
+const MY_WEIGHT: i16 = -64;
+const MY_MARK: i16 = -72;
+const MY_CONTROL: i16 = -88;
+const FRESH: i16 = -128;
 
 pub(super) const CONTEXT: R = R(6);
 pub(super) const THE_ORDER: R = R(7);
@@ -147,8 +156,8 @@ pub(super) struct Maps {
     pub weights: i32,
 }
 
-/// Returns the program.
-pub(super) fn program(maps: Maps) -> Vec<Instruction> {
+/// Returns the program; with a control of this name, it leaves windows and paces to that.
+pub(super) fn program(maps: Maps, control: Option<[u8; control::NAME]>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let [apply, closed, release, out] = std::array::from_fn(|_| a.label());
     choose(&mut a, apply, closed, out);
@@ -162,9 +171,13 @@ pub(super) fn program(maps: Maps) -> Vec<Instruction> {
     weigh(&mut a, maps);
     turn(&mut a);
     enter(&mut a, maps, out);
-    limit(&mut a, out);
+    part(&mut a, out);
+    match control {
+        None => limit(&mut a, out),
+        Some(name) => tell(&mut a, name, out),
+    }
     a.here(release);
-    free(&mut a, maps, out);
+    free(&mut a, maps, control.is_none(), out);
     a.here(closed);
     forget(&mut a, maps, out);
     a.here(out);
@@ -196,7 +209,7 @@ fn choose(a: &mut Assembler, apply: Label, closed: Label, out: Label) {
 }
 
 /// Stores the cookie of the socket on the stack.
-fn cookie(a: &mut Assembler) {
+pub(super) fn cookie(a: &mut Assembler) {
     a.mov(R(1), V::Reg(CONTEXT));
     a.call(COOKIE);
     a.store(Size::D, FP, MY_COOKIE, V::Reg(R(0)));
@@ -267,8 +280,9 @@ pub(super) fn turn(a: &mut Assembler) {
 fn enter(a: &mut Assembler, maps: Maps, out: Label) {
     let [known, counted] = std::array::from_fn(|_| a.label());
     a.jump_if(ENTRY, If::Ne, V::Imm(0), known);
-    a.store(Size::D, FP, FRESH, V::Imm(0));
-    a.store(Size::D, FP, FRESH + 8, V::Imm(0));
+    for word in 0..SOCKET / 8 {
+        a.store(Size::D, FP, FRESH + 8 * word as i16, V::Imm(0));
+    }
     keyed(a, maps.sockets, MY_COOKIE);
     a.mov(R(3), V::Reg(FP));
     a.op(Op::Add, R(3), V::Imm(FRESH.into()));
@@ -293,9 +307,9 @@ fn enter(a: &mut Assembler, maps: Maps, out: Label) {
     a.here(counted);
 }
 
-/// Computes the window and the pacing rate, and sets those that have changed.
-fn limit(a: &mut Assembler, out: Label) {
-    let [now, some, v4, above_zero, fits, paced, same] = std::array::from_fn(|_| a.label());
+/// R3 = the part in bytes per second on the wire, R4 = the payload of a segment, R5 = its size on the wire.
+fn part(a: &mut Assembler, out: Label) {
+    let [now, some, v4] = std::array::from_fn(|_| a.label());
     a.load(Size::D, R(1), THE_CENSUS, NOW);
     a.load(Size::D, R(2), THE_CENSUS, BEFORE);
     a.jump_if(R(1), If::Ge, V::Reg(R(2)), now);
@@ -318,6 +332,29 @@ fn limit(a: &mut Assembler, out: Label) {
     a.jump_if(R(1), If::Ne, V::Imm(INET6), v4);
     a.op(Op::Add, R(5), V::Imm(20));
     a.here(v4);
+}
+
+/// Notes what the control of the socket has to know, and gives the socket that control. An application may have set another
+/// one in the meantime; if it is the same, nothing happens.
+fn tell(a: &mut Assembler, name: [u8; control::NAME], out: Label) {
+    let same = a.label();
+    a.store(Size::W, ENTRY, FRAME, V::Reg(R(5)));
+    a.load(Size::D, R(1), ENTRY, PART);
+    a.jump_if(R(1), If::Eq, V::Reg(R(3)), same);
+    a.store(Size::D, ENTRY, PART, V::Reg(R(3)));
+    note(a);
+    a.here(same);
+    for (at, half) in name.chunks_exact(8).enumerate() {
+        a.wide(R(1), u64::from_ne_bytes(std::array::from_fn(|at| half[at])));
+        a.store(Size::D, FP, MY_CONTROL + 8 * at as i16, V::Reg(R(1)));
+    }
+    set(a, CONTROL_OPTION, MY_CONTROL, control::NAME as i32);
+    a.jump(out);
+}
+
+/// Computes the window and the pacing rate, and sets those that have changed.
+fn limit(a: &mut Assembler, out: Label) {
+    let [above_zero, fits, paced, same] = std::array::from_fn(|_| a.label());
     a.mov(R(1), V::Reg(R(3)));
     a.op(Op::Mul, R(1), V::Reg(R(4)));
     a.op(Op::Div, R(1), V::Reg(R(5)));
@@ -343,21 +380,21 @@ fn limit(a: &mut Assembler, out: Label) {
     a.jump_if(R(1), If::Eq, V::Reg(R(3)), paced);
     a.store(Size::W, ENTRY, WINDOW, V::Reg(R(3)));
     a.store(Size::W, FP, VALUE, V::Reg(R(3)));
-    set(a, WINDOW_OPTION);
+    set(a, WINDOW_OPTION, VALUE, 4);
     a.here(paced);
     a.load(Size::D, R(1), FP, MY_PACING);
     a.load(Size::W, R(2), ENTRY, PACING);
     a.jump_if(R(1), If::Eq, V::Reg(R(2)), same);
+    a.store(Size::W, ENTRY, PACING, V::Reg(R(1)));
+    a.store(Size::W, FP, VALUE, V::Reg(R(1)));
+    set(a, PACING_OPTION, VALUE, 4);
     note(a);
     a.here(same);
     a.jump(out);
 }
 
-/// Sets the pacing rate in R1, and notes when and for which budget.
+/// Notes that the rate of a connection was changed, when, and for which budget.
 fn note(a: &mut Assembler) {
-    a.store(Size::W, ENTRY, PACING, V::Reg(R(1)));
-    a.store(Size::W, FP, VALUE, V::Reg(R(1)));
-    set(a, PACING_OPTION);
     a.mov(R(1), V::Imm(1));
     a.atomic_add(THE_CENSUS, CHANGES, R(1));
     a.load(Size::D, R(1), FP, TIME);
@@ -367,22 +404,23 @@ fn note(a: &mut Assembler) {
 }
 
 /// Sets an option of the socket to the value on the stack.
-fn set(a: &mut Assembler, (level, option): (i32, i32)) {
+fn set(a: &mut Assembler, (level, option): (i32, i32), value: i16, len: i32) {
     a.mov(R(1), V::Reg(CONTEXT));
     a.mov(R(2), V::Imm(level));
     a.mov(R(3), V::Imm(option));
     a.mov(R(4), V::Reg(FP));
-    a.op(Op::Add, R(4), V::Imm(VALUE.into()));
-    a.mov(R(5), V::Imm(4));
+    a.op(Op::Add, R(4), V::Imm(value.into()));
+    a.mov(R(5), V::Imm(len));
     a.call(SET_OPTION);
 }
 
-/// Takes the limit from a socket that has one.
-fn free(a: &mut Assembler, maps: Maps, out: Label) {
+/// Takes the limit from a socket that has one; a control finds no entry any more.
+fn free(a: &mut Assembler, maps: Maps, limited: bool, out: Label) {
     a.jump_if(ENTRY, If::Eq, V::Imm(0), out);
-    for (option, value) in [(WINDOW_OPTION, ANY_WINDOW), (PACING_OPTION, ANY_PACING)] {
+    let options = [(WINDOW_OPTION, ANY_WINDOW), (PACING_OPTION, ANY_PACING)];
+    for (option, value) in options.into_iter().filter(|_| limited) {
         a.store(Size::W, FP, VALUE, V::Imm(value));
-        set(a, option);
+        set(a, option, VALUE, 4);
     }
     remove(a, maps, out);
     a.jump(out);

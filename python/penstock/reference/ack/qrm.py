@@ -7,7 +7,8 @@ that drains at BW_i, because the timer lets a node send its share twice around a
 are counted as the time that they take at BW_i, in whole ns.
 
 The source is silent about, and docs/algorithms/qrm.md states: the limit of SYNs ("trivial checks"), the round trip
-time of a node that has not been measured, `slack`, even parts of the link without a gateway, who measures (one flow
+time of a node that has not been measured, `slack`, even parts of the link without a gateway, or of the rate that a
+gateway tells for nodes without a budget, who measures (one flow
 of a node at a time: the newest that opened, but not before the last one is measured), and the largest LAN half that
 counts.
 """
@@ -59,7 +60,7 @@ class Node:
     probe: Probe = field(default_factory=Probe)
     measured: int | None = None  # the flow that the probe follows
     rtt_ns: int | None = None
-    sends: bool = False  # lately; without told budgets
+    sends: bool = False  # lately; without a told budget
     sent_ns: int = 0
     syns: Syns = field(default_factory=Syns)
     since_ns: int = 0  # the bucket is empty at this time, or the timer began
@@ -75,6 +76,7 @@ class Qrm(Gateway):
         self.owners: dict[int, int] | None = None
         self.nodes: defaultdict[int, Node] = defaultdict(Node)
         self.has_gateway = False
+        self.rest_bps: int | None = None  # told, for nodes without a budget
         self.strangers = Syns()
         self.syn = False
         self.refused = {"over_budget": 0, "unlisted": 0, "syns": 0}
@@ -84,7 +86,7 @@ class Qrm(Gateway):
         return flow if self.owners is None else self.owners.get(flow)
 
     def told(self, name: str, index: int, value: int, now_ns: int) -> None:
-        """Receives a fact: the owner or the budget of a flow, a node that left, or a flow whose number is used anew."""
+        """Receives a fact: owner or budget of a flow, what others share, who left, or whose number is used anew."""
         if name == "owner":
             self.owners = (self.owners or {}) | {index: value}
         elif name == "budget":
@@ -92,26 +94,34 @@ class Qrm(Gateway):
             if node.budget_bps is None:
                 node.since_ns, node.bytes = now_ns, 0
             node.budget_bps = value or None
+            node.sends &= node.budget_bps is None
+        elif name == "rest":
+            self.has_gateway, self.rest_bps = True, value
         elif name == "gone" or self.owners is None:
             self.nodes.pop(index, None)
         elif (owner := self.owners.pop(index, None)) is not None and self.nodes[owner].measured == index:
             self.nodes[owner].measured, self.nodes[owner].probe = None, Probe()
 
     def budget(self, node: Node) -> int | None:
-        """Returns BW_i: what the gateway granted, or an even part of the link."""
-        if self.has_gateway:
+        """Returns BW_i: what the gateway granted, or an even part of what nodes without a grant share."""
+        shared_bps = self.shared_bps()
+        if node.budget_bps is not None or shared_bps is None:
             return node.budget_bps
-        n = sum(one.sends for one in self.nodes.values())
-        return self.rate_bps // n
+        return shared_bps // sum(one.sends for one in self.nodes.values())
+
+    def shared_bps(self) -> int | None:
+        """Returns what nodes without a grant share: the link, or what a gateway says."""
+        return self.rest_bps if self.has_gateway else self.rate_bps
 
     def budget_of(self, flow: int) -> int | None:
         """The rate to which the node of a flow is held; of one that does not send yet, the part that it would have."""
         owner = self.owner(flow)
         node = self.nodes[owner] if owner is not None else Node()
-        if self.has_gateway:
+        shared_bps = self.shared_bps()
+        if node.budget_bps is not None or shared_bps is None:
             return node.budget_bps
         n = sum(one.sends for one in self.nodes.values())
-        return self.rate_bps // (n if node.sends else n + 1)
+        return shared_bps // (n if node.sends else n + 1)
 
     def inbound(self, segment: Segment) -> int:
         """TRACKRCV."""
@@ -151,7 +161,8 @@ class Qrm(Gateway):
     def refuses(self, packet: Packet, now_ns: int) -> str | None:
         """Returns why a packet is refused; `None` if it passes."""
         owner = self.owner(packet.flow)
-        allowed = owner is not None and (not self.has_gateway or self.nodes[owner].budget_bps is not None)
+        shares = self.shared_bps() is not None
+        allowed = owner is not None and (shares or self.nodes[owner].budget_bps is not None)
         if self.syn:
             known = owner is not None and (self.owners is not None or (self.has_gateway and allowed))
             syns = self.nodes[owner].syns if known and owner is not None else self.strangers
@@ -159,7 +170,7 @@ class Qrm(Gateway):
         if owner is None or not allowed:
             return "unlisted"
         node = self.nodes[owner]
-        if not self.has_gateway:
+        if node.budget_bps is None:
             for one in self.nodes.values():
                 one.sends &= now_ns - one.sent_ns <= self.params.idle_ns
             node.sends, node.sent_ns = True, now_ns

@@ -1,0 +1,186 @@
+//! The program that writes the rate of a connection into its segments, for a queue that marks flows by their rates (RED-ERN;
+//! explicit rate notification of document 003, §III.A). It runs for each TCP connection of a cgroup that has ECN.
+//!
+//! ```text
+//! option   kind 253, length 6, window in 16 bits and a shift in 4, smoothed round trip time in ms in 12 bits
+//! rate     once per round trip, in a segment with data; the window is cwnd in bytes
+//! others   the same option with zeros: the segment belongs to a flow that announces its rate, and announces none
+//! nothing  in slow start (§III.A), in SYNs, acknowledgments without data, and connections without ECN
+//! ```
+//!
+//! DIFFERENCE: the option alone takes the place of the header bits ERC and ENR, which no program can set here.
+//! DIFFERENCE: a retransmission may carry a rate, and an offload repeats the option in each part of a large segment.
+
+use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
+use super::program::{
+    ACTIVE_ESTABLISHED, CONTEXT, FLAGS, LOOKUP, MSS, MY_COOKIE, OPERATION, PASSIVE_ESTABLISHED, ROUND_TRIP, SET_FLAGS,
+    UPDATE, VALUE, cookie, keyed,
+};
+
+/// Kind and length of the option.
+const KIND: i32 = 253;
+const LENGTH: i32 = 6;
+/// Offsets in `struct bpf_sock_ops`.
+const WINDOW: i16 = 76;
+const SMOOTHED_RTT: i16 = 80;
+const THRESHOLD: i16 = 96;
+const ECN_FLAGS: i16 = 116;
+const SKB_LEN: i16 = 208;
+/// ECN was negotiated (TCP_ECN_OK).
+const HAS_ECN: i32 = 1;
+/// Values of the operation: how long options are, and what they are.
+const OPTION_LENGTH: i32 = 14;
+const WRITE_OPTION: i32 = 15;
+/// The flags by which the kernel calls after each round trip, and for options.
+const WANTED: i32 = 1 << 3 | 1 << 6;
+/// Helpers.
+const STORE_OPTION: i32 = 143;
+const RESERVE_OPTION: i32 = 144;
+/// A segment without data is no longer than its largest header.
+const HEADER: i32 = 60;
+/// What a window of 16 bits can tell, and the largest shift.
+const LARGEST: i32 = 0xffff;
+const SHIFTS: usize = 15;
+const LONGEST_RTT_MS: i32 = 0xfff;
+
+/// The option on the stack, below the variables of [`super::program`].
+const OPTION: i16 = -24;
+const RATE: R = R(7);
+const SHIFT: R = R(8);
+const RTT: R = R(9);
+
+/// Bytes of the entry of a socket: 1 if a rate is due.
+pub(super) const ENTRY: usize = 8;
+
+/// Returns the program; `due` is the map of sockets by cookie.
+pub(super) fn program(due: i32) -> Vec<Instruction> {
+    let mut a = Assembler::default();
+    let [established, round_trip, length, write, out] = std::array::from_fn(|_| a.label());
+    a.mov(CONTEXT, V::Reg(R(1)));
+    a.load(Size::W, R(0), CONTEXT, OPERATION);
+    let operations = [
+        (ACTIVE_ESTABLISHED, established),
+        (PASSIVE_ESTABLISHED, established),
+        (ROUND_TRIP, round_trip),
+        (OPTION_LENGTH, length),
+        (WRITE_OPTION, write),
+    ];
+    for (operation, to) in operations {
+        a.jump_if(R(0), If::Eq, V::Imm(operation), to);
+    }
+    a.jump(out);
+
+    a.here(established);
+    a.load(Size::W, R(2), CONTEXT, FLAGS);
+    a.op(Op::Or, R(2), V::Imm(WANTED));
+    a.mov(R(1), V::Reg(CONTEXT));
+    a.call(SET_FLAGS);
+    a.jump(out);
+
+    a.here(round_trip);
+    note(&mut a, due);
+    a.jump(out);
+
+    a.here(length);
+    announces(&mut a, out);
+    a.mov(R(1), V::Reg(CONTEXT));
+    a.mov(R(2), V::Imm(LENGTH));
+    a.mov(R(3), V::Imm(0));
+    a.call(RESERVE_OPTION);
+    a.jump(out);
+
+    a.here(write);
+    announces(&mut a, out);
+    option(&mut a, due, out);
+    a.here(out);
+    a.mov(R(0), V::Imm(1));
+    a.exit();
+    a.finish()
+}
+
+/// Notes that the next segment with data tells the rate.
+fn note(a: &mut Assembler, due: i32) {
+    cookie(a);
+    a.store(Size::D, FP, VALUE, V::Imm(1));
+    keyed(a, due, MY_COOKIE);
+    a.mov(R(3), V::Reg(FP));
+    a.op(Op::Add, R(3), V::Imm(VALUE.into()));
+    a.mov(R(4), V::Imm(0));
+    a.call(UPDATE);
+}
+
+/// Goes on only for a connection that has ECN and is not in slow start.
+fn announces(a: &mut Assembler, out: Label) {
+    a.load(Size::W, R(1), CONTEXT, ECN_FLAGS);
+    a.op(Op::And, R(1), V::Imm(HAS_ECN));
+    a.jump_if(R(1), If::Eq, V::Imm(0), out);
+    a.load(Size::W, R(1), CONTEXT, WINDOW);
+    a.load(Size::W, R(2), CONTEXT, THRESHOLD);
+    a.jump_if(R(2), If::Gt, V::Reg(R(1)), out);
+}
+
+/// Writes the option into a segment with data.
+fn option(a: &mut Assembler, due: i32, out: Label) {
+    let [data, ready] = std::array::from_fn(|_| a.label());
+    a.load(Size::W, R(1), CONTEXT, SKB_LEN);
+    a.jump_if(R(1), If::Gt, V::Imm(HEADER), data);
+    a.jump(out);
+    a.here(data);
+    a.store(Size::D, FP, OPTION, V::Imm(0));
+    a.store(Size::B, FP, OPTION, V::Imm(KIND));
+    a.store(Size::B, FP, OPTION + 1, V::Imm(LENGTH));
+    cookie(a);
+    keyed(a, due, MY_COOKIE);
+    a.call(LOOKUP);
+    a.jump_if(R(0), If::Eq, V::Imm(0), ready);
+    a.load(Size::D, R(1), R(0), 0);
+    a.jump_if(R(1), If::Eq, V::Imm(0), ready);
+    a.store(Size::D, R(0), 0, V::Imm(0));
+    rate(a);
+    a.here(ready);
+    a.mov(R(1), V::Reg(CONTEXT));
+    a.mov(R(2), V::Reg(FP));
+    a.op(Op::Add, R(2), V::Imm(OPTION.into()));
+    a.mov(R(3), V::Imm(LENGTH));
+    a.mov(R(4), V::Imm(0));
+    a.call(STORE_OPTION);
+    a.jump(out);
+}
+
+/// Puts window and round trip time into the option on the stack.
+fn rate(a: &mut Assembler) {
+    let [coded, some, fits] = std::array::from_fn(|_| a.label());
+    a.load(Size::W, RATE, CONTEXT, WINDOW);
+    a.load(Size::W, R(1), CONTEXT, MSS);
+    a.op(Op::Mul, RATE, V::Reg(R(1)));
+    a.mov(SHIFT, V::Imm(0));
+    for _ in 0..SHIFTS {
+        let above = a.label();
+        a.jump_if(RATE, If::Gt, V::Imm(LARGEST), above);
+        a.jump(coded);
+        a.here(above);
+        a.op(Op::Rsh, RATE, V::Imm(1));
+        a.op(Op::Add, SHIFT, V::Imm(1));
+    }
+    a.here(coded);
+    a.load(Size::W, RTT, CONTEXT, SMOOTHED_RTT);
+    // The kernel keeps eight times the round trip time, in microseconds.
+    a.op(Op::Rsh, RTT, V::Imm(3));
+    a.op(Op::Add, RTT, V::Imm(500));
+    a.op(Op::Div, RTT, V::Imm(1000));
+    a.jump_if(RTT, If::Ne, V::Imm(0), some);
+    a.mov(RTT, V::Imm(1));
+    a.here(some);
+    a.mov(R(1), V::Imm(LONGEST_RTT_MS));
+    a.jump_if(R(1), If::Ge, V::Reg(RTT), fits);
+    a.mov(RTT, V::Reg(R(1)));
+    a.here(fits);
+    a.store(Size::B, FP, OPTION + 3, V::Reg(RATE));
+    a.op(Op::Rsh, RATE, V::Imm(8));
+    a.store(Size::B, FP, OPTION + 2, V::Reg(RATE));
+    a.store(Size::B, FP, OPTION + 5, V::Reg(RTT));
+    a.op(Op::Rsh, RTT, V::Imm(8));
+    a.op(Op::Mul, SHIFT, V::Imm(16));
+    a.op(Op::Or, SHIFT, V::Reg(RTT));
+    a.store(Size::B, FP, OPTION + 4, V::Reg(SHIFT));
+}
