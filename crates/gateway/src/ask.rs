@@ -172,6 +172,22 @@ fn in_this_process(answer: &Value) -> String {
     );
     text += &link(&answer["link"]);
     text += &hosts(answer);
+    text += &subscribers(answer);
+    text
+}
+
+/// Returns what the subscribers of a tree have, the first twenty; empty if there is no tree.
+fn subscribers(answer: &Value) -> String {
+    let Some(all) = answer["subscribers"].as_array() else { return String::new() };
+    let mut text = format!("subscribers: {}\n", all.len().saturating_sub(1));
+    for one in all.iter().take(20) {
+        let way = |way: &str| {
+            let (sent, waiting) = (&one[way]["sent"]["bytes"], &one[way]["waiting"]["packets"]);
+            format!("{sent} bytes sent, {} packets dropped, {waiting} waiting", one[way]["dropped"])
+        };
+        let name = one["name"].as_str().unwrap_or("all others");
+        let _ = writeln!(text, "  {name:<20} down: {}; up: {}", way("forward"), way("reverse"));
+    }
     text
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Follow one packet by opening the files in this order:
 //!
-//! 1. [`cli`] has the verbs, [`file`](mod@file) the TOML file with all settings, [`error`] what can be wrong.
+//! 1. [`cli`] has the verbs, [`file`](mod@file) the TOML file with all settings, [`subscribers`] who gets what of the link, [`error`] what
+//!    can be wrong.
 //! 2. [`rules`] are the lines of a router's firewall that hand packets over; a rule lets them pass when nobody takes them. On a
 //!    bridge, `penstock_bpf::bridge` takes frames from the kernel.
 //! 3. [`gate`] takes charge of them: it reads a packet from `penstock_net::nfqueue` or `penstock_net::port`,
@@ -45,6 +46,7 @@ pub mod record;
 pub mod report;
 pub mod rules;
 mod setting;
+pub mod subscribers;
 pub mod support;
 mod surroundings;
 pub mod watch;

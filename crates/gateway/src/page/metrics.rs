@@ -74,6 +74,14 @@ const ENFORCED: [Each; 4] = [
     ("policed_bytes", "Bytes refused because they were beyond a budget", "policed/bytes"),
 ];
 
+/// Counters and gauges of each subscriber of a tree, with the pointer to their value in a direction.
+const SUBSCRIBERS: [(&str, &str, &str, bool); 4] = [
+    ("subscriber_sent_bytes", "Bytes of a subscriber that were sent", "sent/bytes", true),
+    ("subscriber_sent_packets", "Packets of a subscriber that were sent", "sent/packets", true),
+    ("subscriber_dropped_packets", "Packets of a subscriber that were dropped", "dropped", true),
+    ("subscriber_waiting_bytes", "Bytes of a subscriber in its queue", "waiting/bytes", false),
+];
+
 /// Returns the text for a status.
 pub fn encode(status: &Value) -> String {
     let mut registry = Registry::with_prefix("penstock_gateway");
@@ -146,6 +154,23 @@ impl Status {
             };
             let samples: Vec<_> = [("sessions", "yes"), ("strangers", "no")].into_iter().filter_map(of).collect();
             Self::one(encoder, (name, help), true, &samples)?;
+        }
+        Ok(())
+    }
+
+    /// What the subscribers of a tree have, by their names; whoever has none is `others`.
+    fn subscribers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(all) = self.0["subscribers"].as_array() else { return Ok(()) };
+        for (name, help, pointer, total) in SUBSCRIBERS {
+            let mut samples = Vec::new();
+            for (one, (way, label)) in
+                all.iter().flat_map(|one| [("forward", "download"), ("reverse", "upload")].map(|way| (one, way)))
+            {
+                let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), ("direction", label)];
+                let value = one.pointer(&format!("/{way}/{pointer}")).and_then(Value::as_f64);
+                samples.extend(value.map(|value| (labels, value)));
+            }
+            Self::one(encoder, (name, help), total, &samples)?;
         }
         Ok(())
     }
@@ -250,6 +275,7 @@ impl Collector for Status {
         self.delays(encoder)?;
         self.rates(encoder)?;
         self.budgets(encoder)?;
+        self.subscribers(encoder)?;
         self.standing(encoder)
     }
 }
@@ -287,6 +313,21 @@ mod tests {
         }
         assert!(!text.contains("c2ml"), "without budgets");
         assert!(!text.contains("flow=") && !text.contains("estimated_rate_bytes_per_second{"), "{text}");
+    }
+
+    #[test]
+    fn subscribers_of_a_tree_have_labels() {
+        let part = |n: u64| json!({"sent": {"packets": n, "bytes": 1000 * n}, "dropped": 1, "waiting": {"bytes": 7}});
+        let text = encode(&json!({"subscribers": [
+            {"name": "shop", "forward": part(3), "reverse": part(4)}, {"name": null, "forward": part(5), "reverse": part(6)},
+        ]}));
+        for line in [
+            "penstock_gateway_subscriber_sent_bytes_total{subscriber=\"shop\",direction=\"upload\"} 4000.0",
+            "penstock_gateway_subscriber_dropped_packets_total{subscriber=\"others\",direction=\"download\"} 1.0",
+            "penstock_gateway_subscriber_waiting_bytes{subscriber=\"shop\",direction=\"download\"} 7.0",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");
+        }
     }
 
     #[test]

@@ -257,9 +257,25 @@ impl<P: Packet> Tree<P> {
         &self.config
     }
 
-    /// Returns the limit of each queue.
-    pub fn limit(&self) -> Limit {
-        self.link.limit
+    /// Reads back what holds: the place and the rates of each member, its number, and the discipline and limit of its queue.
+    /// Returns the name of the first that is not as these settings say; that of all others is empty.
+    pub fn differs_from<'a>(&'a self, config: &'a Config, limit: Limit) -> Option<&'a str> {
+        let branches = config.branches();
+        let differs = |at: usize| {
+            let (name, discipline) = config.queue(at);
+            let queue = self.queues.get(at).and_then(Option::as_deref);
+            let as_meant = match (queue, discipline) {
+                (Some(queue), Some(discipline)) => {
+                    queue.name == name && queue.discipline == *discipline && queue.limit == limit
+                }
+                (None, None) => self.config.members.get(at).is_some_and(|member| member.name == name),
+                _ => false,
+            };
+            let number = config.members.get(at).and_then(|member| member.queue.as_ref()).map(|(number, _)| *number);
+            let numbered = number.is_none_or(|number| self.branch_of(number) == at);
+            (!as_meant || !numbered || self.order.branches().get(at) != branches.get(at)).then_some(name)
+        };
+        (0..branches.len()).find_map(differs)
     }
 
     /// Returns what each subscriber has, and all others at the end.

@@ -379,6 +379,35 @@ fn a_newcomer_finds_room() {
     assert!((part - 0.01).abs() < 0.001, "{part}");
 }
 
+/// A ceiling holds over changes as it does without them, whether the subscriber waits for it or the link does.
+#[test]
+fn a_ceiling_holds_over_changes() {
+    let with = |n: usize| {
+        let mut members = vec![member(0, None, 1, [0, 3000], true), member(1, None, 1, [6000, 0], true)];
+        members.push(Member { name: format!("x{}", n % 3), ..member(2, None, 1, [0, 0], true) });
+        config(members)
+    };
+    for busy in [vec![0], vec![0, 1], vec![0, 1, 2]] {
+        let mut bench = Bench::new(&with(0));
+        let mut n = 0;
+        while bench.now < Instant::ZERO + Span::from_secs(5) {
+            for at in &busy {
+                while bench.waiting(*at) < 3 {
+                    bench.offer(*at, 528);
+                }
+            }
+            bench.last[2] = 0; // several subscribers have this flow
+            bench.step();
+            n += 1;
+            if n % 10 == 0 {
+                bench.tree.change(&with(n / 10), Limit::Packets(1000), bench.now);
+            }
+        }
+        let above = bench.excess(0, Rate::from_bps(3_000_000))[0];
+        assert!(above <= 3.0 * 1514.0, "{busy:?}: {above}");
+    }
+}
+
 #[test]
 fn nobody_who_stays_loses_a_packet_or_a_turn_when_others_change() {
     let with = |weight: u32, last: usize| {

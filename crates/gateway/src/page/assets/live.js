@@ -110,6 +110,9 @@
     const heads = ["down", "up", "down, bytes", "up, bytes"];
     table(by("nodes"), ["Subscriber", "Flows", ...heads], nodes.entries.map(entry), 2);
     table(by("flows-table"), ["Flow", "Protocol", ...heads], flows.entries.map(entry), 2);
+    const named = status.subscribers ?? [], part = ({ sent, dropped, waiting }) => [whole(sent.bytes), whole(dropped), whole(waiting.packets)];
+    by("tree").hidden = !named.length;
+    table(by("parts-table"), ["Subscriber", "Discipline", "down, bytes", "dropped", "waiting", "up, bytes", "dropped", "waiting"], [...named.slice(0, 20), ...named.slice(20).slice(-1)].map((one) => [one.name ?? "all others", one.forward.aqm, ...part(one.forward), ...part(one.reverse)]), 2);
     table(by("counters"), ["Counter", "Download", "Upload"], counters(status));
     const events = [...status.events].reverse();
     same(by("events-list"), JSON.stringify(events), () => by("events-list").append(...(events.length ? events : [{ what: "Nothing has happened." }]).map(({ at_s, what }) => make("li", {}, at_s == null ? what : `${digits(at_s)} s: ${what}`))));
