@@ -105,7 +105,7 @@ impl Daemon {
     fn replace(&mut self, direction: Direction, wanted: &Settings, now: Instant) -> Result<(), Refusal> {
         let way = wanted.way(direction, |name| number(&self.classifier, name));
         let enforcer = self.enforcer.as_mut();
-        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
+        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
         let bottleneck = self.path.direction_mut(direction);
         if !bottleneck.change_tree(&way.aqm, way.limit, now, &mut verdicts) {
             bottleneck.replace(&way.aqm, way.limit).map_err(|e| Refusal::new(e.to_string()))?;

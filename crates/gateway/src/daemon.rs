@@ -3,6 +3,7 @@
 
 use crate::answers;
 use crate::apply::{self, Own};
+use crate::calls::Calls;
 use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Keys};
@@ -72,6 +73,7 @@ pub struct Daemon {
     emissions: [Emissions; 2],
     observed: [Backlog; 2],
     windows: [Windows; 2],
+    pub(crate) calls: Calls,
     stalls: Stalls,
     short_of_memory: u64,
     events: Vec<Event>,
@@ -175,6 +177,7 @@ impl Daemon {
             emissions: Default::default(),
             observed: Default::default(),
             windows: Default::default(),
+            calls: Calls::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
             events,
@@ -213,9 +216,10 @@ impl Daemon {
     /// Lets all packets pass that are held.
     fn let_go(&mut self) {
         let end = self.now() + Span::from_secs(3600);
-        while let Some((direction, delivery)) =
-            self.path.poll(end, &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer: None })
-        {
+        while let Some((direction, delivery)) = self.path.poll(
+            end,
+            &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer: None, calls: &mut self.calls },
+        ) {
             let due = delivery.due;
             self.deliver(direction, delivery, due);
         }
@@ -269,7 +273,8 @@ impl Daemon {
         loop {
             let now = self.now();
             let enforcer = self.enforcer.as_mut();
-            let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
+            let mut verdicts =
+                Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
             let Some((direction, delivery)) = self.path.poll(now, &mut verdicts) else { return now };
             self.deliver(direction, delivery, now);
         }
@@ -284,6 +289,9 @@ impl Daemon {
             self.steer.show(direction, packet.packet(), now);
         }
         self.windows[direction.index()].count(&packet);
+        if let Some((_, came)) = packet.call() {
+            self.calls.passed(direction, now.since(came));
+        }
         self.gate.accept(direction, packet, late, &mut self.pool);
     }
 
@@ -327,9 +335,9 @@ impl Daemon {
         }
         self.path.tell(&facts, now);
         let node = (direction == Direction::Reverse).then(|| self.node(&packet, &facts, now)).flatten();
-        let held = Held::new(packet, origin, node);
+        let held = Held::new(packet, origin, node, (direction, now));
         let enforcer = self.enforcer.as_mut();
-        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
+        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
         self.path.arrive(direction, held, now, &mut verdicts);
     }
 
@@ -360,6 +368,7 @@ impl Daemon {
     fn tick(&mut self, now: Instant) {
         self.due.tick = now + TICK;
         self.steer.tick(now);
+        self.calls.tick(now);
         self.wan.ask();
         self.page.iter_mut().for_each(|page| page.tick(now));
         // Whoever started this may watch over it; without such a one nothing is told.
@@ -466,6 +475,7 @@ impl Daemon {
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             enforcement: self.enforcer.as_ref().map(|enforcer| enforcer.report(&self.classifier)),
+            calls: Direction::BOTH.map(|d| self.calls.estimate(d, self.steer.trip())),
             subscribers: self.subscribers(),
             kernel_queues: told.kernel_queues,
             frames: told.frames,

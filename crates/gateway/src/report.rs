@@ -1,5 +1,6 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
+use crate::calls::Call;
 use crate::enforce::Enforcement;
 use crate::held::Windows;
 use crate::history::Lapse;
@@ -61,6 +62,8 @@ pub struct Status {
     pub link: LinkReport,
     /// Windows of TCP as they came and as they went on, of segments in both directions.
     pub windows: [Windows; 2],
+    /// How calls would sound, download and upload; `None` without packets of calls.
+    pub calls: [Option<Call>; 2],
     /// Queueing delays of both directions as counters.
     pub delays: [Delays; 2],
     /// From the WAN to the LAN.

@@ -79,6 +79,18 @@ fn the_status_has_the_numbers_of_the_kernel() {
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
     send(&client, 300);
     wait_until("300 packets arrive", || lab.status()["reverse"]["delivered"]["packets"].as_u64() >= Some(300));
+    assert_eq!(lab.status()["calls"], serde_json::json!([null, null]));
+    // Expedited forwarding.
+    nix::sys::socket::setsockopt(&client, nix::sys::socket::sockopt::Ipv4Tos, &(46 << 2)).unwrap();
+    send(&client, 50);
+    let mut call = Value::Null;
+    wait_until("packets of a call are seen", || {
+        call = lab.status()["calls"][1].clone();
+        call["packets"].as_u64() >= Some(1)
+    });
+    let mos = call["mos_estimate"].as_f64().unwrap();
+    assert!((1.0..=4.5).contains(&mos) && call["lost"] == 0.0 && call["delay_ms"].as_f64() >= Some(21.0), "{call}");
+    wait_until("all packets arrive", || lab.status()["reverse"]["delivered"]["packets"].as_u64() >= Some(350));
     drop(server);
     let status = lab.status();
     let arrived = &status["reverse"]["arrived"];

@@ -82,6 +82,13 @@ const SUBSCRIBERS: [(&str, &str, &str, bool); 4] = [
     ("subscriber_waiting_bytes", "Bytes of a subscriber in its queue", "waiting/bytes", false),
 ];
 
+/// What is estimated of calls in each direction.
+const CALLS: [Each; 3] = [
+    ("call_packets", "Packets of calls in the last 10 to 20 s", "packets"),
+    ("call_lost_ratio", "Share of packets of calls that were dropped here", "lost"),
+    ("call_mos_estimate", "Estimated mean opinion score of a call, 1 to 4.5 (E-model)", "mos_estimate"),
+];
+
 /// Returns the text for a status.
 pub fn encode(status: &Value) -> String {
     let mut registry = Registry::with_prefix("penstock_gateway");
@@ -276,6 +283,9 @@ impl Collector for Status {
         self.rates(encoder)?;
         self.budgets(encoder)?;
         self.subscribers(encoder)?;
+        for one in CALLS {
+            self.each(encoder, one, [0, 1].map(|at| format!("/calls/{at}/{}", one.2)), false)?;
+        }
         self.standing(encoder)
     }
 }
@@ -295,6 +305,7 @@ mod tests {
             "state": "governing", "marks": ["x"], "elapsed_s": 2.5, "forward": way(10), "reverse": way(20),
             "delays": [{"count": 4, "sum_s": 0.25, "up_to": [1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}, null],
             "link": {"wan_ms": 41.0, "source": {"state": "stale"}},
+            "calls": [null, {"packets": 100, "lost": 0.01, "mos_estimate": 4.3}],
         }));
         for line in [
             "penstock_gateway_arrived_bytes_total{direction=\"upload\"} 40.0",
@@ -304,6 +315,7 @@ mod tests {
             "penstock_gateway_queue_delay_seconds_bucket{le=\"+Inf\",direction=\"download\"} 4",
             "penstock_gateway_queue_delay_seconds_sum{direction=\"download\"} 0.25",
             "penstock_gateway_wan_seconds 0.041",
+            "penstock_gateway_call_mos_estimate{direction=\"upload\"} 4.3",
             "penstock_gateway_marks 1.0",
             "penstock_gateway_state{state=\"governing\"} 1.0",
             "penstock_gateway_rate_source{state=\"stale\"} 1.0",

@@ -105,6 +105,7 @@
       tile("delay in the queue, download", ms(value("down_delay_ms"))), tile("delay in the queue, upload", ms(value("up_delay_ms"))),
       tile("packets dropped since the start", whole(lost)), tile("went past the shaper", whole(past), past > 0),
       tile("round trip beyond the WAN", ms(link.wan_ms)), tile("connections", whole(status.flows.entries)),
+      ...["download", "upload"].flatMap((way, at) => (status.calls?.[at] ? [tile(`MOS of calls, ${way}, estimated`, status.calls[at].mos_estimate.toFixed(1))] : [])),
     );
     const entry = (one) => [one.name, one.kind, mbps(one.rate_bps[0]), mbps(one.rate_bps[1]), whole(one.bytes[0]), whole(one.bytes[1])];
     const heads = ["down", "up", "down, bytes", "up, bytes"];
