@@ -8,7 +8,7 @@ use std::fmt;
 /// The version of the protocol.
 pub const VERSION: u64 = 1;
 /// Longest request in bytes, with its line feed.
-pub const LONGEST_REQUEST: usize = 16 * 1024;
+pub const LONGEST_REQUEST: usize = 1024 * 1024;
 /// Longest answer in bytes that a client reads.
 pub const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// The largest number of entries that one may ask `top` for.

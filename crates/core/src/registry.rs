@@ -6,6 +6,7 @@ pub mod before;
 mod macros;
 mod outside;
 mod per_flow;
+pub mod tree;
 
 pub use per_flow::PerFlow;
 

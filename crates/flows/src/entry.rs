@@ -55,6 +55,12 @@ impl From<NodeIndex> for NodeId {
     }
 }
 
+impl From<NodeId> for NodeIndex {
+    fn from(node: NodeId) -> Self {
+        Self(node.0)
+    }
+}
+
 const _: () = assert!(size_of::<Entry>() <= 64, "an entry has a cache line");
 
 impl Line for Entry {
@@ -71,7 +77,7 @@ impl Entry {
         let mut entry = Self {
             hash: half.hash(),
             flow,
-            owner: NodeIndex(owner.0),
+            owner: owner.into(),
             acked: first,
             end: numbers.map(|(_, end, _)| end),
             // Until it tells, an end may have announced as much as a SYN can.

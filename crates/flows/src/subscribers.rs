@@ -6,12 +6,14 @@
 //! forged addresses came before it.
 //!
 //! Numbers: 0 is for what belongs to nobody (packets that are not IP, and hosts for which all eight or sixteen places are
-//! held by hosts with connections); then the named ones in their order; then the others.
+//! held by hosts with connections); then the named ones in their order; then the others. Names that come later
+//! ([`Subscribers::rename`]) get numbers after all these. A name keeps its number, also if it goes and comes again.
 
 use crate::SipHash;
 use crate::sets::{Line, Sets};
 use penstock_core::packet::NodeId;
 use penstock_core::wire::HostKey;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The number of whatever has no number of its own.
@@ -91,6 +93,8 @@ struct Host {
     hash: u64,
     /// The number of the named subscriber that contains the host; 0 if none does.
     named: u32,
+    /// The number of changes of names before that was looked up.
+    changes: u32,
 }
 
 impl Line for Host {
@@ -104,21 +108,73 @@ impl Line for Host {
 pub(crate) struct Subscribers {
     hash: SipHash,
     hosts: Sets<Host>,
+    /// All names that there were, in the order of their numbers.
+    names: Vec<String>,
     /// Prefixes with the numbers of their subscribers, longest first.
     prefixes: Vec<(Prefix, u32)>,
+    /// How many names there were at the start.
     named: u32,
+    /// How often names have changed.
+    changes: u32,
     entries: Vec<u32>,
 }
 
 impl Subscribers {
     pub fn new(hash: SipHash, hosts: u32, names: &[Named]) -> Self {
-        let numbered = names.iter().zip(1..);
-        let mut prefixes: Vec<_> =
-            numbered.flat_map(|(named, number)| named.prefixes.iter().map(move |p| (*p, number))).collect();
-        prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length));
         let (hosts, named) = (Sets::new(hosts), names.len() as u32);
-        let entries = vec![0; 1 + names.len() + hosts.capacity() as usize];
-        Self { hash, hosts, prefixes, named, entries }
+        let (prefixes, known, entries) = (Vec::new(), Vec::new(), vec![0; 1 + hosts.capacity() as usize]);
+        let mut all = Self { hash, hosts, names: known, prefixes, named, changes: 0, entries };
+        all.rename(names);
+        all.changes = 0;
+        all
+    }
+
+    /// From now on these are the subscribers with names. Hosts are looked up anew with their next packets.
+    pub fn rename(&mut self, names: &[Named]) {
+        for Named { name, .. } in names {
+            if !self.names.contains(name) {
+                self.names.push(name.clone());
+                self.entries.push(0);
+            }
+        }
+        self.prefixes = self.prefixes_of(names);
+        self.changes += 1;
+    }
+
+    fn prefixes_of(&self, names: &[Named]) -> Vec<(Prefix, u32)> {
+        let places: BTreeMap<&str, usize> = self.names.iter().map(String::as_str).zip(0..).collect();
+        let number = |name: &str| places.get(name).map_or(STRANGERS.0, |place| self.number_of_name(*place));
+        let of = |named: &Named| (number(&named.name), named.prefixes.clone());
+        let all = names.iter().map(of).flat_map(|(number, own)| own.into_iter().map(move |prefix| (prefix, number)));
+        let mut prefixes: Vec<_> = all.collect();
+        prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length));
+        prefixes
+    }
+
+    /// Returns whether these are the subscribers with names.
+    pub fn are(&self, names: &[Named]) -> bool {
+        self.prefixes_of(names) == self.prefixes
+    }
+
+    /// True if names have changed since the start.
+    pub fn is_renamed(&self) -> bool {
+        self.changes > 0
+    }
+
+    fn number_of_name(&self, place: usize) -> u32 {
+        let place = place as u32;
+        1 + place + if place < self.named { 0 } else { self.hosts.capacity() }
+    }
+
+    /// Returns the number of a subscriber with this name.
+    pub fn number_of(&self, name: &str) -> Option<NodeId> {
+        let place = self.names.iter().position(|known| known == name)?;
+        Some(NodeId(self.number_of_name(place)))
+    }
+
+    /// Returns how many names there were.
+    pub fn names(&self) -> usize {
+        self.names.len()
     }
 
     /// Returns the number of a host, and whether it belonged to another host until now.
@@ -126,14 +182,25 @@ impl Subscribers {
         let hash = self.hash.of(&host.bytes());
         if let Some(at) = self.hosts.find(hash) {
             self.hosts.touch(at, now);
-            return (self.number_at(at), false);
+            let fresh = self.hosts.line(at).changes != self.changes && self.look_up(at, host);
+            return (self.number_at(at), fresh);
         }
         let named = self.named(host);
         let Some(at) = self.hosts.vacancy(hash).or_else(|| self.vacate(hash, now)) else {
             return (if named == 0 { STRANGERS } else { NodeId(named) }, false);
         };
-        self.hosts.put(at, Host { hash, named }, now);
+        self.hosts.put(at, Host { hash, named, changes: self.changes }, now);
         (self.number_at(at), named == 0)
+    }
+
+    /// Looks up the name of a host anew; returns true if it had one and has none any more, so that its own number was
+    /// that of another host.
+    fn look_up(&mut self, at: usize, host: HostKey) -> bool {
+        let (named, changes) = (self.named(host), self.changes);
+        let line = self.hosts.line_mut(at);
+        let before = std::mem::replace(&mut line.named, named);
+        line.changes = changes;
+        before != 0 && named == 0
     }
 
     /// Returns the number that a host has, without giving it one: that of its name, or its own.
@@ -151,14 +218,19 @@ impl Subscribers {
 
     fn number_at(&self, at: usize) -> NodeId {
         match self.hosts.line(at).named {
-            0 => NodeId(1 + self.named + at as u32),
+            0 => self.own_number(at),
             named => NodeId(named),
         }
     }
 
+    /// The number of a place, which is that of its host if this has no name.
+    fn own_number(&self, at: usize) -> NodeId {
+        NodeId(1 + self.named + at as u32)
+    }
+
     /// Frees the place of the host that was silent for longest, of those without entries.
     fn vacate(&mut self, hash: u64, now: u32) -> Option<usize> {
-        let holds = |at: usize| self.hosts.line(at).named == 0 && self.entries_of(self.number_at(at)) > 0;
+        let holds = |at: usize| self.entries_of(self.own_number(at)) > 0;
         let free = self.hosts.rivals(hash).filter(|at| !holds(*at));
         let at = free.reduce(
             |oldest, at| if self.hosts.unused(at, now) > self.hosts.unused(oldest, now) { at } else { oldest },
@@ -232,6 +304,27 @@ mod tests {
         let known = |address: &str| subscribers.known(host(address));
         assert_eq!((known("10.1.9.9"), known("2001:db9::2")), (Some(NodeId(2)), Some(alone)));
         assert_eq!((known("2001:db9:1::"), known("2001:db9:1::")), (None, None), "no number is given");
+    }
+
+    /// A name keeps its number, a new one has one that nobody had, and hosts follow with their next packets.
+    #[test]
+    fn names_come_and_go_and_numbers_stay() {
+        let mut subscribers = Subscribers::new(HASH, 16, &[named("a", &["10.1.0.0/16"]), named("b", &["10.2.0.0/16"])]);
+        let at = |subscribers: &mut Subscribers, address: &str| subscribers.number(host(address), 0);
+        let (alone, _) = at(&mut subscribers, "10.3.0.1");
+        assert_eq!((at(&mut subscribers, "10.1.0.1").0, at(&mut subscribers, "10.2.0.1").0), (NodeId(1), NodeId(2)));
+        subscribers.rename(&[named("c", &["10.3.0.0/16"]), named("b", &["10.2.0.0/16", "10.1.0.1/32"])]);
+        let (new, fresh) = at(&mut subscribers, "10.3.0.1");
+        assert!(new == NodeId(1 + 2 + 16) && !fresh && new != alone, "{new:?}");
+        assert_eq!(subscribers.number_of("c"), Some(new));
+        assert_eq!(at(&mut subscribers, "10.1.0.1"), (NodeId(2), false));
+        let (freed, fresh) = at(&mut subscribers, "10.1.0.2");
+        assert!(fresh && (3..19).contains(&freed.0), "a host of its own: {freed:?}");
+        subscribers.rename(&[named("a", &["10.1.0.0/16"])]);
+        assert_eq!(at(&mut subscribers, "10.1.0.2"), (NodeId(1), false));
+        let (own, fresh) = at(&mut subscribers, "10.2.0.1");
+        assert!(fresh && own.0 > 2, "it had a name, and now a number that may have been another's: {own:?}");
+        assert_eq!((subscribers.names(), subscribers.len()), (3, 1 + 3 + 16));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::half::{Half, NONE, Stage, Step};
 use crate::pool::Pool;
 use crate::segment::{Arrived, Segment};
 use crate::sets::{Sets, ticks, ticks_of};
-use crate::subscribers::{STRANGERS, Subscribers};
+use crate::subscribers::{Named, STRANGERS, Subscribers};
 use penstock_core::fact::Opening;
 use penstock_core::packet::{FlowId, NodeId, TcpFlags};
 use penstock_core::siphash::SipHash;
@@ -39,6 +39,8 @@ pub struct Seen {
     pub fresh: bool,
     /// The subscriber of an entry.
     pub owner: Option<NodeId>,
+    /// True if the number of this subscriber belonged to another one until now, as names have changed.
+    pub owner_fresh: bool,
     /// The begin of a connection that becomes an entry, with the first data, which elements have not seen.
     pub opening: Option<Opening>,
 }
@@ -139,7 +141,7 @@ impl FlowTable {
             return seen;
         }
         match entry {
-            Some(at) => self.on_entry(at, packet.from_low, segment, ticks(now)),
+            Some(at) => self.on_entry(at, packet, segment, ticks(now)),
             None => self.other(hash),
         }
     }
@@ -200,7 +202,7 @@ impl FlowTable {
     fn other(&self, hash: u64) -> Seen {
         let index = (u64::from(hash as u32) * u64::from(self.config.others)) >> 32;
         let flow = FlowId(self.others + index as u32);
-        Seen { flow, state: State::Other, shown: false, fresh: false, owner: None, opening: None }
+        Seen { flow, state: State::Other, shown: false, fresh: false, owner: None, owner_fresh: false, opening: None }
     }
 
     /// The answer for a half-open connection with this index.
@@ -281,7 +283,8 @@ impl FlowTable {
             self.free(old);
             self.gauges.replaced += 1;
         }
-        let owner = packet.host.map_or(STRANGERS, |host| self.subscribers.number(host, ticks(now)).0);
+        let number = packet.host.map(|host| self.subscribers.number(host, ticks(now)));
+        let (owner, owner_fresh) = number.unwrap_or((STRANGERS, false));
         let place = self.room(hash, owner, ticks(now));
         let unseen = half.flow == NONE;
         self.shown -= u32::from(!unseen);
@@ -294,7 +297,7 @@ impl FlowTable {
         self.gauges.entries_most = self.gauges.entries_most.max(self.entries.len());
         let flow = FlowId(flow);
         let opening = Some(half.opening(flow, half.role(packet.from_low) == 0));
-        Seen { flow, state: State::Entry, shown: true, fresh: used, owner: Some(owner), opening }
+        Seen { flow, state: State::Entry, shown: true, fresh: used, owner: Some(owner), owner_fresh, opening }
     }
 
     /// Returns a free place for the entry of a subscriber. What was silent for too long in both sets goes. If the subscriber
@@ -339,10 +342,11 @@ impl FlowTable {
         self.subscribers.lose(owner.into());
     }
 
-    fn on_entry(&mut self, at: usize, from_low: bool, segment: &Segment, now: u32) -> Seen {
+    fn on_entry(&mut self, at: usize, packet: &Arrived, segment: &Segment, now: u32) -> Seen {
+        let owner_fresh = self.subscribers.is_renamed() && self.own_anew(at, packet, now);
         let entry = self.entries.line_mut(at);
         let (flow, owner) = (FlowId(entry.flow), NodeId::from(entry.owner));
-        match entry.step(from_low, segment) {
+        match entry.step(packet.from_low, segment) {
             Credit::Implausible => self.gauges.implausible += 1,
             Credit::Plausible => self.entries.touch(at, now),
             Credit::Closes(how) => {
@@ -350,7 +354,38 @@ impl FlowTable {
                 self.count_end(how);
             }
         }
-        Seen { flow, state: State::Entry, shown: true, fresh: false, owner: Some(owner), opening: None }
+        let owner = Some(owner);
+        Seen { flow, state: State::Entry, shown: true, fresh: false, owner, owner_fresh, opening: None }
+    }
+
+    /// Gives an entry to the subscriber that its host has now. Returns whether the number was another's until now.
+    fn own_anew(&mut self, at: usize, packet: &Arrived, now: u32) -> bool {
+        let Some((owner, fresh)) = packet.host.map(|host| self.subscribers.number(host, now)) else { return false };
+        let before = std::mem::replace(&mut self.entries.line_mut(at).owner, owner.into());
+        self.subscribers.lose(before.into());
+        self.subscribers.gain(owner);
+        fresh
+    }
+
+    /// From now on these are the subscribers with names. A name that was there before keeps its number, and a connection
+    /// has the subscriber of its host from its next packet on.
+    pub fn rename(&mut self, names: &[Named]) {
+        self.subscribers.rename(names);
+    }
+
+    /// Returns whether these are the subscribers with names.
+    pub fn has_subscribers(&self, names: &[Named]) -> bool {
+        self.subscribers.are(names)
+    }
+
+    /// Returns the number of the subscriber with this name; `None` if there never was one.
+    pub fn number_of(&self, name: &str) -> Option<NodeId> {
+        self.subscribers.number_of(name)
+    }
+
+    /// Returns how many names of subscribers there were since the start.
+    pub fn names(&self) -> usize {
+        self.subscribers.names()
     }
 }
 

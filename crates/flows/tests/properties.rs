@@ -3,7 +3,7 @@
 use penstock_core::packet::TcpFlags;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::{FlowKey, Headers, HostKey};
-use penstock_flows::{Arrived, Config, FlowTable, Seen, Segment, SipHash, State};
+use penstock_flows::{Arrived, Config, FlowTable, Named, Seen, Segment, SipHash, State};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -181,4 +181,27 @@ fn no_rst_within_the_window_ends_a_connection_but_the_exact_one() {
     assert_eq!((table.gauges().entries, table.gauges().implausible), (1, 70_199));
     table.see(&rst(next), Instant::ZERO);
     assert_eq!((table.gauges().entries, table.gauges().closed_rst), (0, 1));
+}
+
+/// A connection belongs to the subscriber that its host has now, and is counted there.
+#[test]
+fn a_connection_follows_its_host_to_another_subscriber() {
+    let mut table = table(config(8));
+    let (connection, now) = (Connection::new(1, 7), Instant::ZERO);
+    let alone = connection.open(&mut table, now).owner.unwrap();
+    assert_eq!(table.entries_of(alone), 1);
+    let prefixes = vec!["10.0.0.0/30".parse().unwrap()];
+    table.rename(&[Named { name: "house".into(), prefixes }]);
+    let house = table.number_of("house").unwrap();
+    let seen = connection.data(&mut table, now);
+    assert_eq!((seen.owner, seen.owner_fresh, seen.state), (Some(house), false, State::Entry));
+    assert_eq!((table.entries_of(alone), table.entries_of(house)), (0, 1));
+    table.rename(&[]);
+    let seen = connection.data(&mut table, now);
+    assert_eq!(
+        (seen.owner, seen.owner_fresh),
+        (Some(alone), true),
+        "its own number again, which may have been another's"
+    );
+    assert_eq!((table.entries_of(alone), table.entries_of(house)), (1, 0));
 }

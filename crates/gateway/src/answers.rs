@@ -1,16 +1,18 @@
 //! What a gateway answers at its control socket.
 
 use crate::apply::{self, Own};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, number};
 use crate::enforce::Count;
+use crate::gate::Verdicts;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_control::message::{Answer, By, Refusal, Request};
 use penstock_control::server::Peer;
+use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Backlog;
+use penstock_core::registry::tree;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_core::wire::HostKey;
-use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 use penstock_net::nodes::Side;
 use penstock_net::talkers::Entry;
@@ -18,6 +20,9 @@ use serde::Serialize;
 
 /// A status is computed anew after this time; who asks more often gets the last one.
 const FRESH: Span = Span::from_millis(100);
+
+/// Number of names of subscribers that one run may have seen: each keeps its number.
+const MOST_NAMES: usize = 65_536;
 
 /// Carries out a request from the control socket and returns the answer to it.
 pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
@@ -88,9 +93,27 @@ pub(crate) fn steer(daemon: &mut Daemon, rates: [Rate; 2]) {
     daemon.snapshot = None;
 }
 
-/// Whether one direction needs another queue.
-fn differs(old: &Config, new: &Config) -> bool {
-    old.aqm != new.aqm || old.limit != new.limit
+/// Whether a direction needs another queue, or queues of other subscribers.
+fn differs(direction: Direction, old: &Settings, new: &Settings) -> bool {
+    let at = direction.index();
+    let tree = old.subscribers.is_tree() || new.subscribers.is_tree();
+    old[at].aqm != new[at].aqm || old[at].limit != new[at].limit || (tree && old.subscribers != new.subscribers)
+}
+
+impl Daemon {
+    /// Gives a direction another queue, or its tree other subscribers.
+    fn replace(&mut self, direction: Direction, wanted: &Settings, now: Instant) -> Result<(), Refusal> {
+        let way = wanted.way(direction, |name| number(&self.classifier, name));
+        let enforcer = self.enforcer.as_mut();
+        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
+        let bottleneck = self.path.direction_mut(direction);
+        if !bottleneck.change_tree(&way.aqm, way.limit, now, &mut verdicts) {
+            bottleneck.replace(&way.aqm, way.limit).map_err(|e| Refusal::new(e.to_string()))?;
+            self.classifier.tell_again();
+        }
+        self.gate.lengthen(direction, wanted.subscribers.room(way.limit));
+        Ok(())
+    }
 }
 
 impl Adjustable for Daemon {
@@ -105,22 +128,30 @@ impl Adjustable for Daemon {
     fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
         // Events up to now happen under the old settings.
         let now = self.release();
-        if let Some(why) = Direction::BOTH.into_iter().find_map(|d| self.refuses(d, &wanted[d.index()])) {
+        if let Some(why) = Direction::BOTH.into_iter().find_map(|d| self.refuses(d, wanted)) {
             return Err(Refusal::new(why));
+        }
+        if self.settings.subscribers != wanted.subscribers
+            && self.classifier.names() + wanted.subscribers.len() > MOST_NAMES
+        {
+            return Err(Refusal::new(format!(
+                "there were {MOST_NAMES} names of subscribers since the start; start anew"
+            )));
         }
         if self.settings.source != wanted.source {
             self.steer.restart(wanted.source.clone(), now).map_err(|e| Refusal::new(e.to_string()))?;
         }
-        let replaced = Direction::BOTH.map(|d| differs(&self.settings[d.index()], &wanted[d.index()]));
+        let replaced = Direction::BOTH.map(|d| differs(d, &self.settings, wanted));
+        if self.settings.subscribers != wanted.subscribers {
+            self.classifier.rename(&wanted.subscribers.named());
+        }
         for direction in Direction::BOTH {
-            let (at, bottleneck) = (direction.index(), self.path.direction_mut(direction));
+            let at = direction.index();
             if self.settings[at].rate != wanted[at].rate {
-                bottleneck.set_rate(wanted[at].rate, now);
+                self.path.direction_mut(direction).set_rate(wanted[at].rate, now);
             }
             if replaced[at] {
-                let (aqm, limit) = (&wanted[at].aqm, wanted[at].limit);
-                bottleneck.replace(aqm, limit).map_err(|e| Refusal::new(e.to_string()))?;
-                self.gate.lengthen(direction, limit);
+                self.replace(direction, wanted, now)?;
             }
         }
         self.settings.clone_from(wanted);
@@ -129,20 +160,30 @@ impl Adjustable for Daemon {
         Ok(now)
     }
 
-    fn refuses(&self, direction: Direction, wanted: &Config) -> Option<String> {
-        let bottleneck = self.path.direction(direction);
-        let other = differs(&self.settings[direction.index()], wanted);
-        bottleneck.may_replace(&wanted.aqm, wanted.limit).err().filter(|_| other).map(|why| why.to_string())
+    fn refuses(&self, direction: Direction, wanted: &Settings) -> Option<String> {
+        let (at, bottleneck) = (direction.index(), self.path.direction(direction));
+        if wanted.subscribers.is_tree()
+            && let Some(what) = tree::refused(&wanted[at].aqm)
+        {
+            return Some(what);
+        }
+        if !differs(direction, &self.settings, wanted) || (bottleneck.tree().is_some() && wanted.subscribers.is_tree())
+        {
+            return None;
+        }
+        let way = wanted.way(direction, |_| NodeId::NOBODY);
+        bottleneck.may_replace(&way.aqm, way.limit).err().map(|why| why.to_string())
     }
 
     fn read_back(&self) -> Result<(), String> {
         for direction in Direction::BOTH {
-            let (is, wanted) = (self.path.direction(direction).rate(), self.settings[direction.index()].rate);
-            if is != wanted {
-                return Err(format!("the rate is {is} and not {wanted}"));
-            }
+            let meant = self.settings.way(direction, |name| number(&self.classifier, name));
+            self.path.direction(direction).read_back(&meant)?;
         }
-        Ok(())
+        if self.classifier.has_subscribers(&self.settings.subscribers.named()) {
+            return Ok(());
+        }
+        Err("the prefixes of subscribers are others than were meant".into())
     }
 
     fn own(&self) -> &Own {

@@ -30,6 +30,8 @@ fn stays(key: &str) -> String {
 fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
     let Keys { name, mode, datapath, queue, patience, firewall, observe, realtime, log } = &old.keys;
     let keys = &new.keys;
+    // Budgets are held by the numbers that subscribers have.
+    let held = old.c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce);
     let differ: [(bool, &'static [&'static str]); 14] = [
         (*name != keys.name, &["name"]),
         (*mode != keys.mode, &["mode"]),
@@ -42,7 +44,7 @@ fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
         (*log != keys.log, &["log"]),
         (old.interfaces.wan != new.interfaces.wan, &["interfaces", "wan"]),
         (old.interfaces.lan != new.interfaces.lan, &["interfaces", "lan"]),
-        (old.subscribers != new.subscribers, &["subscribers"]),
+        (held && old.subscribers != new.subscribers, &["subscribers"]),
         (old.page != new.page, &["page"]),
         (old.c2ml != new.c2ml, &["c2ml"]),
     ];
@@ -67,7 +69,7 @@ fn wanted(gateway: &impl Adjustable, file: &Apply) -> Result<Settings, Box<Diagn
     }
     for (direction, table) in Direction::BOTH.into_iter().zip(["discipline", "reverse_discipline"]) {
         let at = direction.index();
-        if let Some(why) = gateway.refuses(direction, &wanted[at]) {
+        if let Some(why) = gateway.refuses(direction, &wanted) {
             let limit = ["limit", "reverse_limit"][at];
             let own_table = if text.get(&[table]).is_some() { table } else { "discipline" };
             let place: &[&str] = if wanted[at].aqm == present[at].aqm { &["link", limit] } else { &[own_table] };
@@ -92,6 +94,9 @@ fn difference(old: &Settings, new: &Settings) -> Map<String, Value> {
         let parameters = serde_json::to_value(&new.aqm).unwrap_or_default();
         let parameters = if parameters.is_object() { parameters.to_string() } else { String::new() };
         tell(old.aqm != new.aqm, "discipline", format!("{} {parameters}", new.aqm.name()).trim_end().to_owned());
+    }
+    if old.subscribers != new.subscribers {
+        set.insert("subscribers".into(), old.subscribers.difference(&new.subscribers).into());
     }
     // Rates of the file are told above.
     if old.source != new.source && [&old.source, &new.source].iter().any(|source| source.from != From::File) {

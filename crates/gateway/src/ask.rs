@@ -174,7 +174,39 @@ fn in_this_process(answer: &Value) -> String {
         number("/unclassified/not_from_syn")
     );
     text += &link(&answer["link"]);
+    text += &calls(&answer["calls"]);
     text += &hosts(answer);
+    text += &subscribers(answer);
+    text
+}
+
+/// Returns how calls would sound; empty if there are none.
+fn calls(calls: &Value) -> String {
+    let mut text = String::new();
+    for (call, way) in
+        calls.as_array().into_iter().flatten().zip(["download", "upload"]).filter(|(call, _)| call.is_object())
+    {
+        let number = |key: &str| call[key].as_f64().unwrap_or_default();
+        let gone = 100.0 * (number("lost") + number("late"));
+        let (mos, delay) = (number("mos_estimate"), number("delay_ms"));
+        let _ =
+            writeln!(text, "calls, {way}: MOS {mos:.1} by estimate, {delay:.0} ms to the ear, {gone:.1}% lost or late");
+    }
+    text
+}
+
+/// Returns what the subscribers of a tree have, the first twenty; empty if there is no tree.
+fn subscribers(answer: &Value) -> String {
+    let Some(all) = answer["subscribers"].as_array() else { return String::new() };
+    let mut text = format!("subscribers: {}\n", all.len().saturating_sub(1));
+    for one in all.iter().take(20) {
+        let way = |way: &str| {
+            let (sent, waiting) = (&one[way]["sent"]["bytes"], &one[way]["waiting"]["packets"]);
+            format!("{sent} bytes sent, {} packets dropped, {waiting} waiting", one[way]["dropped"])
+        };
+        let name = one["name"].as_str().unwrap_or("all others");
+        let _ = writeln!(text, "  {name:<20} down: {}; up: {}", way("forward"), way("reverse"));
+    }
     text
 }
 

@@ -3,6 +3,7 @@
 
 use crate::answers;
 use crate::apply::{self, Own};
+use crate::calls::Calls;
 use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Keys};
@@ -13,16 +14,17 @@ use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
 use crate::page::process::Process;
-use crate::report::{Delays, Event, State, Status, add_event};
+use crate::report::{self, Delays, Event, State, Status, Subscriber, add_event};
 use crate::setting;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
 use penstock_control::server::Server;
+use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
-use penstock_core::units::{Bytes, Instant, Span};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_hosts::served::{Keys as C2ml, Served};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;
@@ -67,10 +69,11 @@ pub struct Daemon {
     keys: Keys,
     interfaces: [String; 2],
     pub(crate) classifier: Classifier,
-    pool: Pool,
+    pub(crate) pool: Pool,
     emissions: [Emissions; 2],
     observed: [Backlog; 2],
     windows: [Windows; 2],
+    pub(crate) calls: Calls,
     stalls: Stalls,
     short_of_memory: u64,
     events: Vec<Event>,
@@ -108,12 +111,17 @@ fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> R
 
 /// Returns what tells whose a packet is, and what holds hosts to their budgets, if the file says so.
 fn classifying(file: &File, hashes: HashKeys) -> (Classifier, Option<Enforcer>) {
-    let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
+    let config = penstock_flows::Config { subscribers: file.subscribers.named(), ..Default::default() };
     let classifier = Classifier::new(config, hashes, Side::Right);
     let upload = file.bottlenecks[Direction::Reverse.index()].rate;
     let enforces = file.c2ml.as_ref().is_some_and(|keys| keys.enforce && !file.keys.observe);
     let enforcer = enforces.then(|| Enforcer::new(upload, classifier.nodes()));
     (classifier, enforcer)
+}
+
+/// Returns the number of a subscriber by its name.
+pub(crate) fn number(classifier: &Classifier, name: &str) -> NodeId {
+    classifier.number_of(name).unwrap_or(NodeId::NOBODY)
 }
 
 /// When things are done the next time.
@@ -150,9 +158,11 @@ impl Daemon {
         let mut log = Log::new(keys.log.clone());
         let (talkers, (classifier, enforcer)) = (hashes.talkers, classifying(file, hashes));
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
+        let settings = Settings::of(file);
+        let [down, up] = Direction::BOTH.map(|d| settings.way(d, |name| number(&classifier, name)));
         Ok(Self {
-            path: Path::new(&file.bottlenecks[0], &file.bottlenecks[1], Streams::new(1)),
-            settings: Settings::of(file),
+            path: Path::new(&down, &up, Streams::new(1)),
+            settings,
             gate,
             talkers: Talkers::new(talkers),
             history: History::default(),
@@ -167,6 +177,7 @@ impl Daemon {
             emissions: Default::default(),
             observed: Default::default(),
             windows: Default::default(),
+            calls: Calls::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
             events,
@@ -205,9 +216,10 @@ impl Daemon {
     /// Lets all packets pass that are held.
     fn let_go(&mut self) {
         let end = self.now() + Span::from_secs(3600);
-        while let Some((direction, delivery)) =
-            self.path.poll(end, &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer: None })
-        {
+        while let Some((direction, delivery)) = self.path.poll(
+            end,
+            &mut Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer: None, calls: &mut self.calls },
+        ) {
             let due = delivery.due;
             self.deliver(direction, delivery, due);
         }
@@ -261,7 +273,8 @@ impl Daemon {
         loop {
             let now = self.now();
             let enforcer = self.enforcer.as_mut();
-            let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
+            let mut verdicts =
+                Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
             let Some((direction, delivery)) = self.path.poll(now, &mut verdicts) else { return now };
             self.deliver(direction, delivery, now);
         }
@@ -276,6 +289,9 @@ impl Daemon {
             self.steer.show(direction, packet.packet(), now);
         }
         self.windows[direction.index()].count(&packet);
+        if let Some((_, came)) = packet.call() {
+            self.calls.passed(direction, now.since(came));
+        }
         self.gate.accept(direction, packet, late, &mut self.pool);
     }
 
@@ -319,9 +335,9 @@ impl Daemon {
         }
         self.path.tell(&facts, now);
         let node = (direction == Direction::Reverse).then(|| self.node(&packet, &facts, now)).flatten();
-        let held = Held::new(packet, origin, node);
+        let held = Held::new(packet, origin, node, (direction, now));
         let enforcer = self.enforcer.as_mut();
-        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer };
+        let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
         self.path.arrive(direction, held, now, &mut verdicts);
     }
 
@@ -352,6 +368,7 @@ impl Daemon {
     fn tick(&mut self, now: Instant) {
         self.due.tick = now + TICK;
         self.steer.tick(now);
+        self.calls.tick(now);
         self.wan.ask();
         self.page.iter_mut().for_each(|page| page.tick(now));
         // Whoever started this may watch over it; without such a one nothing is told.
@@ -458,9 +475,29 @@ impl Daemon {
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             enforcement: self.enforcer.as_ref().map(|enforcer| enforcer.report(&self.classifier)),
+            calls: Direction::BOTH.map(|d| self.calls.estimate(d, self.steer.trip())),
+            subscribers: self.subscribers(),
             kernel_queues: told.kernel_queues,
             frames: told.frames,
         }
+    }
+
+    fn subscribers(&self) -> Vec<Subscriber> {
+        match Direction::BOTH.map(|d| self.path.direction(d).tree().map(|(_, accounts)| accounts)) {
+            [Some(down), Some(up)] => report::subscribers([down, up]),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Tells if what subscribers have guaranteed in a direction is more than the rate that holds now.
+    fn cut(&self, direction: Direction) -> Option<String> {
+        let (rate, guaranteed) =
+            (self.settings[direction.index()].rate, self.settings.subscribers.guaranteed(direction));
+        let way = ["download", "upload"][direction.index()];
+        let all = Rate::from_bps(guaranteed);
+        (guaranteed > rate.as_bps()).then(|| {
+            format!("subscribers have {all} of the {way} guaranteed, but its rate is {rate}: all guarantees are cut in proportion")
+        })
     }
 
     /// Returns what is wrong now.
@@ -477,6 +514,13 @@ impl Daemon {
                 .filter(|(_, served)| served.has_failed())
                 .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned()),
         ];
-        self.gate.marks().into_iter().chain(own.into_iter().flatten()).chain(self.steer.marks(self.now())).collect()
+        let cut = Direction::BOTH.into_iter().filter_map(|direction| self.cut(direction));
+        self.gate
+            .marks()
+            .into_iter()
+            .chain(own.into_iter().flatten())
+            .chain(cut)
+            .chain(self.steer.marks(self.now()))
+            .collect()
     }
 }

@@ -23,7 +23,7 @@ fn way(file: &File, direction: Direction) -> Value {
 
 /// Memory in bytes that full queues take.
 fn memory(file: &File) -> u64 {
-    TABLES + file.bottlenecks.iter().map(|config| packets(config.limit)).sum::<u64>() * PACKET
+    TABLES + file.bottlenecks.iter().map(|config| packets(file.subscribers.room(config.limit))).sum::<u64>() * PACKET
 }
 
 /// Returns what a run of this file would install on a bridge.
@@ -45,7 +45,7 @@ pub fn explain(file: &File, rules: &Rules) -> Value {
     let way = |d: Direction| {
         let mut way = way(file, d);
         way["queue"] = rules.chains.queue_of(d).into();
-        way["kernel_queue_packets"] = kernel_queue(file.bottlenecks[d.index()].limit).into();
+        way["kernel_queue_packets"] = kernel_queue(file.subscribers.room(file.bottlenecks[d.index()].limit)).into();
         way
     };
     let lines = |family: Family| match rules.chains.families.contains(&family) {

@@ -20,13 +20,13 @@ use crate::link::keys;
 use crate::link::source::Settings as Source;
 use crate::page_keys::{PageKeys, Settings as PageSettings};
 use crate::rules::Firewall;
+use crate::subscribers::Subscribers;
 use penstock_control::place::is_name;
 use penstock_core::ack::pink::{self, Behind};
 use penstock_core::config::ConfigError;
 use penstock_core::registry::AnyConfig;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_flows::{Named, Prefix};
 use penstock_grammar::link;
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::range::within;
@@ -34,10 +34,8 @@ use penstock_grammar::source::{Table, Value};
 use penstock_grammar::{Diagnosis, Source as Text, fields};
 use penstock_hosts::served::Keys as C2ml;
 use penstock_net::bottleneck::Config;
-use penstock_net::file::named;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Where changes are noted unless the file says another place.
@@ -52,8 +50,8 @@ pub struct File {
     pub interfaces: Interfaces,
     /// What packets meet from the WAN to the LAN, and from the LAN to the WAN.
     pub bottlenecks: [Config; 2],
-    /// The subscribers with names.
-    pub subscribers: Vec<Named>,
+    /// The subscribers with names, and what each gets.
+    pub subscribers: Subscribers,
     /// Where the rates of the link come from.
     pub source: Source,
     /// The page, if the file has one.
@@ -158,8 +156,8 @@ struct Tables {
     _page: Option<IgnoredAny>,
     #[serde(rename = "c2ml")]
     _c2ml: Option<IgnoredAny>,
-    #[serde(default)]
-    subscribers: BTreeMap<String, Vec<Prefix>>,
+    #[serde(rename = "subscribers")]
+    _subscribers: Option<IgnoredAny>,
 }
 
 /// A gateway that gives budgets to hosts and does not touch packets: a file with `[c2ml]` and without `[interfaces]`.
@@ -248,8 +246,7 @@ impl File {
         let table = source.table(source.root(), &[fields::of::<Keys>(), fields::of::<Tables>()])?;
         let keys: Keys = table.part()?;
         check(&keys, &table, &source)?;
-        let Tables { subscribers, .. } = table.part()?;
-        let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
+        let subscribers = Subscribers::read(&source)?;
         let wanted = |key: &str, example: &str| {
             let message = format!("the table [{key}] is missing; write for example\n[{key}]\n{example}");
             source.get(&[key]).ok_or_else(|| source.at(&[], &message))
@@ -257,8 +254,10 @@ impl File {
         let interfaces: Interfaces = source.read(wanted("interfaces", "wan = \"eth0\"")?)?;
         let link = wanted("link", "rate = \"20Mbit/s\"  # from the WAN to the LAN\nreverse_rate = \"2Mbit/s\"")?;
         let link = source.table(link, &[fields::of::<LinkKeys>(), fields::of::<keys::Keys>()])?;
-        let bottlenecks = bottlenecks(&source, &link, keys.datapath)?;
+        let plain = default_discipline(keys.datapath, subscribers.is_tree()).map_err(|e| source.at(&[], &e))?;
+        let bottlenecks = bottlenecks(&source, &link, plain)?;
         let rates = [bottlenecks[0].rate, bottlenecks[1].rate];
+        subscribers.check(&source, rates, [&bottlenecks[0].aqm, &bottlenecks[1].aqm])?;
         let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
         let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
         if keys.datapath == Datapath::Kernel {
@@ -366,27 +365,29 @@ fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Conf
     Ok(())
 }
 
-fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>, datapath: Datapath) -> Result<[Config; 2], Diagnosis> {
+fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>, plain: AnyConfig) -> Result<[Config; 2], Diagnosis> {
     let link: LinkKeys = table.part()?;
     let reverse_rate = link.reverse_rate.unwrap_or(link.rate);
     let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", reverse_rate));
     rates.map_err(|e| table.invalid(&e))?;
     let discipline =
         |key: &str| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
-    let forward = match discipline("discipline")? {
-        Some(config) => config,
-        None => default_discipline(datapath).map_err(|e| source.at(&[], &e))?,
-    };
+    let forward = discipline("discipline")?.unwrap_or(plain);
     let reverse = discipline("reverse_discipline")?.unwrap_or_else(|| forward.clone());
     let config = |aqm, rate, limit| Config { aqm, rate, delay: Span::ZERO, limit };
     let reverse_limit = link.reverse_limit.unwrap_or(link.limit);
     Ok([config(forward, link.rate, link.limit), config(reverse, reverse_rate, reverse_limit)])
 }
 
-/// Returns PINK before a queue for each flow: what PINK cannot govern has a queue of its own. In the kernel there is none.
-fn default_discipline(datapath: Datapath) -> Result<AnyConfig, String> {
-    let queue = if datapath == Datapath::User { "queue=fq" } else { "queue=fifo" };
-    config_from_settings("pink", &[queue.to_owned()]).map_err(|e| e.to_string())
+/// Returns PINK before a queue for each flow: what PINK cannot govern has a queue of its own. In the kernel there is none. In a
+/// tree, where nobody has the rate of the link, it is FQ-CoDel.
+fn default_discipline(datapath: Datapath, tree: bool) -> Result<AnyConfig, String> {
+    let (name, settings) = match datapath {
+        _ if tree => ("fq-codel", vec![]),
+        Datapath::User => ("pink", vec!["queue=fq".to_owned()]),
+        Datapath::Kernel => ("pink", vec!["queue=fifo".to_owned()]),
+    };
+    config_from_settings(name, &settings).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -428,7 +429,7 @@ house = ["10.1.0.0/28"]
         assert_eq!((down.limit, up.limit), ("125kB".parse().unwrap(), "125kB".parse().unwrap()));
         assert_eq!((file.keys.queue, file.keys.patience), (7100, Span::from_millis(100)));
         assert_eq!((file.keys.observe, file.keys.name.as_str()), (false, "gateway"));
-        assert_eq!(file.subscribers[0].name, "house");
+        assert_eq!(file.subscribers.named()[0].name, "house");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A packet between its arrival and the time at which it is due.
 
+use crate::calls::is_call;
 use crate::lead::Lead;
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
-use penstock_core::units::Bytes;
+use penstock_core::units::{Bytes, Instant};
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_net::announced;
+use penstock_net::direction::Direction;
 use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
 
@@ -38,15 +40,18 @@ pub struct Held {
     before: (u16, Ecn),
     /// The node that sent it, if that is held to a budget.
     node: Option<NodeId>,
+    /// From where and when it came, if it is a packet of a call.
+    call: Option<(Direction, Instant)>,
 }
 
 impl Held {
-    /// Takes a packet that came from there; `node` is its sender, if that is held to a budget.
-    pub fn new(packet: RealPacket, origin: Origin, node: Option<NodeId>) -> Self {
+    /// Takes a packet that came from there at `came`; `node` is its sender, if that is held to a budget.
+    pub fn new(packet: RealPacket, origin: Origin, node: Option<NodeId>, came: (Direction, Instant)) -> Self {
         let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
-        Self { packet, origin, before, node }
+        let call = is_call(packet.bytes(), packet.headers()).then_some(came);
+        Self { packet, origin, before, node, call }
     }
 
     /// Returns what is needed to let it go on.
@@ -62,6 +67,11 @@ impl Held {
     /// Returns the node that sent it, if that is held to a budget.
     pub fn node(&self) -> Option<NodeId> {
         self.node
+    }
+
+    /// Returns its direction and when it came, if it is a packet of a call.
+    pub fn call(&self) -> Option<(Direction, Instant)> {
+        self.call
     }
 
     /// Returns the packet.
@@ -158,7 +168,7 @@ mod tests {
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
         let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
-        Held::new(RealPacket::new(bytes, FlowId(1)), origin, None)
+        Held::new(RealPacket::new(bytes, FlowId(1)), origin, None, (Direction::Forward, Instant::ZERO))
     }
 
     #[test]

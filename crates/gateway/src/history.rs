@@ -3,11 +3,15 @@
 
 use crate::file::File;
 use crate::link::source::Settings as Source;
+use crate::subscribers::Subscribers;
 use penstock_control::message::{Refusal, Until};
+use penstock_core::packet::NodeId;
 use penstock_core::units::{Instant, Span};
 use penstock_net::bottleneck::Config;
+use penstock_net::direction::Direction;
 use serde::Serialize;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 /// Number of changes that can be taken back.
 const MOST: usize = 32;
@@ -19,12 +23,21 @@ pub struct Settings {
     pub ways: [Config; 2],
     /// Where the rates come from.
     pub source: Source,
+    /// Who counts as one, and what each gets.
+    pub subscribers: Arc<Subscribers>,
 }
 
 impl Settings {
+    /// Returns what a direction meets; `number` tells the number of a subscriber by its name.
+    pub fn way(&self, direction: Direction, number: impl Fn(&str) -> NodeId) -> Config {
+        let way = &self[direction.index()];
+        Config { aqm: self.subscribers.discipline(direction, &way.aqm, number), ..way.clone() }
+    }
+
     /// Those of a file.
     pub fn of(file: &File) -> Self {
-        Self { ways: file.bottlenecks.clone(), source: file.source.clone() }
+        let subscribers = Arc::new(file.subscribers.clone());
+        Self { ways: file.bottlenecks.clone(), source: file.source.clone(), subscribers }
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! Follow one packet by opening the files in this order:
 //!
-//! 1. [`cli`] has the verbs, [`file`](mod@file) the TOML file with all settings, [`error`] what can be wrong.
+//! 1. [`cli`] has the verbs, [`file`](mod@file) the TOML file with all settings, [`subscribers`] who gets what of the link, [`error`] what
+//!    can be wrong.
 //! 2. [`rules`] are the lines of a router's firewall that hand packets over; a rule lets them pass when nobody takes them. On a
 //!    bridge, `penstock_bpf::bridge` takes frames from the kernel.
 //! 3. [`gate`] takes charge of them: it reads a packet from `penstock_net::nfqueue` or `penstock_net::port`,
 //!    `penstock_net::classify` gives it a flow, and [`held`] is the packet until it is due.
 //! 4. `penstock_net::path` has the discipline and the rate of both directions, the same that the emulator has.
 //! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
+//!    [`calls`] estimates how calls sound.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
 //! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds; [`log`] has who changed what;
@@ -24,6 +26,7 @@ pub mod answers;
 pub mod apply;
 pub mod ask;
 mod budgets;
+pub mod calls;
 pub mod cli;
 pub mod command;
 pub mod daemon;
@@ -45,6 +48,7 @@ pub mod record;
 pub mod report;
 pub mod rules;
 mod setting;
+pub mod subscribers;
 pub mod support;
 mod surroundings;
 pub mod watch;

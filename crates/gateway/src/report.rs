@@ -1,11 +1,13 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
+use crate::calls::Call;
 use crate::enforce::Enforcement;
 use crate::held::Windows;
 use crate::history::Lapse;
 use crate::link::steer::LinkReport;
 use penstock_bpf::bridge::Passed;
 use penstock_core::qdisc::Backlog;
+use penstock_core::registry::tree::Account;
 use penstock_core::units::Span;
 use penstock_flows::Gauges;
 use penstock_net::classify::Unclassified;
@@ -60,6 +62,8 @@ pub struct Status {
     pub link: LinkReport,
     /// Windows of TCP as they came and as they went on, of segments in both directions.
     pub windows: [Windows; 2],
+    /// How calls would sound, download and upload; `None` without packets of calls.
+    pub calls: [Option<Call>; 2],
     /// Queueing delays of both directions as counters.
     pub delays: [Delays; 2],
     /// From the WAN to the LAN.
@@ -72,6 +76,72 @@ pub struct Status {
     /// Who keeps to its budget and who does not, if budgets are enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
+    /// What the subscribers of a tree have: those to whom most was sent, and all others at the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subscribers: Vec<Subscriber>,
+}
+
+/// A subscriber of a tree.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Subscriber {
+    /// Its name; `None` for all who are in no list.
+    pub name: Option<String>,
+    /// From the WAN to the LAN.
+    pub forward: Part,
+    /// From the LAN to the WAN.
+    pub reverse: Part,
+}
+
+/// What a subscriber has in one direction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// The name of its discipline.
+    pub aqm: String,
+    /// Packets and bytes that came.
+    pub arrived: Backlog,
+    /// Packets and bytes that were sent.
+    pub sent: Backlog,
+    /// Number of packets that were dropped.
+    pub dropped: u64,
+    /// Number of packets that were marked CE.
+    pub marked: u64,
+    /// What waits.
+    pub waiting: Backlog,
+}
+
+impl Part {
+    /// That of an account.
+    fn of(account: &Account<'_>) -> Self {
+        let Account { discipline, stats, backlog, .. } = account;
+        Self {
+            aqm: discipline.name().to_owned(),
+            arrived: stats.arrived,
+            sent: stats.sent,
+            dropped: stats.dropped_by_aqm() + stats.dropped_overflow.packets,
+            marked: stats.marked.packets,
+            waiting: *backlog,
+        }
+    }
+}
+
+/// Number of subscribers that the status lists.
+const MOST_SUBSCRIBERS: usize = 1000;
+
+/// Returns what subscribers have, from their accounts in both directions, which are in the same order.
+pub fn subscribers<'a>(ways: [impl Iterator<Item = Account<'a>>; 2]) -> Vec<Subscriber> {
+    let [down, up] = ways;
+    let one = |(down, up): (Account<'_>, Account<'_>)| Subscriber {
+        name: Some(down.name.to_owned()).filter(|name| !name.is_empty()),
+        forward: Part::of(&down),
+        reverse: Part::of(&up),
+    };
+    let mut all: Vec<Subscriber> = down.zip(up).map(one).collect();
+    all.sort_by_key(|one| (one.name.is_none(), std::cmp::Reverse(one.forward.sent.bytes + one.reverse.sent.bytes)));
+    if let Some(others) = all.pop() {
+        all.truncate(MOST_SUBSCRIBERS);
+        all.push(others);
+    }
+    all
 }
 
 /// Upper bounds of the counters of [`Delays`], in milliseconds.

@@ -7,7 +7,6 @@ use crate::log::Log;
 use penstock_control::message::{Answer, Refusal, Set, Until};
 use penstock_control::server::Peer;
 use penstock_core::units::Instant;
-use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 use penstock_net::live::{self, Present, Words};
 use penstock_net::report::{Change, MOST_CHANGES};
@@ -21,7 +20,7 @@ pub trait Adjustable {
     fn keeps_connections(&self, direction: Direction) -> bool;
 
     /// Returns why a direction cannot get this discipline or limit while packets pass; `None` if it can, or has it.
-    fn refuses(&self, direction: Direction, wanted: &Config) -> Option<String>;
+    fn refuses(&self, direction: Direction, wanted: &Settings) -> Option<String>;
 
     /// Reads back what packets meet; returns what is not as it was set.
     ///

@@ -89,8 +89,8 @@ fn redacted(text: &str) -> String {
             continue;
         }
         let key = plain.split('=').next().unwrap_or_default().trim();
-        let private =
-            open > 0 || ["page", "subscribers"].contains(&table.as_str()) || key == "command" || key.contains('.');
+        let first = table.split('.').next().unwrap_or_default();
+        let private = open > 0 || ["page", "subscribers"].contains(&first) || key == "command" || key.contains('.');
         let shown = match () {
             () if plain.is_empty() || !private => line.to_owned(),
             () if open > 0 || key == plain => "# left out".to_owned(),
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn nothing_secret_is_left() {
         let text = "[link]\nrate = \"9Mbit/s\"\ncommand = [\"modem\",\n  \"--password\", \"hunter2\"]\nlimit = \"10p\"\n\n[page]\nreaders = [\n  \
-                    \"abcd\",\n]\nkey = \"/secret.pem\"\n[subscribers]\nalice = [\"10.0.0.1/32\"]\n[discipline]\nname = \"codel\"\n";
+                    \"abcd\",\n]\nkey = \"/secret.pem\"\n[subscribers]\nalice = [\"10.0.0.1/32\"]\n[subscribers.bob]\nprefixes = [\"10.0.0.2/32\"]\n[discipline]\nname = \"codel\"\n";
         let shown = redacted(text);
-        for secret in ["hunter2", "modem", "abcd", "secret", "10.0.0.1"] {
+        for secret in ["hunter2", "modem", "abcd", "secret", "10.0.0.1", "10.0.0.2"] {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
         for kept in ["rate = \"9Mbit/s\"", "limit = \"10p\"", "name = \"codel\"", "alice = \"left out\""] {

@@ -79,6 +79,18 @@ fn the_status_has_the_numbers_of_the_kernel() {
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
     send(&client, 300);
     wait_until("300 packets arrive", || lab.status()["reverse"]["delivered"]["packets"].as_u64() >= Some(300));
+    assert_eq!(lab.status()["calls"], serde_json::json!([null, null]));
+    // Expedited forwarding.
+    nix::sys::socket::setsockopt(&client, nix::sys::socket::sockopt::Ipv4Tos, &(46 << 2)).unwrap();
+    send(&client, 50);
+    let mut call = Value::Null;
+    wait_until("packets of a call are seen", || {
+        call = lab.status()["calls"][1].clone();
+        call["packets"].as_u64() >= Some(1)
+    });
+    let mos = call["mos_estimate"].as_f64().unwrap();
+    assert!((1.0..=4.5).contains(&mos) && call["lost"] == 0.0 && call["delay_ms"].as_f64() >= Some(21.0), "{call}");
+    wait_until("all packets arrive", || lab.status()["reverse"]["delivered"]["packets"].as_u64() >= Some(350));
     drop(server);
     let status = lab.status();
     let arrived = &status["reverse"]["arrived"];
@@ -460,6 +472,81 @@ fn headers_are_recorded_and_support_is_packed() {
     let text = lab.sh("r", "tar -xzOf s.tar.gz support/status.json support/gateway.toml");
     assert!(text.contains("\"state\": \"governing\"") && text.contains("wan = \"eth0\""), "{text}");
     gateway.end();
+}
+
+/// One subscriber with a guarantee beside a flood with a ceiling, while others come, go and change: a few dozen times, or as
+/// often as `PENSTOCK_CHANGES` says. Nobody who stays loses a packet, and the flood stays below its ceiling.
+#[test]
+fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let changes = std::env::var("PENSTOCK_CHANGES").map_or(24, |changes| changes.parse().unwrap());
+    lab.sh("c", "ip addr add 10.88.0.3/24 dev eth0");
+    let file = |n: usize| {
+        let others = (0..20).filter(|at| !(at + n).is_multiple_of(7)).map(|at| {
+            let (weight, ceiling) = (1 + (at + n) % 3, 1 + (at * n) % 5);
+            format!("[subscribers.s{at}]\nprefixes = [\"10.99.{at}.0/24\"]\nweight = {weight}\nceiling = \"{ceiling}Mbit/s\"\n")
+        });
+        let link = LINK.replace("10Mbit/s\"", "10Mbit/s\"\nlimit = \"2000p\"");
+        format!(
+            "{link}[subscribers.keeps]\nprefixes = [\"10.88.0.2/32\"]\nreverse_guaranteed = \"6Mbit/s\"\n\
+             [subscribers.flood]\nprefixes = [\"10.88.0.3/32\"]\nreverse_ceiling = \"3Mbit/s\"\n{}",
+            others.collect::<String>()
+        )
+    };
+    let gateway = lab.govern(&file(0));
+    let apply = |text: &str, more: &[&str]| {
+        let path = lab.write(text);
+        lab.set(&[&["apply", path.to_str().unwrap()], more].concat())
+    };
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let goes_on = || !over.load(std::sync::atomic::Ordering::Relaxed);
+    let (client, flood) = (lab.socket("c", "10.88.0.2:0"), lab.socket("c", "10.88.0.3:0"));
+    let sent = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while goes_on() {
+                send(&flood, 1);
+                (0..2).for_each(|_| drop(flood.send_to(&[7; 500], "10.77.0.2:9999")));
+            }
+        });
+        let sender = threads.spawn(|| {
+            let mut sent = 0;
+            while goes_on() {
+                send(&client, 10);
+                sent += 10;
+            }
+            sent
+        });
+        for n in 1..=changes {
+            let (done, said) = apply(&file(n), &[]);
+            assert!(done && said.contains("subscribers="), "{said}");
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        sender.join().unwrap()
+    });
+    let of = |status: &Value, name: &str| {
+        let all = status["subscribers"].as_array().unwrap().clone();
+        all.into_iter().find(|one| one["name"] == name).map_or(Value::Null, |one| one["reverse"].clone())
+    };
+    wait_until("all packets of who stays are sent", || {
+        of(&lab.status(), "keeps")["waiting"]["packets"].as_u64() == Some(0)
+    });
+    // What is temporary returns, and what cannot be kept is refused.
+    let names = || lab.status()["subscribers"].as_array().unwrap().len();
+    let (before, alone) = (names(), file(0).split("[subscribers.s").next().unwrap().to_owned());
+    assert!(apply(&alone, &["--confirm", "1s"]).0 && names() == 3);
+    wait_until("the former subscribers return", || names() == before);
+    let (done, said) = apply(&file(0).replace("6Mbit/s", "16Mbit/s"), &[]);
+    assert!(!done && said.contains("16Mbit/s are guaranteed") && said.contains("(`rate` in line 8)"), "{said}");
+    // Before the end, which lets go at once what waits.
+    let status = lab.status();
+    gateway.end();
+    let [keeps, flood] = ["keeps", "flood"].map(|name| of(&status, name));
+    assert_eq!(keeps["dropped"].as_u64(), Some(0), "{keeps}");
+    assert!(keeps["sent"]["packets"].as_u64() >= Some(sent) && sent >= 10, "{sent} {keeps}");
+    assert_eq!(keeps["sent"], keeps["arrived"]);
+    let most = 3e6 / 8.0 * status["elapsed_s"].as_f64().unwrap() + 3.0 * 1514.0;
+    assert!(flood["sent"]["bytes"].as_f64().unwrap() <= most, "{flood} {most}");
+    eprintln!("{changes} changes, {sent} packets of one who stays, none lost; the flood: {flood}");
 }
 
 /// The commands of the guide, as written, on a router whose interfaces have the names that it uses.

@@ -10,7 +10,7 @@ use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, PacketObserver, Qdisc, Stats};
-use penstock_core::registry::{AnyConfig, AnyQdisc};
+use penstock_core::registry::{AnyConfig, AnyQdisc, tree};
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
 use std::collections::VecDeque;
@@ -113,14 +113,16 @@ impl<P: Packet> Stamped<P> {
 /// A discipline with the time of its last wake-up.
 #[derive(Debug)]
 struct Queue<P: Packet> {
+    /// What it was built of.
+    built: (AnyConfig, Limit),
     qdisc: AnyQdisc<Stamped<P>>,
     /// When `on_wakeup` was called last; it is called only once for each time.
     woken: Option<Instant>,
 }
 
 impl<P: Packet> Queue<P> {
-    fn new(qdisc: AnyQdisc<Stamped<P>>) -> Self {
-        Self { qdisc, woken: None }
+    fn new(qdisc: AnyQdisc<Stamped<P>>, aqm: &AnyConfig, limit: Limit) -> Self {
+        Self { built: (aqm.clone(), limit), qdisc, woken: None }
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
@@ -200,7 +202,7 @@ impl<P: Packet> Bottleneck<P> {
         let qdisc = config.aqm.build(&LinkFacts { rate: config.rate, limit: config.limit });
         Self {
             sees_segments: qdisc.sees_segments(),
-            queue: Queue::new(qdisc),
+            queue: Queue::new(qdisc, &config.aqm, config.limit),
             replaced: VecDeque::new(),
             past: Stats::default(),
             rng,
@@ -261,10 +263,59 @@ impl<P: Packet> Bottleneck<P> {
     /// or if [`MOST_REPLACED`] old ones still hold packets.
     pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit) -> Result<(), Irreplaceable> {
         let qdisc = self.successor(aqm, limit)?;
-        let old = std::mem::replace(&mut self.queue, Queue::new(qdisc));
+        let old = std::mem::replace(&mut self.queue, Queue::new(qdisc, aqm, limit));
         self.replaced.push_back(old);
         self.forget_empty();
         Ok(())
+    }
+
+    /// Goes on with other subscribers, if the discipline is a tree and is to be one; returns whether it was. No packet is lost.
+    /// Must be called after [`Bottleneck::poll`] has returned `None` for this `now`.
+    pub fn change_tree<F: PacketObserver<P>>(
+        &mut self,
+        aqm: &AnyConfig,
+        limit: Limit,
+        now: Instant,
+        fates: &mut F,
+    ) -> bool {
+        let (AnyQdisc::Tree(tree), AnyConfig::Tree(config)) = (&mut self.queue.qdisc, aqm) else { return false };
+        tree.change(config, limit, now);
+        self.queue.built = (aqm.clone(), limit);
+        self.queue.woken = None;
+        // A ceiling that held all packets may be gone.
+        if !self.transmitting {
+            self.start_next(now, fates);
+        }
+        true
+    }
+
+    /// Returns the settings of the subscribers, and what each has; `None` if the discipline is no tree.
+    pub fn tree(&self) -> Option<(&tree::Config, impl Iterator<Item = tree::Account<'_>>)> {
+        let AnyQdisc::Tree(tree) = &self.queue.qdisc else { return None };
+        Some((tree.config(), tree.accounts()))
+    }
+
+    /// Reads back what holds for packets that arrive now.
+    ///
+    /// # Errors
+    /// Returns what is not as these settings say, as a sentence.
+    pub fn read_back(&self, meant: &Config) -> Result<(), String> {
+        let (rate, (aqm, limit)) = (self.wire.rate(), &self.queue.built);
+        if rate != meant.rate {
+            return Err(format!("the rate is {rate} and not {}", meant.rate));
+        }
+        if *limit != meant.limit {
+            return Err(format!("the limit is {limit} and not {}", meant.limit));
+        }
+        match (&self.queue.qdisc, &meant.aqm) {
+            (AnyQdisc::Tree(tree), AnyConfig::Tree(config)) => tree
+                .differs_from(config, meant.limit)
+                .map_or(Ok(()), |name| Err(format!("the subscriber {name:?} has other settings than were meant"))),
+            (_, wanted) if aqm == wanted => Ok(()),
+            (_, wanted) => {
+                Err(format!("the discipline is {} with other parameters, or not {}", aqm.name(), wanted.name()))
+            }
+        }
     }
 
     /// Checks whether [`Bottleneck::replace`] would put this discipline in the place of the present one.

@@ -9,7 +9,7 @@ use penstock_core::fact::{Fact, Opening};
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::units::Instant;
 use penstock_core::wire::{Headers, HostKey, IpVersion, RealPacket, Transport};
-use penstock_flows::{Arrived, Config, FlowTable, Gauges, STRANGERS, Seen, State};
+use penstock_flows::{Arrived, Config, FlowTable, Gauges, Named, STRANGERS, Seen, State};
 use serde::Serialize;
 
 /// Numbers of packets that are not shown to elements on the ACK path.
@@ -102,7 +102,7 @@ impl Classifier {
             return None;
         }
         let (node, fresh) = match (arrived.host, seen.owner) {
-            (Some(_), Some(owner)) => (owner, false),
+            (Some(_), Some(owner)) => (owner, seen.owner_fresh),
             (Some(host), None) => self.table.subscriber(host, now),
             (None, _) => (if arrived.key.is_none() { STRANGERS } else { NodeId::NOBODY }, false),
         };
@@ -131,6 +131,31 @@ impl Classifier {
     /// Returns the node to which a host belongs; `None` if it has no number, because no packet of it came lately.
     pub fn node_at(&self, host: HostKey) -> Option<NodeId> {
         self.table.known_subscriber(host)
+    }
+
+    /// From now on these are the subscribers with names; their numbers stay.
+    pub fn rename(&mut self, names: &[Named]) {
+        self.table.rename(names);
+    }
+
+    /// Returns whether these are the subscribers with names.
+    pub fn has_subscribers(&self, names: &[Named]) -> bool {
+        self.table.has_subscribers(names)
+    }
+
+    /// Returns the number of the subscriber with this name; `None` if there never was one.
+    pub fn number_of(&self, name: &str) -> Option<NodeId> {
+        self.table.number_of(name)
+    }
+
+    /// Returns how many names of subscribers there were since the start.
+    pub fn names(&self) -> usize {
+        self.table.names()
+    }
+
+    /// Tells the owner of each flow again with its next packet, because a discipline is new.
+    pub fn tell_again(&mut self) {
+        self.nodes.forget_all();
     }
 
     /// Returns how many numbers of nodes there are: all but [`NodeId::NOBODY`] are below.

@@ -55,6 +55,11 @@ impl Nodes {
         self.0.get_mut(flow.0 as usize).into_iter().for_each(|told| *told = None);
     }
 
+    /// Forgets what was told of all flows.
+    pub fn forget_all(&mut self) {
+        self.0.fill(None);
+    }
+
     /// Returns the node of a flow whose packet was noted.
     pub fn of(&self, flow: FlowId) -> NodeId {
         self.0.get(flow.0 as usize).copied().flatten().unwrap_or(NodeId::NOBODY)

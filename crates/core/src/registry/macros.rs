@@ -219,6 +219,8 @@ macro_rules! disciplines {
             ForeignScheduler(classful::foreign::Config),
             /// The configuration of an element on the ACK path from outside this crate, and of the discipline behind it.
             ForeignAckPath(Box<before::Config>),
+            /// The configuration of a tree of subscribers.
+            Tree(Box<tree::Config>),
         }
 
         impl schemars::JsonSchema for AnyConfig {
@@ -240,6 +242,8 @@ macro_rules! disciplines {
             ForeignScheduler(classful::foreign::Queues<P>),
             /// An element on the ACK path from outside this crate, before a discipline.
             ForeignAckPath(Box<before::Queue<P>>),
+            /// Queues of subscribers in a tree.
+            Tree(Box<tree::Tree<P>>),
         }
 
         /// The entries of all disciplines, in the order of the documentation.
@@ -280,6 +284,7 @@ macro_rules! disciplines {
                     Self::Foreign(config) => config.name(),
                     Self::ForeignScheduler(config) => config.scheduler.name(),
                     Self::ForeignAckPath(config) => config.element.name(),
+                    Self::Tree(_) => tree::NAME,
                 }
             }
 
@@ -293,6 +298,7 @@ macro_rules! disciplines {
                     Self::Foreign(_) => Ok(()),
                     Self::ForeignScheduler(config) => config.validate(),
                     Self::ForeignAckPath(config) => config.queue.validate(),
+                    Self::Tree(config) => config.validate(),
                 }
             }
 
@@ -303,6 +309,7 @@ macro_rules! disciplines {
                     Self::Foreign(config) => AnyQdisc::Foreign(Fifo::new(link.limit, config.aqm(link))),
                     Self::ForeignScheduler(config) => AnyQdisc::ForeignScheduler(config.build(link)),
                     Self::ForeignAckPath(config) => AnyQdisc::ForeignAckPath(Box::new(config.build(link))),
+                    Self::Tree(config) => AnyQdisc::Tree(Box::new(config.build(link))),
                 }
             }
         }
@@ -314,6 +321,7 @@ macro_rules! disciplines {
                     Self::Foreign($q) => $call,
                     Self::ForeignScheduler($q) => $call,
                     Self::ForeignAckPath($q) => $call,
+                    Self::Tree($q) => $call,
                 }
             };
         }
@@ -385,6 +393,7 @@ macro_rules! disciplines {
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::WAKES,
                     Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as Qdisc<P>>::WAKES,
                     Self::ForeignAckPath(_) => <before::Queue<P> as Qdisc<P>>::WAKES,
+                    Self::Tree(_) => <tree::Tree<P> as Qdisc<P>>::WAKES,
                 }
             }
 
@@ -395,6 +404,7 @@ macro_rules! disciplines {
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::GIVES_UP,
                     Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as Qdisc<P>>::GIVES_UP,
                     Self::ForeignAckPath(_) => <before::Queue<P> as Qdisc<P>>::GIVES_UP,
+                    Self::Tree(_) => <tree::Tree<P> as Qdisc<P>>::GIVES_UP,
                 }
             }
 
@@ -405,6 +415,7 @@ macro_rules! disciplines {
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as AckPath>::ACTIVE,
                     Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as AckPath>::ACTIVE,
                     Self::ForeignAckPath(_) => <before::Queue<P> as AckPath>::ACTIVE,
+                    Self::Tree(_) => <tree::Tree<P> as AckPath>::ACTIVE,
                 }
             }
         }

@@ -29,11 +29,13 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 mod tournament;
+pub mod tree;
 mod virtual_time;
 pub mod w2f2q;
 pub mod wf2q_plus;
 
 pub use scheduled::{Limits, Reason, Refused, Scheduled, Served};
+pub(crate) use tournament::Tournament;
 
 use crate::config::ConfigError;
 use crate::units::Bytes;

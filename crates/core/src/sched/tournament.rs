@@ -11,7 +11,7 @@ const NOBODY: Entry = Entry { at: 0, class: u32::MAX };
 
 /// A class and its timestamp. Of equal timestamps the lower class comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     pub at: u64,
     pub class: u32,
 }
@@ -27,7 +27,7 @@ impl Entry {
 
 /// The tournament. The parent of the node at place p is at p / 2, the root is at 1, and the leaves come last.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Tournament {
+pub(crate) struct Tournament {
     nodes: Vec<Entry>,
     classes: usize,
 }

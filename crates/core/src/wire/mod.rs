@@ -14,6 +14,7 @@ pub mod flows;
 mod headers;
 mod hosts;
 mod options;
+pub mod scone;
 #[cfg(test)]
 pub(crate) mod tests;
 

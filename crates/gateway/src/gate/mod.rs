@@ -5,6 +5,7 @@ mod neighbours;
 mod router;
 mod segments;
 
+use crate::calls::Calls;
 use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Mode};
@@ -215,6 +216,8 @@ pub struct Verdicts<'a> {
     pub pool: &'a mut Pool,
     /// Counts what nodes send beyond their budgets.
     pub enforcer: Option<&'a mut Enforcer>,
+    /// Counts the packets of calls.
+    pub calls: &'a mut Calls,
 }
 
 impl PacketObserver<Held> for Verdicts<'_> {
@@ -222,6 +225,7 @@ impl PacketObserver<Held> for Verdicts<'_> {
         if let (Some(enforcer), Some(node), DropReason::Early) = (&mut self.enforcer, packet.node(), reason) {
             enforcer.refused(node, packet.size());
         }
+        packet.call().into_iter().for_each(|(direction, _)| self.calls.dropped(direction));
         self.gate.dropped(packet.origin());
         self.pool.give(packet.into_bytes());
     }

@@ -53,7 +53,7 @@ pub struct Router {
 fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
     let mut queue = NfQueue::open()?;
     for direction in Direction::BOTH {
-        let most = kernel_queue(file.bottlenecks[direction.index()].limit);
+        let most = kernel_queue(file.subscribers.room(file.bottlenecks[direction.index()].limit));
         queue.bind(chains.queue_of(direction), most)?;
     }
     Ok(queue)

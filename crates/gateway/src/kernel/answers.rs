@@ -8,7 +8,6 @@ use penstock_bpf::Control;
 use penstock_control::message::{Answer, Refusal, Request};
 use penstock_control::server::Peer;
 use penstock_core::units::Instant;
-use penstock_net::bottleneck::Config;
 use penstock_net::direction::Direction;
 
 /// Carries out a request from the control socket and returns the answer to it.
@@ -42,7 +41,7 @@ impl Adjustable for Kernel {
     }
 
     /// What the programs do not have, a file cannot have.
-    fn refuses(&self, _: Direction, _: &Config) -> Option<String> {
+    fn refuses(&self, _: Direction, _: &Settings) -> Option<String> {
         None
     }
 

@@ -176,6 +176,12 @@ impl Steer {
         self.source.mark(now).into_iter().chain(behind)
     }
 
+    /// Returns the round trip without the queues here, as far as it is known: both halves.
+    pub fn trip(&self) -> Option<Span> {
+        let halves = [self.view.wan, self.view.lan];
+        halves.into_iter().flatten().reduce(|all, half| all + half)
+    }
+
     /// Returns what the status tells.
     pub fn report(&self, now: Instant) -> LinkReport {
         let ms = |span: Option<Span>| span.map(|span| span.as_millis_f64());

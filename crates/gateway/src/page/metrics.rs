@@ -74,6 +74,21 @@ const ENFORCED: [Each; 4] = [
     ("policed_bytes", "Bytes refused because they were beyond a budget", "policed/bytes"),
 ];
 
+/// Counters and gauges of each subscriber of a tree, with the pointer to their value in a direction.
+const SUBSCRIBERS: [(&str, &str, &str, bool); 4] = [
+    ("subscriber_sent_bytes", "Bytes of a subscriber that were sent", "sent/bytes", true),
+    ("subscriber_sent_packets", "Packets of a subscriber that were sent", "sent/packets", true),
+    ("subscriber_dropped_packets", "Packets of a subscriber that were dropped", "dropped", true),
+    ("subscriber_waiting_bytes", "Bytes of a subscriber in its queue", "waiting/bytes", false),
+];
+
+/// What is estimated of calls in each direction.
+const CALLS: [Each; 3] = [
+    ("call_packets", "Packets of calls in the last 10 to 20 s", "packets"),
+    ("call_lost_ratio", "Share of packets of calls that were dropped here", "lost"),
+    ("call_mos_estimate", "Estimated mean opinion score of a call, 1 to 4.5 (E-model)", "mos_estimate"),
+];
+
 /// Returns the text for a status.
 pub fn encode(status: &Value) -> String {
     let mut registry = Registry::with_prefix("penstock_gateway");
@@ -146,6 +161,23 @@ impl Status {
             };
             let samples: Vec<_> = [("sessions", "yes"), ("strangers", "no")].into_iter().filter_map(of).collect();
             Self::one(encoder, (name, help), true, &samples)?;
+        }
+        Ok(())
+    }
+
+    /// What the subscribers of a tree have, by their names; whoever has none is `others`.
+    fn subscribers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(all) = self.0["subscribers"].as_array() else { return Ok(()) };
+        for (name, help, pointer, total) in SUBSCRIBERS {
+            let mut samples = Vec::new();
+            for (one, (way, label)) in
+                all.iter().flat_map(|one| [("forward", "download"), ("reverse", "upload")].map(|way| (one, way)))
+            {
+                let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), ("direction", label)];
+                let value = one.pointer(&format!("/{way}/{pointer}")).and_then(Value::as_f64);
+                samples.extend(value.map(|value| (labels, value)));
+            }
+            Self::one(encoder, (name, help), total, &samples)?;
         }
         Ok(())
     }
@@ -250,6 +282,10 @@ impl Collector for Status {
         self.delays(encoder)?;
         self.rates(encoder)?;
         self.budgets(encoder)?;
+        self.subscribers(encoder)?;
+        for one in CALLS {
+            self.each(encoder, one, [0, 1].map(|at| format!("/calls/{at}/{}", one.2)), false)?;
+        }
         self.standing(encoder)
     }
 }
@@ -269,6 +305,7 @@ mod tests {
             "state": "governing", "marks": ["x"], "elapsed_s": 2.5, "forward": way(10), "reverse": way(20),
             "delays": [{"count": 4, "sum_s": 0.25, "up_to": [1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}, null],
             "link": {"wan_ms": 41.0, "source": {"state": "stale"}},
+            "calls": [null, {"packets": 100, "lost": 0.01, "mos_estimate": 4.3}],
         }));
         for line in [
             "penstock_gateway_arrived_bytes_total{direction=\"upload\"} 40.0",
@@ -278,6 +315,7 @@ mod tests {
             "penstock_gateway_queue_delay_seconds_bucket{le=\"+Inf\",direction=\"download\"} 4",
             "penstock_gateway_queue_delay_seconds_sum{direction=\"download\"} 0.25",
             "penstock_gateway_wan_seconds 0.041",
+            "penstock_gateway_call_mos_estimate{direction=\"upload\"} 4.3",
             "penstock_gateway_marks 1.0",
             "penstock_gateway_state{state=\"governing\"} 1.0",
             "penstock_gateway_rate_source{state=\"stale\"} 1.0",
@@ -287,6 +325,21 @@ mod tests {
         }
         assert!(!text.contains("c2ml"), "without budgets");
         assert!(!text.contains("flow=") && !text.contains("estimated_rate_bytes_per_second{"), "{text}");
+    }
+
+    #[test]
+    fn subscribers_of_a_tree_have_labels() {
+        let part = |n: u64| json!({"sent": {"packets": n, "bytes": 1000 * n}, "dropped": 1, "waiting": {"bytes": 7}});
+        let text = encode(&json!({"subscribers": [
+            {"name": "shop", "forward": part(3), "reverse": part(4)}, {"name": null, "forward": part(5), "reverse": part(6)},
+        ]}));
+        for line in [
+            "penstock_gateway_subscriber_sent_bytes_total{subscriber=\"shop\",direction=\"upload\"} 4000.0",
+            "penstock_gateway_subscriber_dropped_packets_total{subscriber=\"others\",direction=\"download\"} 1.0",
+            "penstock_gateway_subscriber_waiting_bytes{subscriber=\"shop\",direction=\"download\"} 7.0",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is missing:\n{text}");
+        }
     }
 
     #[test]

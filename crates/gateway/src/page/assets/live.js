@@ -105,11 +105,15 @@
       tile("delay in the queue, download", ms(value("down_delay_ms"))), tile("delay in the queue, upload", ms(value("up_delay_ms"))),
       tile("packets dropped since the start", whole(lost)), tile("went past the shaper", whole(past), past > 0),
       tile("round trip beyond the WAN", ms(link.wan_ms)), tile("connections", whole(status.flows.entries)),
+      ...["download", "upload"].flatMap((way, at) => (status.calls?.[at] ? [tile(`MOS of calls, ${way}, estimated`, status.calls[at].mos_estimate.toFixed(1))] : [])),
     );
     const entry = (one) => [one.name, one.kind, mbps(one.rate_bps[0]), mbps(one.rate_bps[1]), whole(one.bytes[0]), whole(one.bytes[1])];
     const heads = ["down", "up", "down, bytes", "up, bytes"];
     table(by("nodes"), ["Subscriber", "Flows", ...heads], nodes.entries.map(entry), 2);
     table(by("flows-table"), ["Flow", "Protocol", ...heads], flows.entries.map(entry), 2);
+    const named = status.subscribers ?? [], part = ({ sent, dropped, waiting }) => [whole(sent.bytes), whole(dropped), whole(waiting.packets)];
+    by("tree").hidden = !named.length;
+    table(by("parts-table"), ["Subscriber", "Discipline", "down, bytes", "dropped", "waiting", "up, bytes", "dropped", "waiting"], [...named.slice(0, 20), ...named.slice(20).slice(-1)].map((one) => [one.name ?? "all others", one.forward.aqm, ...part(one.forward), ...part(one.reverse)]), 2);
     table(by("counters"), ["Counter", "Download", "Upload"], counters(status));
     const events = [...status.events].reverse();
     same(by("events-list"), JSON.stringify(events), () => by("events-list").append(...(events.length ? events : [{ what: "Nothing has happened." }]).map(({ at_s, what }) => make("li", {}, at_s == null ? what : `${digits(at_s)} s: ${what}`))));
