@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+import penstock
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -64,6 +65,12 @@ def test_the_readme_of_the_simulator_has_a_test_that_runs() -> None:
     assert f"```rust\n{(crate / 'tests' / 'readme.rs').read_text()}```" in (crate / "README.md").read_text()
 
 
+def test_the_readmes_count_the_algorithms_of_the_registry() -> None:
+    counts = tool("site").counts(penstock.entries())
+    for name in ("README.md", "docs/install.md"):
+        assert counts in " ".join((PROJECT / name).read_text().split()), name
+
+
 def test_links_out_of_the_documentation_become_names_of_files() -> None:
     site = tool("site")
     assert site.outside("[the examples](../examples/README.md)") == "[the examples](examples.md)"
@@ -78,3 +85,9 @@ def test_a_broken_link_of_the_site_is_found(tmp_path: Path) -> None:
     )
     (tmp_path / "b.html").write_text('<p id="y"><a href="a.html#gone">a</a> <img src="no.png"></p>')
     assert site.broken_links(tmp_path) == ["broken: b.html: a.html#gone", "broken: b.html: no.png"]
+
+
+def test_what_scrolls_can_be_reached_with_a_keyboard() -> None:
+    site = tool("site")
+    assert site.accessible("<p>a</p><pre>b</pre>") == '<p>a</p><pre tabindex="0">b</pre>'
+    assert site.accessible('<th class="head"><p></p></th><th>c</th>') == "<td></td><th>c</th>"
