@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from conftest import Command
 from penstock.claims import counterexample, page
 from penstock.claims.checks import at_most
 from penstock.claims.entering import of
-from penstock.claims.rows import Claim, Comparison, Finding, judge
+from penstock.claims.ledger import claims as all_claims
+from penstock.claims.ledger import ledger
+from penstock.claims.rows import Claim, Comparison, Finding, Kind, judge
 from penstock.cli.counterexamples import Options, command
 from penstock.counterexamples import search as searching
 from penstock.counterexamples.again import again
 from penstock.counterexamples.judge import contradicted
-from penstock.counterexamples.search import Worst, judge_of, search
+from penstock.counterexamples.search import Worst, judge_of, not_searched, search, searched
 from penstock.counterexamples.space import Altered, space_of
 from penstock.experiments.interrupts import Stop
 from penstock.mistake import MistakeError
@@ -26,6 +29,7 @@ from penstock.reproduce import EXPERIMENTS, Evidence
 
 SATELLITE = EXPERIMENTS["tcp-satellite"]  # a trial of it takes a twentieth of a second
 STANDARD_KB = 75  # its standard buffer: 1 Mbit/s x 600 ms
+LEDGER = Path(__file__).parents[1] / "docs" / "ledger.md"
 SPACE = Path(searching.__file__).with_name("space.toml")
 
 
@@ -73,6 +77,38 @@ def test_a_counter_example_runs_again_to_the_same_bytes(found: list[Worst], tmp_
     scenario = tomllib.loads((tmp_path / "tcp-satellite-newreno-standard-droptail-3.toml").read_text())
     assert scenario["topology"]["limit"] == "78.75kB"
     assert not first.same({**row, "changed": {}, "sha256": "0" * 64})
+
+
+def test_a_stored_counter_example_runs_again_to_the_same_value() -> None:
+    stored = counterexample.stored()
+    rows = {c.id: stored[c.id] for c in searched(SATELLITE) if stored[c.id].get("changed") is not None}
+    claim = next(claim for claim in searched(SATELLITE) if claim.id in rows)
+    rerun = "the simulator has changed: tools/ledger-counterexamples tcp-satellite"
+    assert again(claim, rows[claim.id]).same(rows[claim.id]), rerun
+
+
+def test_each_row_of_the_ledger_is_searched_or_says_why_not() -> None:
+    stored = counterexample.stored()
+    for claim in (one for one in all_claims() if one.kind == Kind.CLAIM):
+        assert stored[claim.id].get("not_searched", "") == not_searched(claim)
+        assert "not_searched" in stored[claim.id] or stored[claim.id]["trials"] >= 0
+
+
+def test_the_page_has_what_is_stored() -> None:
+    text = LEDGER.read_text(encoding="utf-8")
+    for name, row in counterexample.stored().items():
+        told = counterexample.part(name, row).replace("<", "&lt;").replace("|", "\\|")
+        assert f"`{name}`" not in text or told in text, name
+
+
+def test_a_row_of_the_ledger_carries_it_and_the_page_writes_it_alike() -> None:
+    entry = next(entry for entry in ledger({}) if entry.id == "tcp-satellite.six-controls-are-unfair")
+    row = counterexample.stored()[entry.id]
+    assert entry.to_json()["counterexample"] == row
+    assert entry.verdict == "not-run", "what is found decides no verdict"
+    whole = page._table([entry])[-1]
+    bare = page._table([replace(entry, counterexample=None)])[-1]
+    assert whole == counterexample.into_line(bare, {entry.id: row}, page._text) != bare
 
 
 def test_what_varies_is_no_published_value_and_exists() -> None:

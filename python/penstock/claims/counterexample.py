@@ -46,7 +46,7 @@ def sentence(row: Row) -> str:
     if why := row.get("not_searched"):
         return f"not searched: {why}"
     if not row["trials"]:
-        return "not searched: the shorter runs of the trials do not show the claim as published"
+        return "not searched: the fewer or shorter runs of the trials do not show it as published"
     trials = f"{row['trials']} trials"
     if row["changed"] is None:
         return f"none found in {trials}"

@@ -24,7 +24,7 @@ from penstock.mistake import MistakeError
 from penstock.reproduce import Case, Evidence, Experiment, Outcome, Series
 from penstock.scenario import Scenario
 
-FORMAT = 1  # of what a trial keeps; it is a part of the key, so that another format is run again
+FORMAT = 1  # of what a trial keeps and how settings change scenarios; another one is run again
 UNJUDGED = Judged(False, -1.0)
 HOLDS = Judged(False, -0.5)
 _ERRORS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)

@@ -25,8 +25,9 @@ from penstock.reproduce import EXPERIMENTS, Experiment, Tempest
 
 SEED = 1  # of the search
 SEEDS = (1, 2, 3)
-EVENTS = 600_000_000  # of the simulator, which the trials of an experiment take
+EVENTS = 300_000_000  # of the simulator, which the trials of an experiment take
 MOST = 200
+SEVERAL = 50_000_000  # a trial of more events has one seed
 _PER_KEY = 0.004  # as in the search: of two that contradict alike the smaller one is better
 _NEAR = 1e-6
 
@@ -100,7 +101,9 @@ def search(
         first = hunt.execute([{}], (SEED,))
         if not first or first[0].refused:
             return []
-        count = trials or _affordable(hunt.space, Made.of_trial(first[0]).events)
+        events = Made.of_trial(first[0]).events
+        hunt.seeds = SEEDS if experiment.seeds > 1 and events <= SEVERAL else (SEED,)
+        count = trials or _affordable(hunt.space, events)
         engine = Search(hunt.space, len(claims), SEED)
 
         def more(done: int) -> int:
@@ -125,7 +128,7 @@ class _Hunt:
         self.space = runner.judge.space
         self._claims, self._runner = claims, runner
         self._shorter = form_of(experiment).shorter
-        self._seeds = SEEDS if experiment.seeds > 1 else SEEDS[:1]
+        self.seeds: tuple[int, ...] = (SEED,)  # of the trials that are shown
         self._known: dict[str, dict[int, Trial]] = {}
 
     def execute(self, wanted: Sequence[Settings], seeds: Sequence[int]) -> list[Trial]:
@@ -141,7 +144,7 @@ class _Hunt:
         judged = [trial for trial in first if Said.of_trial(trial, place).verdict != Verdict.NOT_RUN]
         nothing = Worst(self._claims[place].id, len(judged))
         bad = [trial for trial in judged if trial.judged[place].true]
-        published = self.execute([{}], self._seeds)
+        published = self.execute([{}], self.seeds)
         as_published = self._score(published, place)[0]
         if self._shorter and as_published:
             return replace(nothing, trials=0)  # these shorter runs do not show what the published ones do
@@ -154,8 +157,8 @@ class _Hunt:
 
     def _confirmed(self, first: Settings, place: int) -> Settings:
         """Returns the worst settings that contradict in half of the seeds; else the first."""
-        self.execute([first], self._seeds)
-        whole = [group for group in self._known.values() if group.keys() >= set(self._seeds)]
+        self.execute([first], self.seeds)
+        whole = [group for group in self._known.values() if group.keys() >= set(self.seeds)]
         scored = [(self._score(group.values(), place), group[SEED].settings) for group in whole]
         best = max(scored, key=lambda one: one[0], default=None)
         return best[1] if best and best[0][0] else first
@@ -164,21 +167,21 @@ class _Hunt:
         known = [trial for trial in group if not trial.refused]
         bad = sum(trial.judged[place].true for trial in known)
         values = sorted(_value(trial, place) for trial in known)
-        return 2 * bad >= len(self._seeds) and bad > 0, values[len(values) // 2] if values else -1.0
+        return 2 * bad >= len(self.seeds) and bad > 0, values[len(values) // 2] if values else -1.0
 
     def _smaller(self, settings: Settings, place: int) -> Settings:
         """Leaves out keys, as long as it is contradicted as much and in as many seeds."""
-        trials = self.execute([settings], self._seeds)
+        trials = self.execute([settings], self.seeds)
         breaks = sum(trial.judged[place].true for trial in trials if not trial.refused)
         least = sorted(trial.judged[place].margin for trial in trials)[len(trials) // 2] if len(settings) > 1 else 0.0
-        if len(settings) < 2 or 2 * breaks < len(self._seeds):
+        if len(settings) < 2 or 2 * breaks < len(self.seeds):
             return settings
 
         def strict(wanted: Sequence[Settings], seeds: Sequence[int]) -> list[Trial]:
             return [_at_least(trial, place, least) for trial in self.execute(wanted, seeds)]
 
-        needed = (len(self._seeds) + 1) // 2
-        return Shrinker(self.space, place, strict, self._seeds, needed).shrink(settings).settings
+        needed = (len(self.seeds) + 1) // 2
+        return Shrinker(self.space, place, strict, self.seeds, needed).shrink(settings).settings
 
     def _told(self, settings: Settings, place: int, nothing: Worst) -> Worst:
         group = self._known[repr(settings)]

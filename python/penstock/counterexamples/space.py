@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from penstock.adversary.space import Choices, Gene, Settings, Space
+from penstock.claims.counterexample import BUFFER, VARIANT
 from penstock.engine import tcp_defaults
 from penstock.experiments.paths import put
 from penstock.mistake import MistakeError
@@ -19,8 +20,7 @@ from penstock.reproduce import Case, Experiment, Sweep
 from penstock.reproduce.base import aqm_tables
 from penstock.scenario import Scenario, to_toml
 
-SPREAD, BUFFER, COUNTS, ACCESS = "flows.*.start_spread", "buffer", "flows.0.count", "topology.access_delay"
-VARIANT = "variant."
+SPREAD, COUNTS, ACCESS = "flows.*.start_spread", "flows.0.count", "topology.access_delay"
 _SPREAD_KINDS = ("bulk", "transfer")
 _TOGETHER = "0s"
 _SIZE = re.compile(r"([\d.]+)(\w*)")
@@ -79,18 +79,13 @@ class Form:
     """Which runs of an experiment a trial has, and how long they are."""
 
     quick: bool  # the runs of the quick form, else all
-    lasting: str | Mapping[str, str]  # "full", "quick", or keys of the scenario
-
-    @property
-    def shorter(self) -> bool:
-        """True if runs are shorter than the published ones."""
-        return self.lasting != "full"
+    shorter: bool  # as long as in the quick form, which is shorter than published
 
 
 def form_of(experiment: Experiment) -> Form:
     """Returns the form of the runs of a trial."""
     given = _tables()["experiments"].get(experiment.name, {})
-    return Form(given.get("runs") == "quick", given.get("lasting", "full"))
+    return Form(given.get("runs") == "quick", given.get("lasting") == "quick")
 
 
 @dataclass(frozen=True)
@@ -122,14 +117,13 @@ class Altered:
 
     def scenario(self, case: Case) -> Scenario:
         """Returns the scenario of a run."""
-        tree = self.experiment.tree(case, self.form.lasting == "quick")
-        if isinstance(self.form.lasting, Mapping):
-            tree.update(self.form.lasting)
-        for variant in self.experiment.variants:
+        tree = self.experiment.tree(case, self.form.shorter)
+        variants = {variant.name: variant for variant in self.experiment.variants}
+        for variant in variants.values():
             chosen = self.settings.get(f"{VARIANT}{variant.name}")
             if chosen and case.aqm in variant.aqms and variant.is_for(case.setting):
                 for name in (*variant.joint, variant.name):
-                    next(one for one in self.experiment.variants if one.name == name).apply(tree)
+                    variants[name].apply(tree)
         if SPREAD in self.settings:
             _spread(tree, self.settings[SPREAD])
         if BUFFER in self.settings:
@@ -150,16 +144,4 @@ def _scale_queues(tree: dict[str, Any], part: float) -> None:
         found = _SIZE.fullmatch(str(place.get("limit", "")))
         if found and (place is not topology or aqm_tables(tree)):
             size = float(found[1]) * part
-            place["limit"] = f"{round(size)}p" if found[2] == "p" else f"{size:.4g}{found[2]}"
-
-
-def told(settings: Mapping[str, Any]) -> list[str]:
-    """Returns settings as pages and tables write them."""
-    return [_told(key, value) for key, value in settings.items()]
-
-
-def _told(key: str, value: Any) -> str:
-    if key.startswith(VARIANT):
-        return key.replace(".", " ", 1)
-    shown = str(value).lower() if isinstance(value, bool) else f"{value} of the published" if key == BUFFER else value
-    return f"{key} = {shown}"
+            place["limit"] = f"{round(size) if found[2] in ('p', 'B') else f'{size:.4g}'}{found[2]}"
