@@ -58,23 +58,26 @@ class Change:
 class Shrinker:
     """Shrinks the findings of one goal."""
 
-    def __init__(self, space: Space, goal: int, execute: Execute) -> None:
+    def __init__(
+        self, space: Space, goal: int, execute: Execute, seeds: Sequence[int] = SEEDS, needed: int = NEEDED
+    ) -> None:
         self._space, self._goal, self._execute = space, goal, execute
+        self._seeds, self._needed = seeds, needed
         self.runs = 0
 
     def over_seeds(self, wanted: Sequence[Settings]) -> list[Shrunk]:
         """Runs settings with all seeds."""
-        trials = self._execute(wanted, SEEDS)
-        self.runs += len(wanted) * len(SEEDS)
+        trials = self._execute(wanted, self._seeds)
+        self.runs += len(wanted) * len(self._seeds)
         found = []
         for place, settings in enumerate(wanted):
-            group = trials[place * len(SEEDS) : (place + 1) * len(SEEDS)]
+            group = trials[place * len(self._seeds) : (place + 1) * len(self._seeds)]
             found.append(self._of(settings, group))
         return found
 
     def _of(self, settings: Settings, trials: Sequence[Trial]) -> Shrunk:
         known = [trial for trial in trials if not trial.refused]
-        if len(known) < len(SEEDS):
+        if len(known) < len(self._seeds):
             return Shrunk(settings, -1.0, None, 0, self.runs)
         ordered = sorted(known, key=lambda trial: trial.judged[self._goal].margin)
         middle = ordered[len(ordered) // 2]
@@ -93,7 +96,7 @@ class Shrinker:
         if not wanted:
             return None
         found = self.over_seeds(wanted)
-        return next((one.settings for one in found if one.breaks >= NEEDED), None)
+        return next((one.settings for one in found if one.breaks >= self._needed), None)
 
     def _fewer(self, settings: Settings) -> Settings:
         """Leaves out keys: first many at once, then each alone."""
@@ -152,7 +155,7 @@ class Shrinker:
         changes = [
             Change(key, before, after, one.breaks, one.margin, one.shown)
             for (key, before, after, _), one in zip(wanted, found, strict=True)
-            if one.breaks <= len(SEEDS) - NEEDED and _better(one.shown, small.shown, rises)
+            if one.breaks <= len(self._seeds) - self._needed and _better(one.shown, small.shown, rises)
         ]
         return sorted(changes, key=lambda change: change.margin)
 

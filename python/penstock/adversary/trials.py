@@ -47,6 +47,7 @@ class Trial:
     shown: tuple[float | None, ...]  # the quantity by which each goal is told
     cpu_s: float
     error: str = ""  # why it could not be run, or how it ended
+    texts: tuple[str, ...] = ()  # what else a judge says
 
     @property
     def refused(self) -> bool:
@@ -57,16 +58,15 @@ class Trial:
         """Returns the trial as a record."""
         told = [[one.true, float(f"{one.margin:.6g}")] for one in self.judged]
         shown = [None if one is None else float(f"{one:.6g}") for one in self.shown]
-        return json.dumps(
-            [self.settings, self.seed, told, shown, round(self.cpu_s, 6), self.error], ensure_ascii=False
-        ).encode()
+        kept = [self.settings, self.seed, told, shown, round(self.cpu_s, 6), self.error, *self.texts]
+        return json.dumps(kept, ensure_ascii=False).encode()
 
     @classmethod
     def unpacked(cls, data: bytes) -> Trial:
         """Returns the trial of a record."""
-        settings, seed, told, shown, cpu_s, error = json.loads(data)
+        settings, seed, told, shown, cpu_s, error, *texts = json.loads(data)
         judged = tuple(Judged(true, margin) for true, margin in told)
-        return cls(settings, seed, judged, tuple(shown), cpu_s, error)
+        return cls(settings, seed, judged, tuple(shown), cpu_s, error, tuple(texts))
 
 
 @dataclass(frozen=True)

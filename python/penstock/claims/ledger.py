@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from penstock.claims import counterexample
 from penstock.claims.rows import (
     Because,
     Cause,
@@ -81,4 +82,4 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
     judged = (finding.measured, finding.verdict.value, finding.reason, scope, claim.kind.value, finding.seeds)
     because = finding.because if claim.kind == Kind.CLAIM else None
     why = (because.cause.value, because.text) if because else ("", "")
-    return Entry(*about, *judged, *why, finding.parts)
+    return Entry(*about, *judged, *why, finding.parts, counterexample.stored().get(claim.id))

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from penstock import marked
-from penstock.claims import words
+from penstock.claims import counterexample, words
 from penstock.claims.changes import changed
 from penstock.claims.ledger import causes, counted
 from penstock.claims.rows import Entry, Kind, Verdict
@@ -37,6 +37,12 @@ def write(page: Path, entries: Sequence[Entry], same_runs: Mapping[str, str] | N
     from changes of runs.
     """
     marked.replace(page, body(entries, same_runs))
+
+
+def write_counterexamples(page: Path, rows: Mapping[str, counterexample.Row]) -> None:
+    """Writes what the adversary found into the rows of a page that is there; all else stays."""
+    lines = [counterexample.into_line(line, rows, _text) for line in marked.between(page, "table")]
+    marked.replace(page, "\n".join(lines))
 
 
 def first_line(entries: Sequence[Entry]) -> str:
@@ -95,7 +101,9 @@ def _folded(entry: Entry) -> str:
     """The claim, which opens to its evidence and to why it does not hold."""
     here = entry.measured if entry.verdict == Verdict.HOLDS else entry.reason
     cause = f" ({entry.cause})" if entry.cause else ""
-    parts = [f"`{entry.id}`", *([f"**{entry.cause}**: {entry.because}"] if entry.cause else []), here]
+    worst = counterexample.part(entry.id, entry.counterexample)
+    cause_told = [f"**{entry.cause}**: {entry.because}"] if entry.cause else []
+    parts = [f"`{entry.id}`", *cause_told, here, *([worst] if worst else [])]
     return f"<details><summary>{_text(entry.claim)}{cause}</summary>{'<br>'.join(map(_text, parts))}</details>"
 
 

@@ -111,6 +111,7 @@ class Entry:
     cause: str = ""  # one of `Cause` if a claim does not hold
     because: str = ""  # the arithmetic, the search, or what is to be done
     parts: tuple[Comparison, ...] = ()  # the evidence
+    counterexample: Mapping[str, Any] | None = None  # the worst that the adversary found: docs/adversary.md
 
     def to_json(self) -> dict[str, Any]:
         """Returns the row as `claims --json` prints it."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.claims.rows import Claim, Comparison, Finding, Verdict, judge
 from penstock.reproduce.results import Evidence
 
-_NUMBER = re.compile(r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+NUMBER = re.compile(r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
 def over_seeds(claim: Claim, evidence: Mapping[str, Evidence], found: Finding) -> Finding:
@@ -60,13 +60,13 @@ def _parts(found: Finding, single: Sequence[Finding]) -> list[Comparison]:
 
 def ranged(text: str, others: Sequence[str]) -> str:
     """Adds to each number of a text its least and largest value in other texts, which differ in numbers alone."""
-    if any(_NUMBER.sub("#", other) != _NUMBER.sub("#", text) for other in others):
+    if any(NUMBER.sub("#", other) != NUMBER.sub("#", text) for other in others):
         return text
-    columns = list(zip(*(_NUMBER.findall(other) for other in others), strict=True))
+    columns = list(zip(*(NUMBER.findall(other) for other in others), strict=True))
     values = iter(columns)
 
     def with_range(match: re.Match[str]) -> str:
         seen = sorted(next(values), key=lambda number: float(number.replace(",", "")))
         return match[0] if seen[0] == seen[-1] else f"{match[0]} [{seen[0]} to {seen[-1]}]"
 
-    return _NUMBER.sub(with_range, text)
+    return NUMBER.sub(with_range, text)

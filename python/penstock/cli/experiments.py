@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.reproduce import Evidence, Experiment
 
 
-FIT = "fit"
+FIT, BREAK = "fit", "break"
 _DISTURBED_SHOWN = 5
 
 
@@ -257,14 +258,19 @@ def _print_evidence(evidence: Evidence) -> None:
     "penstock claims --run --quick --json",
     "penstock claims fit fq-pie --page docs/fit.md",
     "penstock claims fit lindrop --recover 20",
+    "penstock claims break pink-multi --trials 40",
+    "penstock claims break pink-multi.reallocation-uses-the-link --again",
 )
 def claims(
     wanted: str = typer.Argument(
         "",
-        help="Id of a claim, or name of an experiment; default: all. `fit` infers what a paper does not say.",
-        metavar="[ID | fit PAPER]",
+        help="Id of a claim, or name of an experiment; default: all. `fit` infers what a paper does not say; `break` "
+        "searches the run within the paper's set-up that contradicts a claim most.",
+        metavar="[ID | fit PAPER | break ID]",
     ),
-    paper: str = typer.Argument("", help="With fit: the name of an experiment that declares a fit.", metavar=""),
+    paper: str = typer.Argument(
+        "", help="With fit: an experiment that declares a fit. With break: an experiment or a claim.", metavar=""
+    ),
     run: bool = typer.Option(False, "--run", help="First run the experiments, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: run them in their quick form."),
     seeds: int | None = typer.Option(
@@ -279,39 +285,69 @@ def claims(
     recover: int | None = typer.Option(
         None, min=1, help="With fit: fit so many tables made by the simulator with hidden values instead."
     ),
-    jobs: int | None = typer.Option(None, min=1, help="With fit: runs at once; default: one per core."),
+    trials: int | None = typer.Option(
+        None, min=1, help="With break: number of trials; default: what a fixed number of events allows."
+    ),
+    again: bool = typer.Option(False, "--again", help="With break: run the stored counter-example of a claim again."),
+    out: Path | None = typer.Option(None, help="With --again: write the scenarios of the runs into this directory."),
+    jobs: int | None = typer.Option(None, min=1, help="With fit, break: runs at once; default: one per core."),
 ) -> None:
-    """Print the ledger: every claim with the verdict that the newest runs give. With fit, infer what is not said."""
+    """Print the ledger: every claim with the verdict that the newest runs give. With fit, infer what is not said.
+
+    With break, search what contradicts a claim; a counter-example does not change a verdict.
+    """
+    if wanted == BREAK:
+        from penstock.cli import counterexamples
+
+        counterexamples.command(paper, counterexamples.Options(trials, jobs, again, out, json))
+        return
+    _only_with("penstock claims break", {"--trials": trials, "--again": again, "--out": out})
     if wanted == FIT:
         from penstock.cli import fit
 
         fit.command(_experiment(paper) if paper else None, fit.Options(recover, jobs, to, json))
         return
-    if paper or recover or jobs:
-        extra = f"`{paper}`" if paper else "--recover" if recover else "--jobs"
-        raise MistakeError(f"{extra} goes with `penstock claims fit PAPER`")
-    from penstock.claims import Verdict, ledger, page
-
+    _only_with("penstock claims fit PAPER", {f"`{paper}`": paper, "--recover": recover, "--jobs": jobs})
     if not run and (quick or seeds):
         raise MistakeError(f"{'--quick' if quick else '--seeds'} goes with --run")
     if earlier and not to:
         raise MistakeError("--earlier goes with --page")
+    entries, shown = _judged(wanted, run, quick, seeds, json)
+    _show_ledger(entries, shown, json, to, earlier)
+    if check and any(entry.verdict == "fails" and entry.counts for entry in shown):
+        raise typer.Exit(1)
+
+
+def _judged(wanted: str, run: bool, quick: bool, seeds: int | None, quiet: bool) -> tuple[list[Entry], list[Entry]]:
+    """Returns the whole ledger, and the rows that are wanted. With `run`, the experiments of these are run first."""
+    from penstock.claims import ledger
+
     evidence = _stored()
     shown = _chosen(ledger(evidence), wanted)
     if run:
         evidence |= {
-            one.name: _run_for_ledger(one, quick, seeds or (1 if quick else one.seeds), json) for one in _needed(shown)
+            one.name: _run_for_ledger(one, quick, seeds or (1 if quick else one.seeds), quiet) for one in _needed(shown)
         }
     entries: list[Entry] = ledger(evidence)
-    shown = _chosen(entries, wanted)
+    return entries, _chosen(entries, wanted)
+
+
+def _show_ledger(entries: list[Entry], shown: list[Entry], json: bool, to: Path | None, earlier: Path | None) -> None:
+    from penstock.claims import page
+
     if json:
         show.as_json([entry.to_json() for entry in shown])
     else:
         show.claims(shown)
     if to:
         page.write(to, entries, _verdicts(earlier))
-    if check and any(entry.verdict == Verdict.FAILS and entry.counts for entry in shown):
-        raise typer.Exit(1)
+
+
+def _only_with(command: str, given: Mapping[str, Any]) -> None:
+    """Refuses what goes with another form of the command."""
+    for name, value in given.items():
+        if value:
+            raise MistakeError(f"{name} goes with `{command}`")
 
 
 def _stored(root: Path | None = None) -> dict[str, Evidence]:
