@@ -8,8 +8,10 @@
 //! nothing  in slow start (§III.A), in SYNs, acknowledgments without data, and connections without ECN
 //! ```
 //!
-//! DIFFERENCE: the option alone takes the place of the header bits ERC and ENR, which no program can set here.
-//! DIFFERENCE: a retransmission may carry a rate, and an offload repeats the option in each part of a large segment.
+//! DIFFERENCE: the option alone takes the place of the header bits ERC and ENR, which no program can set here. Pinned by
+//! `the_option_alone_announces_a_rate_or_that_the_flow_announces`.
+//! DIFFERENCE: a retransmission may carry a rate, and an offload repeats the option in each part of a large segment. The
+//! number of rates per round trip that `segments_tell_the_rates_of_their_connections` accepts leaves room for both.
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
 use super::program::{
