@@ -30,13 +30,7 @@ fn tap(scene: &Scene, side: &str) -> OwnedFd {
 
 #[test]
 fn segments_tell_the_rates_of_their_connections() {
-    let Some(mut scene) = Scene::new("8Mbit/s") else { return };
-    let file = format!(
-        "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\ndirectory = \"c2ml\"\n",
-        scene.name
-    );
-    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
-    scene.gateway();
+    let Some(mut scene) = Scene::divided() else { return };
     if let Some(why) = scene.refused("announce_rates = true") {
         return eprintln!("skipped: {why}");
     }

@@ -78,13 +78,7 @@ impl Core {
 
 #[test]
 fn windows_in_the_kernel_are_those_of_the_core() {
-    let Some(mut scene) = Scene::new("8Mbit/s") else { return };
-    let file = format!(
-        "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\ndirectory = \"c2ml\"\n",
-        scene.name
-    );
-    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
-    scene.gateway();
+    let Some(mut scene) = Scene::divided() else { return };
     if let Some(why) = scene.refused("control = \"c2ml_cubic\"") {
         return eprintln!("skipped: {why}");
     }

@@ -199,13 +199,7 @@ fn both_families_of_a_subscriber_have_one_budget() {
 /// killed nothing is held any more.
 #[test]
 fn udp_and_tcp_of_a_host_stay_within_its_budget() {
-    let Some(mut scene) = Scene::new("8Mbit/s") else { return };
-    let file = format!(
-        "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\ndirectory = \"c2ml\"\n",
-        scene.name
-    );
-    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
-    scene.gateway();
+    let Some(mut scene) = Scene::divided() else { return };
     let agents = scene.join(PART, "others = \"police\"");
     let budget = 2.0 * PART;
     let mut udp = scene.transfers_of(&[2], 5600, 59, "-u -b 12M -l 1172").remove(0);

@@ -164,6 +164,18 @@ impl Scene {
         pid
     }
 
+    /// A scene whose gateway serves, and divides 95 % of 8 Mbit/s among the hosts by weight.
+    pub fn divided() -> Option<Self> {
+        let mut scene = Self::new("8Mbit/s")?;
+        let file = format!(
+            "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\ndirectory = \"c2ml\"\n",
+            scene.name
+        );
+        fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+        scene.gateway();
+        Some(scene)
+    }
+
     pub fn gateway(&mut self) -> i32 {
         let pid = self.start("g", &format!("exec {GATEWAY} run gateway.toml"));
         wait_until("the gateway serves", || self.ask_gateway().is_some());
