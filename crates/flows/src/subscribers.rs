@@ -7,7 +7,7 @@
 //!
 //! Numbers: 0 is for what belongs to nobody (packets that are not IP, and hosts for which all eight or sixteen places are
 //! held by hosts with connections); then the named ones in their order; then the others. Names that come later
-//! ([`Subscribers::rename`]) get numbers after all these. A name keeps its number, also if it goes and comes again.
+//! (`Subscribers::rename`) get numbers after all these. A name keeps its number, also if it goes and comes again.
 
 use crate::SipHash;
 use crate::sets::{Line, Sets};

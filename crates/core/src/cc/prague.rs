@@ -26,7 +26,7 @@
 //! without a mark, also right after a reduction, as in the draft. Pinned by `a_mark_takes_half_of_alpha`.
 //!
 //!
-//! [`classic`] tells a classic queue from an L4S queue.
+//! `classic` tells a classic queue from an L4S queue.
 
 mod classic;
 
