@@ -46,7 +46,7 @@ struct Core {
 
 impl Core {
     fn new(control: &str) -> Self {
-        let setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: Bytes::MAX, paced: false };
+        let setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: Bytes::MAX, paced: false, seed: 1 };
         let name = if control == "c2ml_reno" { "newreno" } else { "cubic-linux" };
         let control = AnyCc::new(name, &setup).unwrap();
         Self { control: C2ml::new(control, &setup, Form::On, HEADERS), now: Instant::ZERO }

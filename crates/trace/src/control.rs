@@ -70,7 +70,7 @@ impl Default for Endpoint {
     /// ACKs come when the script says, as those of an endpoint that paces.
     fn default() -> Self {
         let mss = Bytes::new(1448);
-        let setup = Setup { mss, initial_window: 10 * mss, initial_ssthresh: Bytes::MAX, paced: true };
+        let setup = Setup { mss, initial_window: 10 * mss, initial_ssthresh: Bytes::MAX, paced: true, seed: 1 };
         Self { setup, min_rto: Span::from_millis(200), c2ml: Form::Off, headers: Bytes::new(52) }
     }
 }
@@ -155,7 +155,7 @@ pub fn play_rounds(
     rtt: Span,
     rounds: impl IntoIterator<Item = Round>,
 ) -> Vec<(Bytes, Bytes)> {
-    let mut player = Player::new(cc.build(&endpoint.setup, 1), *endpoint);
+    let mut player = Player::new(cc.build(&endpoint.setup), *endpoint);
     let mss = endpoint.setup.mss;
     let play = |round: Round| {
         let begin = Instant::ZERO + Span::from_micros(round.t_us);
@@ -187,7 +187,7 @@ pub struct Replay<R> {
 impl<R: Read> Replay<R> {
     /// Creates the control of this endpoint. An error in the header of the script is returned with the first row.
     pub fn new(reader: R, cc: &AnyControlConfig, endpoint: &Endpoint) -> Self {
-        let cc = cc.build(&endpoint.setup, 1);
+        let cc = cc.build(&endpoint.setup);
         let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
         Self {
             reader,

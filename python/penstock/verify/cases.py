@@ -90,6 +90,11 @@ class Case:
         return max(1_000_000, 2 * PACKET_BYTES * (self.path.bdp_packets + int(self.limit.removesuffix("p"))))
 
     @property
+    def buffer_bytes(self) -> int:
+        """The send buffer, which never is what limits a flow."""
+        return 2 * self.window_bytes
+
+    @property
     def end_s(self) -> float:
         """The end of the measurement, in seconds after the first data."""
         return self.begin_s + self.measured_s

@@ -62,7 +62,13 @@ def wanted(case: Case, emulator: Path, seed: int, starts: list[float]) -> dict[s
     return {
         "emulator": _emulate(case, emulator, seed, duration + 3 * patience),
         "receive": {**to, "flows": case.flows, "limit_s": duration + patience, "window": case.window_bytes},
-        "send": {**to, "cc": case.control, "duration_s": duration, "starts_s": starts},
+        "send": {
+            **to,
+            "cc": case.control,
+            "duration_s": duration,
+            "starts_s": starts,
+            "buffer": case.buffer_bytes,
+        },
         "sysctls": {"net.ipv4.tcp_sack": str(int(case.sack)), "net.ipv4.tcp_ecn": str(int(case.ecn))},
         "patience_s": patience,
     }

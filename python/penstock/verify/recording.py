@@ -29,7 +29,6 @@ SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": "1",
     "net.ipv4.tcp_ecn": "0",
     "net.ipv4.tcp_sack": "1",
-    "net.ipv4.tcp_wmem": "4096 65536 67108864",
     "net.ipv6.conf.all.disable_ipv6": "1",
 }
 # Seconds after the duration of a run until a program that does not end is killed.

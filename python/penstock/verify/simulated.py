@@ -48,7 +48,7 @@ def _more_of_the_link(case: Case) -> dict[str, Any]:
 def _more_of_the_host(case: Case) -> dict[str, Any]:
     if not case.drawn:
         return {}
-    window = {"receive_buffer": f"{case.window_bytes}B", "send_buffer": f"{2 * case.window_bytes}B"}
+    window = {"receive_buffer": f"{case.window_bytes}B", "send_buffer": f"{case.buffer_bytes}B"}
     return {**forms.recovery(case.sack), "ecn": case.ecn, **window}
 
 

@@ -4,7 +4,7 @@ The file is run by its path and imports nothing of the package, so that it start
 
     python -I traffic.py receive '{"address": "10.77.0.2", "port": 5201, "flows": 2, "limit_s": 40, "window": 1000000}'
     python -I traffic.py send    '{"address": "10.77.0.2", "port": 5201, "starts_s": [0, 0.05], "cc": "reno",
-                                   "duration_s": 30}'
+                                   "duration_s": 30, "buffer": 2000000}'
 
 The receiver prints `listening` when it is ready, and exits when all connections have ended. Times are in seconds of
 CLOCK_MONOTONIC.
@@ -31,8 +31,11 @@ _CHUNK = 1 << 16
 # The receiver is woken for so many bytes, and reads what there is whenever it takes a sample. Linux acknowledges at
 # once as long as fewer bytes than these are unread, so that waking seldom delays no ACK.
 _WAKE_BYTES = 1 << 15
-_SO_RCVBUFFORCE = 33
-_TCP_WINDOW_CLAMP, _TCP_CONGESTION = 10, 13
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+_TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 10, 13, 25
+# The send buffer never is what limits a flow. Left alone it follows the congestion window, but not while more than that
+# is outstanding, as in a long recovery without SACK, which then ends for want of data. So many bytes wait unsent.
+_NOT_SENT_BYTES = 1 << 16
 # struct tcp_info of <linux/tcp.h>: offsets of 32-bit fields.
 _RTT_US, _SSTHRESH, _CWND, _RETRANSMITS = 68, 76, 80, 100
 
@@ -138,6 +141,8 @@ def send(wanted: dict[str, Any]) -> dict[str, Any]:
 def _connect(wanted: dict[str, Any]) -> socket.socket:
     connection = socket.socket()
     connection.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, wanted["cc"].encode())
+    connection.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, wanted["buffer"])
+    connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
     connection.setblocking(False)
     connection.connect_ex((wanted["address"], wanted["port"]))
     return connection

@@ -161,6 +161,7 @@ def sends(spec: Mapping[str, Any], told: Settings) -> dict[str, Any]:
         "size": int(number(spec["size"])) if "size" in spec else None,
         "packet": told.mss + options + _HEADERS,
         "window": told.receive_bytes,
+        "buffer": told.send_bytes,
     }
 
 
@@ -172,8 +173,7 @@ def sysctls(flows: Sequence[tuple[Settings, Refuse]]) -> dict[str, str]:
             value = str(int(getattr(told, key)))
             if found.setdefault(f"net.ipv4.{name}", value) != value:
                 raise refuse((*told.at, "tcp", key), f"all flows on the wire have the same {key}")
-    most = max((told.send_bytes for told, _ in flows), default=0)
-    return {**found, "net.ipv4.tcp_wmem": f"4096 65536 {2 * most}"} if flows else found
+    return found
 
 
 def metrics(told: Settings, sender: bool) -> list[str]:

@@ -36,7 +36,7 @@ _CHUNK = 1 << 16
 # As in penstock/verify/traffic.py, which says why: a window that neither grows nor shrinks, and no late ACKs.
 _WAKE_BYTES = 1 << 15
 _NOT_SENT_BYTES = 1 << 16
-_TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 10, 13, 25
+_SO_SNDBUFFORCE, _TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 32, 10, 13, 25
 # struct tcp_info of <linux/tcp.h>: offsets of its fields.
 _OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
 _OPTION_ECN = 8
@@ -438,6 +438,8 @@ def _connected(flow: dict[str, Any], port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1 if port else 0)  # sessions of a node have the same ports
     made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["cc"].encode())
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, flow["max_segment"])
+    # Twice this, with what the kernel needs beside the data; left alone it would not grow in a long recovery.
+    made.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, flow["buffer"])
     made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
     made.setblocking(False)
     made.bind((flow["from"], port))

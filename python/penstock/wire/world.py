@@ -30,7 +30,7 @@ _TRAFFIC = Path(__file__).with_name("traffic.py")
 _PATIENCE_S = 20.0
 _SOON_S = 0.3  # the run begins so long after all are ready
 _SHARED_SYSCTLS = {
-    **{key: value for key, value in SYSCTLS.items() if not key.endswith(("tcp_sack", "tcp_wmem", "tcp_ecn"))},
+    **{key: value for key, value in SYSCTLS.items() if not key.endswith(("tcp_sack", "tcp_ecn"))},
     # A host answers those who ask for ECN; who asks is said by its routes.
     "net.ipv4.tcp_ecn": "2",
     "net.ipv4.conf.all.rp_filter": "0",

@@ -6,7 +6,7 @@ use crate::units::{Bytes, Instant, Span};
 
 pub const MSS: Bytes = Bytes::new(1000);
 pub const SETUP: Setup =
-    Setup { mss: MSS, initial_window: Bytes::new(10_000), initial_ssthresh: Bytes::MAX, paced: false };
+    Setup { mss: MSS, initial_window: Bytes::new(10_000), initial_ssthresh: Bytes::MAX, paced: false, seed: 1 };
 
 pub fn ack(acked: Bytes, rtt_ms: u64) -> Ack {
     let rtt = Span::from_millis(rtt_ms);

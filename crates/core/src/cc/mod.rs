@@ -106,9 +106,18 @@ pub struct Setup {
     /// The endpoint spreads the segments of a window over the round trip, although the control does not ask for it. ACKs
     /// that come close together for half of a round trip are then no sign of a full path to the HyStart of Linux.
     pub paced: bool,
+    /// For what a control leaves to chance: differs from connection to connection, and is equal in all runs with equal
+    /// scenario and seed.
+    pub seed: u64,
 }
 
 impl Setup {
+    /// That of a connection of which nothing is known, for questions that every instance of a control answers alike.
+    pub(crate) const ANY: Self = {
+        let least = Bytes::new(1);
+        Self { mss: least, initial_window: least, initial_ssthresh: Bytes::MAX, paced: false, seed: 0 }
+    };
+
     /// [`Setup::initial_ssthresh`] in segments; infinite if there is none.
     fn first_threshold(&self, mss: f64) -> f64 {
         if self.initial_ssthresh == Bytes::MAX { f64::INFINITY } else { self.initial_ssthresh.as_f64() / mss }

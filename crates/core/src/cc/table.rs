@@ -126,12 +126,11 @@ macro_rules! controls {
                 }
             }
 
-            /// Creates the control of a new connection. Call it only after [`AnyControlConfig::validate`]. `seed`
-            /// differs from connection to connection and is equal in all runs with equal scenario and seed.
-            pub fn build(&self, setup: &Setup, seed: u64) -> AnyCc {
+            /// Creates the control of a new connection. Call it only after [`AnyControlConfig::validate`].
+            pub fn build(&self, setup: &Setup) -> AnyCc {
                 match self {
                     $(Self::$variant(config) => AnyCc::$variant(kept!($($inline)? new config.control(setup))),)*
-                    Self::Foreign(config) => AnyCc::Foreign(Box::new(config.make(setup, seed))),
+                    Self::Foreign(config) => AnyCc::Foreign(Box::new(config.make(setup, setup.seed))),
                 }
             }
         }
@@ -224,17 +223,7 @@ impl AnyControlConfig {
     pub fn requirements(&self) -> Requirements {
         match self {
             Self::Foreign(config) => config.requirements(),
-            config => config
-                .build(
-                    &Setup {
-                        mss: Bytes::new(1),
-                        initial_window: Bytes::new(1),
-                        initial_ssthresh: Bytes::MAX,
-                        paced: false,
-                    },
-                    0,
-                )
-                .requirements(),
+            config => config.build(&Setup::ANY).requirements(),
         }
     }
 }
@@ -286,7 +275,7 @@ pub fn needs_ecn(name: &str) -> bool {
 impl AnyCc {
     /// Creates the control `name` with default parameters; `None` if no such control exists.
     pub fn new(name: &str, setup: &Setup) -> Option<Self> {
-        Some(AnyControlConfig::default_of(name)?.build(setup, 0))
+        Some(AnyControlConfig::default_of(name)?.build(setup))
     }
 
     /// Adds C²ML in this `form` around the control; segments have `headers` besides their payload.

@@ -188,14 +188,16 @@ impl TcpConfig {
         within("rto_granularity", ms(self.rto_granularity), 0, 60_000, "ms")
     }
 
-    /// Returns what a control must know of this host, for segments of `mss` bytes.
-    pub(super) fn setup(&self, mss: u64) -> cc::Setup {
+    /// Returns what a control must know of this host, for segments of `mss` bytes. `iss`, the number of the connection's SYN,
+    /// distinguishes one connection from another.
+    pub(super) fn setup(&self, mss: u64, iss: u32) -> cc::Setup {
         let mss = Bytes::new(mss);
         cc::Setup {
             mss,
             initial_window: mss * u64::from(self.initial_window),
             initial_ssthresh: self.initial_ssthresh.unwrap_or(Bytes::MAX),
             paced: false,
+            seed: iss.into(),
         }
     }
 
@@ -204,12 +206,11 @@ impl TcpConfig {
         self.cc.requirements().accurate_ecn
     }
 
-    /// Creates the control of a new connection with segments of `mss` bytes. `iss`, the number of the connection's SYN,
-    /// distinguishes one foreign control from another.
+    /// Creates the control of a new connection with segments of `mss` bytes and this number of the SYN.
     pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
-        let setup = self.setup(mss);
+        let setup = self.setup(mss, iss);
         let headers = Bytes::new(if self.timestamps { 52 } else { 40 }); // IPv4 20, TCP 20, timestamps 12
-        self.cc.build(&setup, iss.into()).with_budget(&setup, self.c2ml, headers)
+        self.cc.build(&setup).with_budget(&setup, self.c2ml, headers)
     }
 
     /// Returns the smallest window scale with which the receive buffer can be advertised; at most 14 (RFC 7323 §2.3).

@@ -79,6 +79,9 @@ pub struct Arrival {
     pub prior_in_flight: u64,
     /// When the pace lets the next segment leave.
     pub departs: Instant,
+    /// The endpoint is the kernel's, which counts what was sent again as sent then, whichever transmission the ACK is of
+    /// (`tcp_rate_skb_delivered`).
+    pub kernel: bool,
 }
 
 /// The segments in flight, and the counters of the connection (§4.1.2.1.1).
@@ -135,15 +138,17 @@ impl Ledger {
         self.limited_until = self.delivered + pipe;
     }
 
-    /// OnPacketSent() of §4.1.2.2; `pipe` is the number of bytes in flight before.
+    /// Begins the intervals of rate samples anew, before a segment is sent while nothing is under way.
+    pub fn restart_clock(&mut self, now: Instant) {
+        (self.first_sent, self.delivered_at) = (now, now);
+    }
+
+    /// OnPacketSent() of §4.1.2.2, after [`Ledger::restart_clock`] if there is need; `pipe` is the number of bytes in flight before.
     pub fn sent(&mut self, bytes: Range<u64>, why: Sending, pipe: u64, now: Instant) {
         if why == Sending::Again {
             self.episode.first = self.episode.first.or(Some(now));
             self.episode.unreported += 1;
             self.mark_lost(bytes.clone(), now);
-        }
-        if pipe == 0 {
-            (self.first_sent, self.delivered_at) = (now, now);
         }
         let packet = Packet {
             start: bytes.start,
@@ -284,7 +289,7 @@ impl Ledger {
         // The ACK may be of the first transmission, unless its timestamp says otherwise.
         let ambiguous = newest.again && arrival.echo.is_none_or(|echo| is_before(echo, newest.at));
         // SACK reports segments with the timestamp of another one, which tells nothing of them.
-        let original = ambiguous && arrival.echo.is_some() && newest.end <= self.una;
+        let original = ambiguous && !arrival.kernel && arrival.echo.is_some() && newest.end <= self.una;
         let unreliable = original || interval < arrival.min_rtt;
         Some(Delivered {
             now,
@@ -367,7 +372,7 @@ mod tests {
     }
 
     fn arrival(ms: u64, in_flight: u64) -> Arrival {
-        Arrival { now: at(ms), echo: None, min_rtt: MS(100), in_flight, prior_in_flight: in_flight, departs: at(ms) }
+        Arrival { now: at(ms), echo: None, min_rtt: MS(100), in_flight, prior_in_flight: in_flight, departs: at(ms), kernel: false }
     }
 
     /// Segments of 1000 bytes, all sent at time 0.
@@ -400,6 +405,7 @@ mod tests {
             ledger.sacked(1000..2000, at(110));
             ledger.sample(&arrival(110, 1000));
             ledger.mark_lost(0..1000, at(110));
+            ledger.restart_clock(at(120));
             ledger.sent(0..1000, Sending::Again, 0, at(120));
             ledger.acked(2000, at(230));
             let sample = ledger.sample(&Arrival { echo, ..arrival(230, 0) }).expect("a sample");
@@ -408,17 +414,19 @@ mod tests {
     }
 
     /// §4.1.3.5: a segment is sent at 0 ms, again at 200 ms, and acknowledged at 310 ms. If the ACK echoes 0 ms, the rate is
-    /// unknown; else it is 1000 bytes in 110 ms. A SACK echoes what arrived before the gap.
+    /// unknown, but to the kernel; else it is 1000 bytes in 110 ms. A SACK echoes what arrived before the gap.
     #[test]
     fn the_ack_of_an_original_tells_no_rate() {
-        for (echo, sacks, interval) in [
-            (Some(0), false, Span::ZERO),
-            (Some(200_000), false, MS(110)),
-            (None, false, MS(110)),
-            (Some(0), true, MS(110)),
+        for (echo, sacks, kernel, interval) in [
+            (Some(0), false, false, Span::ZERO),
+            (Some(0), false, true, MS(110)),
+            (Some(200_000), false, false, MS(110)),
+            (None, false, false, MS(110)),
+            (Some(0), true, false, MS(110)),
         ] {
             let mut ledger = flight(2);
             ledger.mark_lost(0..2000, at(200));
+            ledger.restart_clock(at(200));
             ledger.sent(0..1000, Sending::Again, 0, at(200));
             ledger.sent(1000..2000, Sending::Again, 1000, at(200));
             if sacks {
@@ -426,7 +434,7 @@ mod tests {
             } else {
                 ledger.acked(1000, at(310))
             }
-            let sample = ledger.sample(&Arrival { echo, ..arrival(310, 0) }).expect("a sample");
+            let sample = ledger.sample(&Arrival { echo, kernel, ..arrival(310, 0) }).expect("a sample");
             assert_eq!((sample.interval, sample.delivered.get()), (interval, 1000), "{echo:?} {sacks}");
         }
     }

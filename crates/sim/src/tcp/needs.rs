@@ -171,13 +171,18 @@ impl Needs {
         self.depart
     }
 
-    /// Records that data up to `end` was sent or retransmitted; `pipe` is the number of bytes in flight before.
-    pub fn sent(&mut self, end: u64, pipe: Bytes, now: Instant) {
+    /// Begins the intervals of rate samples anew, before data is sent while nothing is under way.
+    pub fn restart_clock(&mut self, now: Instant) {
+        (self.first_sent, self.delivered_at) = (now, now);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.restart_clock(now);
+        }
+    }
+
+    /// Records that data up to `end` was sent or retransmitted, after [`Needs::restart_clock`] if there is need.
+    pub fn sent(&mut self, end: u64, now: Instant) {
         if !self.requirements.rate {
             return;
-        }
-        if pipe == Bytes::ZERO {
-            (self.first_sent, self.delivered_at) = (now, now);
         }
         let record = Sent {
             end,
@@ -264,13 +269,13 @@ mod tests {
     fn a_sample_is_what_was_delivered_since_the_segment_was_sent() {
         let mut needs = needs();
         for i in 0..10 {
-            needs.sent((i + 1) * 1000, Bytes::new(i * 1000), at(0));
+            needs.sent((i + 1) * 1000, at(0));
         }
         for i in 0..10 {
             let una = (i + 1) * 1000;
             let sample = needs.sample(acked(una, una, 9000 - i * 1000), MS(100), at(100 + 10 * i)).expect("a sample");
             assert_eq!((sample.prior_delivered.get(), sample.interval), (0, MS(100 + 10 * i)));
-            needs.sent(11_000 + i * 1000, Bytes::new(9000 - i * 1000), at(100 + 10 * i));
+            needs.sent(11_000 + i * 1000, at(100 + 10 * i));
         }
         // A segment sent after the first ACK, at 100 ms when 1000 bytes were delivered, is acknowledged at 200 ms.
         let sample = needs.sample(acked(11_000, 11_000, 9000), MS(100), at(200)).expect("a sample");
@@ -281,8 +286,8 @@ mod tests {
     #[test]
     fn the_longer_of_sending_and_acknowledging_counts() {
         let mut needs = needs();
-        needs.sent(1000, Bytes::new(0), at(0));
-        needs.sent(2000, Bytes::new(1000), at(80));
+        needs.sent(1000, at(0));
+        needs.sent(2000, at(80));
         assert_eq!(needs.sample(acked(1000, 1000, 1000), MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
         assert_eq!(needs.sample(acked(2000, 2000, 0), MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
     }
@@ -291,13 +296,13 @@ mod tests {
     fn sacked_data_is_a_sample_and_what_is_sent_again_begins_anew() {
         let mut needs = needs();
         for i in 0..4 {
-            needs.sent((i + 1) * 1000, Bytes::new(i * 1000), at(i));
+            needs.sent((i + 1) * 1000, at(i));
         }
         needs.sacked_end = 3000;
         let sample = needs.sample(acked(0, 2000, 2000), MS(100), at(110)).expect("a sample");
         assert_eq!((sample.prior_delivered.get(), sample.interval), (0, MS(110)));
         needs.lost += 1000;
-        needs.sent(1000, Bytes::new(1000), at(120));
+        needs.sent(1000, at(120));
         let sample = needs.sample(acked(4000, 4000, 0), MS(100), at(220)).expect("a sample");
         assert_eq!((sample.prior_delivered.get(), sample.lost.get()), (2000, 1000), "of the newest transmission");
     }
@@ -305,12 +310,13 @@ mod tests {
     #[test]
     fn a_sample_knows_that_the_application_had_too_little() {
         let mut needs = needs();
-        needs.sent(1000, Bytes::new(0), at(0));
+        needs.sent(1000, at(0));
         needs.nothing_to_send(Bytes::new(1000));
-        needs.sent(2000, Bytes::new(1000), at(50));
+        needs.sent(2000, at(50));
         assert_eq!(needs.sample(acked(1000, 1000, 1000), MS(100), at(100)).map(|s| s.app_limited), Some(false));
         assert_eq!(needs.sample(acked(2000, 2000, 0), MS(100), at(150)).map(|s| s.app_limited), Some(true));
-        needs.sent(3000, Bytes::new(0), at(200));
+        needs.restart_clock(at(200));
+        needs.sent(3000, at(200));
         assert_eq!(needs.sample(acked(3000, 3000, 0), MS(100), at(300)).map(|s| s.app_limited), Some(false));
     }
 

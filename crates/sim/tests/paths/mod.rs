@@ -269,8 +269,8 @@ impl Path {
     fn control(&self) -> AnyCc {
         let initial_ssthresh = self.first_threshold().unwrap_or(Bytes::MAX);
         let setup =
-            Setup { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS), initial_ssthresh, paced: false };
-        AnyControlConfig::default_of(self.cc).unwrap().build(&setup, 1)
+            Setup { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS), initial_ssthresh, paced: false, seed: 1 };
+        AnyControlConfig::default_of(self.cc).unwrap().build(&setup)
     }
 
     /// Loss and use of the link when the control's windows alone decide: each ACK comes when the pipe delivers a segment,

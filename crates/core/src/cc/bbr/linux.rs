@@ -19,8 +19,6 @@
 //!
 //! `acked` of an ACK is what it newly acknowledges or SACKs. An ACK that delivers nothing changes nothing.
 //!
-//! DIFFERENCE: the first phase of ProbeBW is not random but follows from the clock, its microseconds modulo 7, as in
-//! [`super`]. Pinned by `probing_begins_anywhere_but_in_the_phase_that_drains`.
 //! DIFFERENCE: in ProbeRTT the kernel marks what is sent as limited by the application; here samples of what was sent then are
 //! treated so. Pinned by `what_was_sent_in_probe_rtt_is_no_measure`.
 
@@ -31,6 +29,7 @@ use super::super::notice::{Delivered, Notice};
 use super::super::{Ack, CongestionControl, Loss, Requirements, Setup};
 use super::Mode;
 use super::filter::WindowedMax;
+use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 use long_term::LongTerm;
 
@@ -67,6 +66,8 @@ enum State {
 #[derive(Debug, Clone, PartialEq)]
 pub struct BbrLinux {
     mss: u64,
+    /// What chance decides.
+    seed: u64,
     cwnd: u64,
     prior_cwnd: u64,
     /// `sk_pacing_rate`, bytes per second.
@@ -116,6 +117,7 @@ impl BbrLinux {
         let mss = setup.mss.get().max(1);
         let mut cc = Self {
             mss,
+            seed: setup.seed,
             cwnd: (setup.initial_window.get() / mss).max(1),
             prior_cwnd: 0,
             pacing: 0,
@@ -286,7 +288,8 @@ impl BbrLinux {
 
     fn reset_probe_bw_mode(&mut self, now: Instant) {
         self.mode = Mode::ProbeBw;
-        self.phase = CYCLE.len() - 1 - (microseconds(now.since(Instant::ZERO)) % 7) as usize;
+        let random = Rng::split_mix(self.seed ^ now.as_nanos()).below(CYCLE.len() as u64 - 1);
+        self.phase = CYCLE.len() - 1 - random as usize;
         self.advance_cycle_phase(now);
     }
 
@@ -485,7 +488,9 @@ impl CongestionControl for BbrLinux {
 
     /// `tcp_enter_loss` and `bbr_set_state`.
     fn on_rto(&mut self, loss: &Loss) {
-        self.save_cwnd();
+        if self.state != State::Recovery {
+            self.save_cwnd(); // in recovery it was, when that began
+        }
         self.cwnd = self.segments(loss.in_flight) + 1;
         (self.state, self.prev_state) = (State::Loss, State::Loss);
         (self.full_bw, self.round_start) = (0, true);

@@ -55,12 +55,20 @@ impl Sender {
 
     #[cold]
     pub(super) fn note_sent(&mut self, start: u64, end: u64, kind: Kind, now: Instant) {
+        let Some(needs) = &mut self.needs else { return };
+        // What is in flight is a guess: after a timeout it is nothing, and the ACK of the first retransmission, which covers
+        // all that had arrived before, would be a rate far above that of the path. Linux asks what is outstanding
+        // (`tcp_rate_skb_sent`), the draft of BBRv3 what is in flight.
+        let is_first = if self.kernel { start == self.una && matches!(kind, Kind::New | Kind::Probe) } else { self.pipe == 0 };
+        if is_first {
+            needs.restart_clock(now);
+        }
         if self.tells_segments() {
             self.note_segment(start..end, kind, now);
         }
         let Some(needs) = &mut self.needs else { return };
         needs.lost += if kind == Kind::Again { end - start } else { 0 };
-        needs.sent(end, Bytes::new(self.pipe), now);
+        needs.sent(end, now);
         if self.kernel {
             let room = self.cc.cwnd().get().saturating_sub(self.pipe) / self.mss;
             let room = room.min((self.cc.cwnd().get() / (2 * self.mss)).max(1));
@@ -134,7 +142,8 @@ impl Sender {
         let echo = segment.has_timestamps().then_some(segment.tsecr);
         let departs = self.needs.as_ref().map_or(now, |needs| needs.departs());
         let (min_rtt, in_flight) = (self.rtt.min_rtt(), self.pipe);
-        let arrival = Arrival { now, echo, min_rtt, in_flight, prior_in_flight, departs };
+        let kernel = self.kernel;
+        let arrival = Arrival { now, echo, min_rtt, in_flight, prior_in_flight, departs, kernel };
         let twice = self.reported_twice(segment, self.una).is_some();
         let Some(ledger) = self.ledger() else { return };
         if ledger.was_needless(&arrival, advanced, twice) && !(self.kernel && self.emulated.is_some()) {
@@ -199,11 +208,22 @@ impl Sender {
         }
     }
 
-    /// Tells the control of a timeout, after the segments of the flight were marked as lost.
+    /// Tells the control of a timeout and of the segments of the flight that are lost with it. In the kernel their number stands
+    /// when the control hears of the timeout (`tcp_enter_loss`); the draft of BBRv3 begins with the timeout.
     #[cold]
     pub(super) fn tell_timeout(&mut self, now: Instant) {
+        let timeout = Loss { now, in_flight: Bytes::new(self.pipe), ecn: false };
+        if self.kernel {
+            self.tell_lost_flight(now);
+            self.cc.on_rto(&timeout);
+        } else {
+            self.cc.on_rto(&timeout);
+            self.tell_lost_flight(now);
+        }
+    }
+
+    fn tell_lost_flight(&mut self, now: Instant) {
         let (una, nxt, rack) = (self.una, self.nxt, self.board.rack.is_some());
-        self.cc.on_rto(&Loss { now, in_flight: Bytes::new(self.pipe), ecn: false });
         if let Some(ledger) = self.ledger() {
             ledger.recovery_begins();
             if !rack {
