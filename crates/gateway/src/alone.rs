@@ -71,7 +71,7 @@ impl Running {
 pub fn run(alone: &Alone, json: bool) -> Result<u8, Error> {
     let signals = Signals::open()?;
     let mut server = server(&alone.name)?;
-    let served = Served::start(&alone.c2ml, alone.upload).map_err(Error::Hosts)?;
+    let served = Served::start(&alone.c2ml, alone.upload, false).map_err(Error::Hosts)?;
     say(&format!("budgets for hosts at {}: {} are shared", served.address(), alone.c2ml.shared(alone.upload)));
     let mut running = Running { served, upload: alone.upload, alone: alone.clone(), start: Instant::now() };
     let ended = loop {
@@ -145,12 +145,13 @@ pub fn invite(asked: &Invite, file: &Kind) -> Result<u8, Error> {
         Kind::Link(file) => file.c2ml.as_ref(),
     };
     let keys = keys.ok_or_else(|| Error::Hosts("the table is missing, so there is nothing to enrol for".into()))?;
-    let share = Share { class: asked.class, weight: asked.weight };
+    let share = Share { class: asked.class, weight: asked.weight, floor: asked.floor.unwrap_or_default() };
     let made = Roster::open(&keys.directory).and_then(|roster| roster.invite(share, asked.uses, asked.duration));
     let token = made.map_err(|e| Error::Hosts(e.to_string()))?;
     let text = token.text();
     printed(&if asked.described.json {
-        format!("{}\n", json!({"token": *text, "class": asked.class, "weight": asked.weight, "uses": asked.uses}))
+        let (Share { class, weight, .. }, floor) = (share, asked.floor);
+        format!("{}\n", json!({"token": *text, "class": class, "weight": weight, "floor": floor, "uses": asked.uses}))
     } else {
         format!("{}\n", *text)
     })

@@ -206,7 +206,7 @@ impl Gateway {
         // Downloads take no time.
         let down = Config { rate: Rate::from_bps(1_000_000_000_000), ..config("droptail", &[]) };
         let path = Path::new(&down, upload, Streams::new(1));
-        Self { enforcer: Enforcer::new(UPLOAD, classifier.nodes()), classifier, path, pool: Pool::new(1500) }
+        Self { enforcer: Enforcer::new(true, UPLOAD, classifier.nodes()), classifier, path, pool: Pool::new(1500) }
     }
 
     fn budgets(&mut self, budgets: &[(usize, u64)], ms: u64) {
