@@ -169,6 +169,8 @@ pub struct Alone {
     pub upload: Rate,
     /// The table `[c2ml]`.
     pub c2ml: C2ml,
+    /// The page, if the file has one.
+    pub page: Option<PageSettings>,
 }
 
 /// A file, by what it is for.
@@ -177,7 +179,7 @@ pub enum Kind {
     /// A machine before a link, which governs what passes.
     Link(Box<File>),
     /// Budgets only.
-    Alone(Alone),
+    Alone(Box<Alone>),
 }
 
 impl Kind {
@@ -206,7 +208,24 @@ impl Kind {
                 source.at(&["c2ml", "enforce"], "without [interfaces] no packet is touched, so nothing is enforced")
             );
         }
-        Ok(Self::Alone(Alone { name, upload, c2ml }))
+        let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
+        Ok(Self::Alone(Box::new(Alone { name, upload, c2ml, page })))
+    }
+
+    /// The name of the control socket.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Link(file) => &file.keys.name,
+            Self::Alone(alone) => &alone.name,
+        }
+    }
+
+    /// The page, if the file has one.
+    pub fn page(&self) -> Option<&PageSettings> {
+        match self {
+            Self::Link(file) => file.page.as_ref(),
+            Self::Alone(alone) => alone.page.as_ref(),
+        }
     }
 }
 
@@ -219,6 +238,8 @@ struct AloneKeys {
     _link: IgnoredAny,
     #[serde(rename = "c2ml")]
     _c2ml: IgnoredAny,
+    #[serde(rename = "page")]
+    _page: Option<IgnoredAny>,
 }
 
 fn default_name() -> String {
