@@ -12,9 +12,14 @@ CLASSES = 3
 Ask = dict[str, Any]
 
 
+def _floor(ask: Ask) -> int:
+    floor: int = ask["floor"] if ask["claim"] is None else min(ask["floor"], ask["claim"])
+    return floor
+
+
 def _at(ask: Ask, level: int) -> int:
     wanted: int = level * ask["weight"]
-    return wanted if ask["claim"] is None else min(ask["claim"], wanted)
+    return max(_floor(ask), wanted if ask["claim"] is None else min(ask["claim"], wanted))
 
 
 def _level(capacity: int, asks: list[Ask]) -> tuple[int, int]:
@@ -27,35 +32,30 @@ def _level(capacity: int, asks: list[Ask]) -> tuple[int, int]:
     return low, sum(ask["claim"] for ask in asks) if met else capacity
 
 
-def _levels(capacity: int, reserve_percent: int, asks: list[Ask]) -> list[int]:
-    levels, left = [], capacity
+def _cut(capacity: int, asks: list[Ask]) -> list[int]:
+    """Floors beyond the capacity: class by class, and in a class in proportion, to 24 bits."""
+    parts, left = {}, capacity
     for number in range(CLASSES):
-        lower = any(ask["class"] > number for ask in asks)
-        level, used = _level(
-            left - (left * reserve_percent // 100 if lower else 0), [a for a in asks if a["class"] == number]
-        )
-        levels.append(level)
-        left -= used
-    return levels
+        floors = sum(_floor(ask) for ask in asks if ask["class"] == number)
+        parts[number] = 2**24 if floors <= left else left * 2**24 // floors
+        left = max(left - floors, 0)
+    return [_floor(ask) * parts[ask["class"]] // 2**24 for ask in asks]
 
 
 def allocate(capacity: int, reserve_percent: int, asks: list[Ask]) -> list[int]:
     """The rule, by its definition."""
-    floors = [ask["floor"] if ask["claim"] is None else min(ask["floor"], ask["claim"]) for ask in asks]
-    if sum(floors) > capacity:
-        return [floor * capacity // sum(floors) for floor in floors]
-    at_floor = [False] * len(asks)
-    while True:
-        taken = sum(floor for floor, at in zip(floors, at_floor, strict=True) if at)
-        free = [ask for ask, at in zip(asks, at_floor, strict=True) if not at]
-        levels = _levels(capacity - taken, reserve_percent, free)
-        grants = [
-            floor if at else _at(ask, levels[ask["class"]])
-            for ask, floor, at in zip(asks, floors, at_floor, strict=True)
-        ]
-        if all(grant >= floor for grant, floor in zip(grants, floors, strict=True)):
-            return grants
-        at_floor = [at or grant < floor for at, grant, floor in zip(at_floor, grants, floors, strict=True)]
+    if sum(map(_floor, asks)) > capacity:
+        return _cut(capacity, asks)
+    levels, left = [], capacity
+    for number in range(CLASSES):
+        here = [ask for ask in asks if ask["class"] == number]
+        below = [ask for ask in asks if ask["class"] > number]
+        rest = left - sum(map(_floor, here + below))
+        reserve = rest * reserve_percent // 100 if below else 0
+        level, used = _level(left - sum(map(_floor, below)) - reserve, here)
+        levels.append(level)
+        left -= used if here else 0
+    return [_at(ask, levels[ask["class"]]) for ask in asks]
 
 
 def _ask(claim: int | None = None, weight: int = 1, floor: int = 0, class_: int = 0) -> Ask:
@@ -75,6 +75,16 @@ _BY_HAND: list[tuple[str, int, int, list[Ask], list[int]]] = [
     ("a floor below the level changes nothing", 1000, 0, [_ask(floor=200), _ask()], [500, 500]),
     ("no floor beyond a claim", 1000, 0, [_ask(100, floor=600), _ask()], [100, 900]),
     ("floors beyond the capacity are cut", 1000, 0, [_ask(floor=1500), _ask(floor=500), _ask()], [750, 250, 0]),
+    (
+        "floors are cut class by class",
+        1000,
+        0,
+        [_ask(floor=800), _ask(floor=400, class_=1), _ask(floor=9, class_=2)],
+        [800, 200, 0],
+    ),
+    ("a floor of a lower class", 1000, 10, [_ask(), _ask(floor=300, class_=1), _ask(class_=1)], [630, 300, 70]),
+    ("a floor of the class itself", 1000, 50, [_ask(floor=800), _ask(class_=1)], [900, 100]),
+    ("floors between claims", 1000, 0, [_ask(100), _ask(floor=400), _ask(300), _ask()], [100, 400, 250, 250]),
     ("class 0 goes first", 1000, 10, [_ask(300), _ask(class_=1), _ask(class_=2)], [300, 630, 70]),
     ("a reserve for the classes below", 1000, 10, [_ask(), _ask(class_=1)], [900, 100]),
     ("no reserve without a class below", 1000, 10, [_ask(class_=2), _ask(class_=2)], [500, 500]),

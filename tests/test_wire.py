@@ -165,14 +165,17 @@ def test_routes_in_a_graph_are_the_paths_of_the_simulator() -> None:
 @pytest.mark.usefixtures("kernel")
 def test_hosts_behind_the_gateway_are_nodes_and_know_the_way_to_it() -> None:
     text = GRAPH + '[tcp]\nc2ml = "on"\n[cooperation]\nlink = "y-z"\nsharing = "dybra"\n'
-    text += 'nodes = [{ name = "b", csi = "x-y" }]\n'
+    text += 'floors = ["none", "none", "none", "100kbit/s"]\n'
+    text += 'nodes = [{ name = "b", csi = "x-y", weight = 2, floor = "200kbit/s" }]\n'
     text += FLOWS + 'from = "y"\nto = "z"\nnode = "b"\n' + FLOWS + 'from = "y"\nto = "z"\nnode = "b"\n'
     text += '[[changes]]\nlink = "x-y"\nat = "2s"\nrate = "1Mbit/s"\n'
     found = wanted(text)
     budgets = found.cooperation
     assert budgets is not None
     assert (budgets.link, budgets.router, budgets.table["sharing"], budgets.table["lease"]) == (1, "y", "dybra", "10s")
-    assert budgets.nodes == (cooperation.Node("n0", (1, 2), True, 0, 0.002),)
+    assert budgets.table["floors"] == ["none", "none", "none", "100kbit/s"]
+    share = ("--class", "3", "--weight", "2", "--floor", "200kbit/s")
+    assert budgets.nodes == (cooperation.Node("n0", (1, 2), True, 0, 0.002, share),)
     assert budgets.nodes[0].lead_s == pytest.approx(0.3 + 4 * 2 * 0.002)
     assert [budgets.node_of(flow) for flow in range(3)] == [None, *[budgets.nodes[0]] * 2]
     # Its hosts are behind access links: the gateway is at the other end of theirs.

@@ -904,13 +904,26 @@ class ChangeKeys(TypedDict):
     trace: NotRequired[str | None]  # A file of packet opportunities, as Mahimahi records them.
 
 
+Floor = str
+
+
+Floors = list[Floor]
+
+
 Lie = Literal["silent"] | Literal["claims"] | Literal["replays"]
 
 
-class NodeKeys(TypedDict):
-    csi: NotRequired[str | None]
-    lie: NotRequired[Lie | None]
-    name: str
+NodeKeys = TypedDict(
+    "NodeKeys",
+    {
+        "class": "NotRequired[int | None]",
+        "csi": "NotRequired[str | None]",
+        "floor": "NotRequired[Floor | None]",
+        "lie": "NotRequired[Lie | None]",
+        "name": "str",
+        "weight": "NotRequired[int | None]",
+    },
+)
 
 
 Sharing = Literal["unweighted-fair"] | Literal["weighted"] | Literal["priority"] | Literal["dybra"] | Literal["max-min"]
@@ -918,6 +931,7 @@ Sharing = Literal["unweighted-fair"] | Literal["weighted"] | Literal["priority"]
 
 class CooperationKeys(TypedDict):
     advertise: NotRequired[str | None]
+    floors: NotRequired[Floors | None]
     lease: NotRequired[str | None]
     link: str
     literal: NotRequired[bool]

@@ -5,7 +5,7 @@ const puppeteer = require("puppeteer-core");
 
 const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const [address, token, out] = process.argv.slice(2);
-const VIEWS = [["phone", 390, 844], ["desktop", 1400, 900]];
+const VIEWS = [["phone", 390, 844], ["desktop", 1280, 900]];
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--ignore-certificate-errors"];
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 const violations = async (tab, where) => {
@@ -53,9 +53,25 @@ const judge = async (browser, [view, width, height], theme) => {
     return [sent, after].map((one) => one.status.reverse.delivered.bytes).concat(Number(cell.cells[2].textContent.replaceAll(",", "")));
   });
   if (counters[2] < counters[0] || counters[2] > counters[1]) wrong.push(`the page shows ${counters[2]}, the gateway had ${counters[0]} before and ${counters[1]} after`);
+  // Budgets on the page are those that the page was sent, and whoever takes more comes first.
+  const budgets = await tab.evaluate(async () => {
+    const { c2ml, enforcement } = (await (await fetch("/api/now")).json()).status;
+    const rows = [...document.querySelectorAll("#budgets-table tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent));
+    const digits = (bps) => `${(bps / 1e6).toLocaleString("en", { maximumSignificantDigits: 4 })} Mbit/s`;
+    const sent = c2ml.nodes.map((one) => [one.name, String(one.class), digits(one.budget_bps), enforcement.nodes.find((seen) => seen.node === one.node)?.over]);
+    return { rows, sent, over: enforcement.over };
+  });
+  for (const [name, level, budget, over] of budgets.sent) {
+    const row = budgets.rows.find((cells) => cells[0] === name);
+    if (!row || row[3] !== level || row[6] !== budget || row[2].startsWith("takes more") !== over) wrong.push(`budget of ${name}: the page shows ${JSON.stringify(row)}, the gateway has ${budget}, ${over}`);
+  }
+  if (budgets.over !== 1 || budgets.rows[0]?.[0] !== "flooder") wrong.push(`the flood is not seen: ${JSON.stringify(budgets.rows)}`);
   await tab.evaluate(() => { document.querySelectorAll("details").forEach((one) => { one.open = false; }); scrollTo(0, 0); });
   await wait(300);
   await tab.screenshot({ path: path.join(out, `live-${view}-${theme}.png`), fullPage: true });
+  await tab.evaluate(() => document.getElementById("hosts").scrollIntoView({ behavior: "instant" }));
+  await wait(300);
+  await tab.screenshot({ path: path.join(out, `budgets-${view}-${theme}.png`) });
   await context.close();
   return wrong.map((text) => `${view}, ${theme}: ${text}`);
 };

@@ -8,8 +8,9 @@
 //!
 //! The level of a class is the largest for which all grants fit into what reaches the class (max-min fairness: nobody
 //! can get more without taking from one who has less per unit of weight). Class 0 goes first; what it cannot use goes to
-//! class 1, and so on. A part of what reaches a class with members is kept for the members of the classes below it.
-//! Floors come before all claims; if they exceed the capacity, they are cut in proportion.
+//! class 1, and so on. Of what reaches a class with members, the floors of the classes below it are kept for these, and a
+//! part of what all floors leave. If the floors exceed the capacity, there is nothing but floors: those of class 0 come
+//! first, and those of the class for which not enough is left are cut in proportion ([`Kept`]).
 //!
 //! [`allocate`] is the rule as a pure function, and `tests/allocation.json` has test vectors for it to which any other
 //! implementation can be held. `pour`, `by_class` and `rest` are its steps. Those who allocate for each packet or
@@ -17,9 +18,10 @@
 //!
 //! | who | step | sums |
 //! |---|---|---|
-//! | PINK (eq. 2), DyBRA | `rest` | number of members, those who cannot use their share, and what these claim |
+//! | PINK (eq. 2) | `rest` | number of members, those who cannot use their share, and what these claim |
 //! | QRM without told budgets, shares without claims | `rest` | number of members |
-//! | max-min, weighted, unweighted | `pour` | weights at each value of a claim |
+//! | DyBRA | `pour` | the sums of `rest`, and weights and floors at each level from which weights count |
+//! | max-min, weighted, unweighted | `pour` | weights at each value of a claim, and floors as above |
 //! | priority | `by_class` | the same for each class |
 //!
 //! All numbers are integers in any unit of rate; levels and grants are rounded down.
@@ -63,19 +65,54 @@ pub(crate) fn rest(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u6
     (capacity - claims.min(equal), n - lacking)
 }
 
+/// Members with a floor that count by their weight from the same level on: from there the level gives them more than
+/// their floors, which is the level `floor / weight`, rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Floored {
+    /// The level from which they count by their weight.
+    pub from: u64,
+    /// The sum of their floors.
+    pub floor: u64,
+    /// The sum of their weights.
+    pub weight: u64,
+}
+
+impl Floored {
+    /// Returns the level from which a member with this floor, which is at most its claim, counts by its weight.
+    pub(crate) fn from(floor: u64, weight: u64) -> u64 {
+        floor.div_ceil(weight.max(1))
+    }
+}
+
 /// Returns the level per unit of weight at which members use up `capacity`, and the part of the capacity that is used.
 /// `groups` are (claim, weight) of members or of groups of like members, in ascending order of claim per weight, and
-/// `total` is the sum of their weights. If all claims are met, the level is the one that the members with the largest
-/// claim per weight could have.
-pub(crate) fn pour(capacity: u64, total: u64, groups: impl IntoIterator<Item = (u64, u64)>) -> (u64, u64) {
-    let (mut met, mut above) = (0u64, total);
+/// `total` is the sum of their weights. `floors` are those of them that have one, in ascending order of `from`; their
+/// sum is at most `capacity`. If all claims are met, the level is the one that the members with the largest claim per
+/// weight could have.
+pub(crate) fn pour(
+    capacity: u64,
+    total: u64,
+    floors: impl Iterator<Item = Floored> + Clone,
+    groups: impl IntoIterator<Item = (u64, u64)>,
+) -> (u64, u64) {
+    // Below its level `from` a member holds its floor and counts as met.
+    let (mut met, mut above) = floors.clone().fold((0, total), |(met, above), f| (met + f.floor, above - f.weight));
+    let mut floors = floors.peekable();
     for (claim, weight) in groups {
+        let top = if claim == u64::MAX { u64::MAX } else { claim.div_ceil(weight) };
+        while let Some(next) = floors.next_if(|next| next.from <= top) {
+            let (held, sharing) = (met - next.floor, above + next.weight);
+            if capacity - held < sharing.saturating_mul(next.from) {
+                return ((next.from - 1).min((capacity - met).checked_div(above).unwrap_or(u64::MAX)), capacity);
+            }
+            (met, above) = (held, sharing);
+        }
         let level = (capacity - met) / above;
         if claim >= level.saturating_mul(weight) {
             return (level, capacity);
         }
         met += claim; // below level * weight, so within the capacity
-        if weight == above {
+        if weight == above && floors.peek().is_none() {
             return (level, met);
         }
         above -= weight;
@@ -83,62 +120,107 @@ pub(crate) fn pour(capacity: u64, total: u64, groups: impl IntoIterator<Item = (
     (capacity, 0)
 }
 
-/// Returns the level of each class. `total` tells the sum of the weights of a class, and `pour` is `pour` for it. Of
-/// what reaches a class, `reserve_percent` stay for the classes below it if these have members.
+/// Returns the level of each class. `total` tells the sum of the weights of a class, `floors` is the sum of its floors,
+/// and `pour` is `pour` for it. The floors of the classes below a class stay for these, and `reserve_percent` of what
+/// floors leave if they have members. All floors together are at most `capacity`.
 pub(crate) fn by_class<const N: usize>(
     capacity: u64,
     reserve_percent: u8,
+    floors: [u64; N],
     total: impl Fn(usize) -> u64,
     pour: impl Fn(usize, u64) -> (u64, u64),
 ) -> [u64; N] {
     let mut left = capacity;
+    let mut below: u64 = floors.iter().sum();
     std::array::from_fn(|class| {
+        below -= floors[class];
         let lower = (class + 1..N).any(|lower| total(lower) > 0);
-        let reserve = if lower { (u128::from(left) * u128::from(reserve_percent) / 100) as u64 } else { 0 };
-        let (level, used) = pour(class, left - reserve);
+        let rest = left - below - floors[class];
+        let reserve = if lower { (u128::from(rest) * u128::from(reserve_percent) / 100) as u64 } else { 0 };
+        let (level, used) = pour(class, left - below - reserve);
         left -= used;
         level
     })
 }
 
-/// Returns what each of `asks` gets of `capacity`. Of what reaches a class, `reserve_percent` stay for the classes below it,
-/// if these have members. Members of class `N` or more, and those without a weight, get their floor alone.
-pub fn allocate<const N: usize>(capacity: u64, reserve_percent: u8, asks: &[Ask]) -> Vec<u64> {
-    let floors: Vec<u64> = asks.iter().map(|ask| ask.floor.min(ask.claim)).collect();
-    let promised = floors.iter().fold(0u64, |sum, floor| sum.saturating_add(*floor));
-    if promised > capacity {
-        return floors.iter().map(|floor| ratio(*floor, capacity, promised)).collect();
-    }
-    // Members whose floor is above what their class gives them are served first, and leave the others less. Each turn
-    // adds at least one of them.
-    let mut at_floor: Vec<bool> = asks.iter().map(|ask| ask.class >= N || ask.weight == 0).collect();
-    loop {
-        let taken: u64 = floors.iter().zip(&at_floor).filter(|(_, at)| **at).map(|(floor, _)| floor).sum();
-        let levels = levels::<N>(capacity - taken, reserve_percent, asks, &at_floor);
-        let grant = |i: usize| if at_floor[i] { floors[i] } else { asks[i].at(levels[asks[i].class]) };
-        let grants: Vec<u64> = (0..asks.len()).map(grant).collect();
-        let below: Vec<usize> = (0..asks.len()).filter(|i| grants[*i] < floors[*i]).collect();
-        if below.is_empty() {
-            return grants;
+/// How much of the floors is given where they exceed the capacity: all in the first classes, a part in the next one, and
+/// nothing in the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kept(u32);
+
+impl Kept {
+    /// A whole class.
+    const ONE: u32 = 1 << 24;
+    /// All floors are given.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// Returns what is given of floors with these sums, in the order of classes.
+    pub fn of(capacity: u64, sums: impl IntoIterator<Item = u64>) -> Self {
+        let (mut left, mut kept) = (capacity, 0u32);
+        for sum in sums {
+            if sum > left {
+                return Self(kept + ratio(left, Self::ONE.into(), sum) as u32); // less than one
+            }
+            left -= sum;
+            kept += Self::ONE;
         }
-        below.into_iter().for_each(|i| at_floor[i] = true);
+        Self::ALL
+    }
+
+    /// Returns what is given of a floor in this class, rounded down.
+    pub fn part(self, class: usize, floor: u64) -> u64 {
+        let part = u64::from(self.0).saturating_sub(class as u64 * u64::from(Self::ONE));
+        if part >= Self::ONE.into() { floor } else { ratio(floor, part, Self::ONE.into()) }
+    }
+
+    /// The number that stands for this in a message: classes times 2^24.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Returns what a number in a message stands for.
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 }
 
-/// Returns the level of each class among the asks that are not served by their floors.
-fn levels<const N: usize>(capacity: u64, reserve_percent: u8, asks: &[Ask], at_floor: &[bool]) -> [u64; N] {
-    let mut classes: [Vec<(u64, u64)>; N] = std::array::from_fn(|_| Vec::new());
-    for (ask, _) in asks.iter().zip(at_floor).filter(|(_, at)| !**at) {
-        classes[ask.class].push((ask.claim, ask.weight));
+/// Returns what each of `asks` gets of `capacity`. Of what floors leave of what reaches a class, `reserve_percent`
+/// stay for the classes below it, if these have members. Members of class `N` or more, and those without a weight, get their floor alone; they come
+/// after the others.
+pub fn allocate<const N: usize>(capacity: u64, reserve_percent: u8, asks: &[Ask]) -> Vec<u64> {
+    let class_of = |ask: &Ask| if ask.weight == 0 { N } else { ask.class.min(N) };
+    let mut classes: [Vec<Ask>; N] = std::array::from_fn(|_| Vec::new());
+    let (mut floors, mut outside) = ([0u64; N], 0u64);
+    for ask in asks.iter().map(|ask| Ask { floor: ask.floor.min(ask.claim), ..*ask }) {
+        let sum = floors.get_mut(class_of(&ask)).unwrap_or(&mut outside);
+        *sum = sum.saturating_add(ask.floor);
+        classes.get_mut(class_of(&ask)).into_iter().for_each(|class| class.push(ask));
     }
-    for class in &mut classes {
-        let wide = u128::from;
-        class.sort_by(|a, b| (wide(a.0) * wide(b.1)).cmp(&(wide(b.0) * wide(a.1))));
+    let kept = Kept::of(capacity, floors.into_iter().chain([outside]));
+    if kept != Kept::ALL {
+        return asks.iter().map(|ask| kept.part(class_of(ask), ask.floor.min(ask.claim))).collect();
     }
-    let total = |class: usize| classes[class].iter().map(|(_, weight)| weight).sum();
-    by_class(capacity, reserve_percent, total, |class, capacity| {
-        pour(capacity, total(class), classes[class].iter().copied())
-    })
+    let total = |class: usize| classes[class].iter().map(|ask| ask.weight).sum();
+    let levels = by_class(capacity - outside, reserve_percent, floors, total, |class, reach| {
+        pour_all(reach, total(class), &classes[class])
+    });
+    let grant = |ask: &Ask| {
+        let level = levels.get(class_of(ask)).copied().unwrap_or(0);
+        ask.at(level).max(ask.floor.min(ask.claim))
+    };
+    asks.iter().map(grant).collect()
+}
+
+/// [`pour`] for the members of one class.
+fn pour_all(capacity: u64, total: u64, members: &[Ask]) -> (u64, u64) {
+    let wide = u128::from;
+    let mut groups: Vec<(u64, u64)> = members.iter().map(|ask| (ask.claim, ask.weight)).collect();
+    groups.sort_by(|a, b| (wide(a.0) * wide(b.1)).cmp(&(wide(b.0) * wide(a.1))));
+    let floored =
+        |ask: &Ask| Floored { from: Floored::from(ask.floor, ask.weight), floor: ask.floor, weight: ask.weight };
+    let mut floors: Vec<Floored> = members.iter().filter(|ask| ask.floor > 0).map(floored).collect();
+    floors.sort_by_key(|floored| floored.from);
+    pour(capacity, total, floors.into_iter(), groups)
 }
 
 #[cfg(test)]

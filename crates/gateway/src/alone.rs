@@ -4,16 +4,18 @@
 use crate::cli::{Described, Invite};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
+use crate::page::process::{self, Process};
 use crate::surroundings::{printed, say, server};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_control::message::{Answer, Refusal, Request, Set};
 use penstock_core::coop::Share;
-use penstock_core::units::{Rate, UnitError};
+use penstock_core::units::{Rate, Span, UnitError};
 use penstock_hosts::roster::Roster;
 use penstock_hosts::served::Served;
 use penstock_net::signals::{Request as Signalled, Signals, is_orderly};
 use serde_json::{Value, json};
 use std::os::fd::AsFd as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often events are told.
@@ -23,6 +25,7 @@ const KEY: &str = "reverse_rate";
 
 struct Running {
     served: Served,
+    page: Option<Process>,
     upload: Rate,
     alone: Alone,
     start: Instant,
@@ -30,11 +33,12 @@ struct Running {
 
 impl Running {
     fn status(&self) -> Value {
+        let page = self.page.as_ref().and_then(Process::mark);
         let failed = self.served.has_failed().then_some("budgets have stopped by a fault of this program");
         json!({
             "elapsed_s": self.start.elapsed().as_secs_f64(),
             "state": "budgets",
-            "marks": failed.into_iter().collect::<Vec<_>>(),
+            "marks": failed.map(str::to_owned).into_iter().chain(page).collect::<Vec<_>>(),
             "reverse": {"rate_bps": self.upload.as_bps()},
             "c2ml": self.served.status(),
         })
@@ -64,16 +68,18 @@ impl Running {
     }
 }
 
-/// Gives budgets until a signal comes; returns the exit code.
+/// Gives budgets as the file at `path` says until a signal comes; returns the exit code.
 ///
 /// # Errors
 /// Returns what is missing.
-pub fn run(alone: &Alone, json: bool) -> Result<u8, Error> {
+pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     let signals = Signals::open()?;
     let mut server = server(&alone.name)?;
-    let served = Served::start(&alone.c2ml, alone.upload).map_err(Error::Hosts)?;
+    let served = Served::start(&alone.c2ml, alone.upload, false).map_err(Error::Hosts)?;
     say(&format!("budgets for hosts at {}: {} are shared", served.address(), alone.c2ml.shared(alone.upload)));
-    let mut running = Running { served, upload: alone.upload, alone: alone.clone(), start: Instant::now() };
+    alone.page.iter().for_each(process::announce);
+    let page = alone.page.as_ref().map(|_| Process::new(path));
+    let mut running = Running { served, page, upload: alone.upload, alone: alone.clone(), start: Instant::now() };
     let ended = loop {
         if let Some(Signalled::End(signal)) = signals.next() {
             break (!is_orderly(signal)).then(|| format!("the run was ended by {signal}"));
@@ -86,6 +92,8 @@ pub fn run(alone: &Alone, json: bool) -> Result<u8, Error> {
             server.turn(Instant::now(), &mut |_, request| running.answer(&request));
         }
         server.tidy(Instant::now());
+        let now = Span::from_nanos(running.start.elapsed().as_nanos() as u64);
+        running.page.iter_mut().for_each(|page| page.tick(penstock_core::units::Instant::ZERO + now));
         running.served.events().iter().for_each(|what| say(what));
     };
     let status = running.status();
@@ -145,12 +153,13 @@ pub fn invite(asked: &Invite, file: &Kind) -> Result<u8, Error> {
         Kind::Link(file) => file.c2ml.as_ref(),
     };
     let keys = keys.ok_or_else(|| Error::Hosts("the table is missing, so there is nothing to enrol for".into()))?;
-    let share = Share { class: asked.class, weight: asked.weight };
+    let share = Share { class: asked.class, weight: asked.weight, floor: asked.floor.unwrap_or_default() };
     let made = Roster::open(&keys.directory).and_then(|roster| roster.invite(share, asked.uses, asked.duration));
     let token = made.map_err(|e| Error::Hosts(e.to_string()))?;
     let text = token.text();
     printed(&if asked.described.json {
-        format!("{}\n", json!({"token": *text, "class": asked.class, "weight": asked.weight, "uses": asked.uses}))
+        let (Share { class, weight, .. }, floor) = (share, asked.floor);
+        format!("{}\n", json!({"token": *text, "class": class, "weight": weight, "floor": floor, "uses": asked.uses}))
     } else {
         format!("{}\n", *text)
     })

@@ -51,7 +51,7 @@ struct Row {
     policed: Backlog,
 }
 
-/// Returns the hosts with the highest rates; with their budgets, if these are enforced.
+/// Returns the hosts with the highest rates; with their budgets, if they have any.
 fn nodes(daemon: &Daemon, most: usize) -> Answer {
     let top = daemon.talkers.nodes(Side::Right, most);
     let Some(enforcer) = &daemon.enforcer else { return text(&top) };
@@ -144,6 +144,7 @@ impl Adjustable for Daemon {
         let replaced = Direction::BOTH.map(|d| differs(d, &self.settings, wanted));
         if self.settings.subscribers != wanted.subscribers {
             self.classifier.rename(&wanted.subscribers.named());
+            self.enforcer.iter_mut().for_each(|enforcer| enforcer.renumber(&self.classifier));
         }
         for direction in Direction::BOTH {
             let at = direction.index();

@@ -78,19 +78,23 @@ fn mbit(bps: &Value) -> String {
     bps.as_u64().map_or_else(|| "-".to_owned(), |bps| format!("{:.3}", bps as f64 / 1e6))
 }
 
-/// Returns who keeps to its budget and who does not; empty if budgets are not enforced.
+/// Returns who keeps to its budget and who does not; empty if no packet is seen.
 fn enforcement(enforced: &Value) -> String {
     if enforced.is_null() {
         return String::new();
     }
     let refused = |one: &Value| format!("{} packets, {} bytes", one["policed"]["packets"], one["policed"]["bytes"]);
-    let mut text = String::from("enforced:\n");
+    let mut text = String::from(if enforced["enforces"] == false { "counted, not enforced:\n" } else { "enforced:\n" });
     for node in enforced["nodes"].as_array().into_iter().flatten() {
         let address = node["address"].as_str().unwrap_or_default();
         let (used, budget) = (mbit(&node["used_bps"]), mbit(&node["budget_bps"]));
         let number = &node["node"];
-        let _ =
-            writeln!(text, "  {address:<20} node {number}: uses {used} of {budget} Mbit/s; refused: {}", refused(node));
+        let over = if node["over"] == true { " (more came)" } else { "" };
+        let _ = writeln!(
+            text,
+            "  {address:<20} node {number}: uses {used} of {budget} Mbit/s{over}; refused: {}",
+            refused(node)
+        );
     }
     let (rest, strangers) = (mbit(&enforced["rest_bps"]), refused(&enforced["strangers"]));
     text + &format!("  hosts without a session share {rest} Mbit/s; refused: {strangers}\n")
@@ -100,22 +104,34 @@ fn enforcement(enforced: &Value) -> String {
 pub fn hosts(answer: &Value) -> String {
     let Some(c2ml) = answer.get("c2ml") else { return String::new() };
     let mut text = format!(
-        "budgets: {} of {} Mbit/s among {} hosts\n",
+        "budgets: {} of {} Mbit/s among {} hosts; {} have enrolled\n",
         mbit(&c2ml["granted_bps"]),
         mbit(&c2ml["rate_bps"]),
-        c2ml["holders"]
+        c2ml["holders"],
+        c2ml["enrolled"]
     );
     if c2ml["serves"] == false {
         text += "  this is a standby: the gateway before it is there, and serves them\n";
     }
+    if c2ml["floors_bps"].as_u64() > c2ml["rate_bps"].as_u64() {
+        let _ = writeln!(
+            text,
+            "  floors of {} Mbit/s exceed that and are cut, the last class first",
+            mbit(&c2ml["floors_bps"])
+        );
+    }
     for node in c2ml["nodes"].as_array().into_iter().flatten() {
         let _ = writeln!(
             text,
-            "  {:<20} node {}, class {}, weight {}: {} Mbit/s, can use {}; round trip {:.0} ms",
+            "  {:<20} node {}, class {}, weight {}{}: {} Mbit/s, can use {}; round trip {:.0} ms",
             node["name"].as_str().unwrap_or_default(),
             node["node"],
             node["class"],
             node["weight"],
+            node["floor_bps"]
+                .as_u64()
+                .filter(|floor| *floor > 0)
+                .map_or_else(String::new, |_| { format!(", floor {}", mbit(&node["floor_bps"])) }),
             mbit(&node["budget_bps"]),
             node["claim_bps"].as_u64().map_or_else(|| "all".to_owned(), |_| mbit(&node["claim_bps"])),
             node["rtt_ms"].as_f64().unwrap_or_default()

@@ -2,6 +2,7 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
+use penstock_core::coop::Floor;
 use penstock_core::units::Span;
 use penstock_hosts::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_net::cli::{Ask, Top};
@@ -106,6 +107,9 @@ pub struct Invite {
     /// The weight of nodes that enrol with it, within their class
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub weight: u16,
+    /// The rate that each of them has before weights divide the rest, or "none"; without it, what `floors` says for its class
+    #[arg(long, value_name = "RATE")]
+    pub floor: Option<Floor>,
     /// How many nodes may enrol with it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_USES)))]
     pub uses: u32,

@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> u8 {
 fn begin(verb: &Verb) -> Result<u8, Error> {
     match verb {
         Verb::Run { file: path, observe, json } => match read(path)? {
-            Kind::Alone(alone) => alone::run(&alone, *json),
+            Kind::Alone(alone) => alone::run(&alone, path, *json),
             Kind::Link(mut file) => {
                 let own = Own { path: path.clone(), file: (*file).clone() };
                 file.keys.observe |= observe;
@@ -73,10 +73,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Record(options) => printed(&record::run(options)?),
         Verb::Support(options) => printed(&support::run(options)?),
         Verb::Guard(options) => Ok(guard::run(options)),
-        Verb::Page { file } => match read(file)? {
-            Kind::Alone(_) => Ok(0),
-            Kind::Link(file) => Err(process::run(&file)),
-        },
+        Verb::Page { file } => Err(process::run(&read(file)?)),
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Apply(_) | Verb::Rollback(_) => {
             ask::run(verb).map(|()| 0)
         }
@@ -112,10 +109,7 @@ fn begun(file: &File) {
     let what = if file.keys.observe { "observing" } else { "governing" };
     let [there, back] = [down, up].map(|way| format!("{} {}", way.aqm.name(), way.rate));
     say(&format!("{what} {}: {there} down, {back} up", file.interfaces.wan));
-    if let Some(page) = &file.page {
-        let scheme = if page.tls.is_some() { "https" } else { "http" };
-        say(&format!("page: {scheme}://{}/", page.listen));
-    }
+    file.page.iter().for_each(process::announce);
 }
 
 /// Prints the last status.

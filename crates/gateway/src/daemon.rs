@@ -83,7 +83,7 @@ pub struct Daemon {
     server: Option<Server>,
     /// Gives budgets to hosts, if the file says so.
     pub(crate) c2ml: Option<(C2ml, Served)>,
-    /// Holds hosts to their budgets, if the file says so.
+    /// Counts who keeps to its budget, if the file has budgets, and holds hosts to them if it says so.
     pub(crate) enforcer: Option<Enforcer>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
@@ -95,7 +95,7 @@ pub struct Daemon {
 /// Starts to give budgets to hosts, if the file says so.
 fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
     let upload = file.bottlenecks[Direction::Reverse.index()].rate;
-    let served = |keys: &C2ml| Served::start(keys, upload).map(|served| (keys.clone(), served));
+    let served = |keys: &C2ml| Served::start(keys, upload, true).map(|served| (keys.clone(), served));
     file.c2ml.as_ref().map(served).transpose().map_err(Error::Hosts)
 }
 
@@ -109,13 +109,13 @@ fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> R
     Ok(slow)
 }
 
-/// Returns what tells whose a packet is, and what holds hosts to their budgets, if the file says so.
+/// Returns what tells whose a packet is, and what holds hosts to their budgets or only counts, if the file has budgets.
 fn classifying(file: &File, hashes: HashKeys) -> (Classifier, Option<Enforcer>) {
     let config = penstock_flows::Config { subscribers: file.subscribers.named(), ..Default::default() };
     let classifier = Classifier::new(config, hashes, Side::Right);
     let upload = file.bottlenecks[Direction::Reverse.index()].rate;
-    let enforces = file.c2ml.as_ref().is_some_and(|keys| keys.enforce && !file.keys.observe);
-    let enforcer = enforces.then(|| Enforcer::new(upload, classifier.nodes()));
+    let enforcer = |keys: &C2ml| Enforcer::new(keys.enforce && !file.keys.observe, upload, classifier.nodes());
+    let enforcer = file.c2ml.as_ref().map(enforcer);
     (classifier, enforcer)
 }
 

@@ -8,6 +8,8 @@
 //! budget of a node   the sum of the budgets of all sessions from its addresses
 //! rest               rate of the upload - the sum of all budgets       shared by nodes without a session
 //! ```
+//!
+//! Without enforcement the same is counted and nothing is told: who takes more than its budget is seen, and not held.
 
 use penstock_core::fact::Fact;
 use penstock_core::packet::{NodeId, Packet};
@@ -31,22 +33,28 @@ pub struct Count {
 }
 
 impl Count {
-    fn passed(&self) -> u64 {
+    fn passed(self) -> u64 {
         self.arrived.bytes.saturating_sub(self.policed.bytes)
     }
 }
+
+/// What came of a node in a second may exceed its budget by this part, which packets of the seconds before and after it
+/// make, in percent.
+const TOLERANCE_PERCENT: u64 = 5;
 
 /// A node whose budget was told.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     budget: Rate,
-    /// Bytes that had passed at the last two ticks.
-    passed: [u64; 2],
+    /// What had come and passed at the last two ticks.
+    counts: [Count; 2],
 }
 
 /// Holds hosts to their budgets.
 #[derive(Debug)]
 pub struct Enforcer {
+    /// False if hosts are only counted.
+    enforces: bool,
     upload: Rate,
     grants: Vec<Grant>,
     /// The budgets of hosts with sessions, by address.
@@ -69,16 +77,26 @@ pub struct Held {
     pub address: IpAddr,
     /// The budget of its address, of all sessions from there, in bits per second.
     pub budget_bps: u64,
-    /// What passed of it in the last second, in bits per second.
+    /// What came of it in the last second, in bits per second.
+    pub offered_bps: u64,
+    /// What passed of that, in bits per second.
     pub used_bps: u64,
+    /// True if that was more than its budget came to.
+    pub over: bool,
     /// What came and what was refused.
     #[serde(flatten)]
     pub count: Count,
 }
 
-/// Enforcement, as the status tells it.
+/// Who keeps to its budget, as the status tells it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Enforcement {
+    /// False if hosts are not held to budgets, but only counted.
+    pub enforces: bool,
+    /// What passed of hosts with a session in the last second, in bits per second. Sessions of one address count once.
+    pub used_bps: u64,
+    /// Number of hosts with a session of which more came than their budgets, in the last second.
+    pub over: usize,
     /// What hosts without a session share, in bits per second.
     pub rest_bps: u64,
     /// Hosts with a session.
@@ -90,9 +108,11 @@ pub struct Enforcement {
 }
 
 impl Enforcer {
-    /// Creates an enforcer that knows no session; the table of connections gives at most `nodes` numbers.
-    pub fn new(upload: Rate, nodes: usize) -> Self {
+    /// Creates an enforcer that knows no session; the table of connections gives at most `nodes` numbers. Without
+    /// `enforces` it counts, and tells nobody.
+    pub fn new(enforces: bool, upload: Rate, nodes: usize) -> Self {
         Self {
+            enforces,
             upload,
             grants: Vec::new(),
             hosts: HashMap::new(),
@@ -112,6 +132,7 @@ impl Enforcer {
 
     /// Takes the budgets of all sessions, and tells what has changed.
     pub fn set_budgets(&mut self, grants: Vec<Grant>, classifier: &Classifier, mut tell: impl FnMut(&Fact)) {
+        let enforces = self.enforces;
         let mut wanted: HashMap<NodeId, Rate> = HashMap::new();
         self.hosts.clear();
         for Grant { address, budget, .. } in &grants {
@@ -124,7 +145,7 @@ impl Enforcer {
         self.grants = grants;
         self.told.retain(|node, _| {
             let stays = wanted.contains_key(node);
-            if !stays {
+            if !stays && enforces {
                 tell(&Fact::Budget { node: *node, budget: None });
             }
             stays
@@ -133,19 +154,29 @@ impl Enforcer {
         self.tell_rest(tell);
     }
 
+    /// Numbers of nodes belong to others from now on. For those who only count; what is told would have to be taken back.
+    pub fn renumber(&mut self, classifier: &Classifier) {
+        self.told.clear();
+        self.counts = vec![Count::default(); classifier.nodes() + 1];
+        let grants = std::mem::take(&mut self.grants);
+        self.set_budgets(grants, classifier, |_| {});
+    }
+
     fn tell_budget(&mut self, node: NodeId, budget: Rate, mut tell: impl FnMut(&Fact)) {
-        let passed = [self.count(node).passed(); 2];
+        let counts = [self.count(node); 2];
         let before = self.told.get(&node).copied();
         if before.is_none_or(|told| told.budget != budget) {
-            self.told.insert(node, Told { budget, passed: before.map_or(passed, |told| told.passed) });
-            tell(&Fact::Budget { node, budget: Some(budget) });
+            self.told.insert(node, Told { budget, counts: before.map_or(counts, |told| told.counts) });
+            if self.enforces {
+                tell(&Fact::Budget { node, budget: Some(budget) });
+            }
         }
     }
 
     fn tell_rest(&mut self, mut tell: impl FnMut(&Fact)) {
         let granted = self.hosts.values().fold(0u64, |sum, budget| sum.saturating_add(budget.as_bps()));
         let rest = Rate::from_bps(self.upload.as_bps().saturating_sub(granted));
-        if self.rest.replace(rest) != Some(rest) {
+        if self.rest.replace(rest) != Some(rest) && self.enforces {
             tell(&Fact::Rest(rest));
         }
     }
@@ -196,8 +227,10 @@ impl Enforcer {
 
     /// The discipline has refused a packet of a node.
     pub fn refused(&mut self, node: NodeId, size: Bytes) {
-        self.count_mut(node).policed.add(size);
-        self.sum_mut(node).policed.add(size);
+        if self.enforces {
+            self.count_mut(node).policed.add(size);
+            self.sum_mut(node).policed.add(size);
+        }
     }
 
     /// Ends a second: what a node used is that of the last one.
@@ -205,7 +238,7 @@ impl Enforcer {
         self.ticked = [now, self.ticked[0]];
         for (node, told) in &mut self.told {
             let place = (node.0 as usize).min(self.counts.len() - 1);
-            told.passed = [self.counts[place].passed(), told.passed[0]];
+            told.counts = [self.counts[place], told.counts[0]];
         }
     }
 
@@ -219,20 +252,32 @@ impl Enforcer {
     /// Returns what the status tells.
     pub fn report(&self, classifier: &Classifier) -> Enforcement {
         let nanos = self.ticked[0].since(self.ticked[1]).max(Span::from_nanos(1)).as_nanos();
+        let rate = |[now, before]: [u64; 2]| {
+            (u128::from(now.saturating_sub(before)) * 8_000_000_000 / u128::from(nanos)) as u64
+        };
+        let used = |told: &Told| rate(told.counts.map(|count| count.passed()));
+        let offered = |told: &Told| rate(told.counts.map(|count| count.arrived.bytes));
+        let over = |told: &Told| {
+            u128::from(offered(told)) * 100 > u128::from(told.budget.as_bps()) * u128::from(100 + TOLERANCE_PERCENT)
+        };
         let held = |grant: &Grant| {
             let node = HostKey::at(grant.address).and_then(|host| classifier.node_at(host));
             let told = node.and_then(|node| self.told.get(&node));
-            let bytes = told.map_or(0, |told| told.passed[0].saturating_sub(told.passed[1]));
             Held {
                 node: grant.node,
                 address: grant.address,
                 budget_bps: told.map_or(grant.budget, |told| told.budget).as_bps(),
-                used_bps: (u128::from(bytes) * 8_000_000_000 / u128::from(nanos)) as u64,
+                offered_bps: told.map_or(0, offered),
+                used_bps: told.map_or(0, used),
+                over: told.is_some_and(over),
                 count: node.map(|node| self.count(node)).unwrap_or_default(),
             }
         };
         let [strangers, sessions] = self.sums;
         Enforcement {
+            enforces: self.enforces,
+            used_bps: self.told.values().map(used).sum(),
+            over: self.told.values().filter(|told| over(told)).count(),
             rest_bps: self.rest.unwrap_or(self.upload).as_bps(),
             nodes: self.grants.iter().map(held).collect(),
             sessions,

@@ -169,6 +169,8 @@ pub struct Alone {
     pub upload: Rate,
     /// The table `[c2ml]`.
     pub c2ml: C2ml,
+    /// The page, if the file has one.
+    pub page: Option<PageSettings>,
 }
 
 /// A file, by what it is for.
@@ -177,7 +179,7 @@ pub enum Kind {
     /// A machine before a link, which governs what passes.
     Link(Box<File>),
     /// Budgets only.
-    Alone(Alone),
+    Alone(Box<Alone>),
 }
 
 impl Kind {
@@ -200,13 +202,30 @@ impl Kind {
         let upload = link.reverse_rate.unwrap_or(link.rate);
         let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", upload));
         rates.map_err(|e| source.at(&["link"], &e.to_string()))?;
-        let c2ml = c2ml(&source)?.unwrap_or_default();
+        let c2ml = c2ml(&source, upload)?.unwrap_or_default();
         if c2ml.enforce {
             return Err(
                 source.at(&["c2ml", "enforce"], "without [interfaces] no packet is touched, so nothing is enforced")
             );
         }
-        Ok(Self::Alone(Alone { name, upload, c2ml }))
+        let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
+        Ok(Self::Alone(Box::new(Alone { name, upload, c2ml, page })))
+    }
+
+    /// The name of the control socket.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Link(file) => &file.keys.name,
+            Self::Alone(alone) => &alone.name,
+        }
+    }
+
+    /// The page, if the file has one.
+    pub fn page(&self) -> Option<&PageSettings> {
+        match self {
+            Self::Link(file) => file.page.as_ref(),
+            Self::Alone(alone) => alone.page.as_ref(),
+        }
     }
 }
 
@@ -219,18 +238,20 @@ struct AloneKeys {
     _link: IgnoredAny,
     #[serde(rename = "c2ml")]
     _c2ml: IgnoredAny,
+    #[serde(rename = "page")]
+    _page: Option<IgnoredAny>,
 }
 
 fn default_name() -> String {
     Keys::default().name
 }
 
-/// Reads the table `[c2ml]`.
-fn c2ml(source: &Text<'_>) -> Result<Option<C2ml>, Diagnosis> {
+/// Reads the table `[c2ml]` for an upload of this rate.
+fn c2ml(source: &Text<'_>, upload: Rate) -> Result<Option<C2ml>, Diagnosis> {
     let Some(value) = source.get(&["c2ml"]) else { return Ok(None) };
     let table = source.table(value, &[fields::of::<C2ml>()])?;
     let keys: C2ml = table.part()?;
-    keys.validate().map_err(|e| table.invalid(&e))?;
+    keys.validate().and_then(|()| keys.check_floors(upload)).map_err(|e| table.invalid(&e))?;
     Ok(Some(keys))
 }
 
@@ -263,7 +284,7 @@ impl File {
         if keys.datapath == Datapath::Kernel {
             in_the_kernel(&source, &interfaces, &bottlenecks)?;
         }
-        let c2ml = c2ml(&source)?;
+        let c2ml = c2ml(&source, rates[1])?;
         if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
             let message = format!(
                 "the discipline of the upload is {}, which takes no budgets; write name = \"qrm\", or name = \"pink\" with \
@@ -514,6 +535,9 @@ house = ["10.1.0.0/28"]
             ("percent = 0", "1 to 100"),
             ("lease = \"2h\"", "1min"),
             ("most = 0", "1 to 1048576"),
+            ("percent = 50\nfloors = [\"none\", \"1.1Mbit/s\"]", "class 1 has a floor of 1.1Mbit/s, but 1Mbit/s"),
+            ("floors = [\"5\"]", "three digits"),
+            ("floors = \"5Mbit/s\"", "sequence"),
             ("listen = \"here\"", "socket address"),
             ("percent = 90\nenforce = true", "without [interfaces]"),
             ("enforce = true", "1 to 99"),

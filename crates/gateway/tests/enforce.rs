@@ -192,6 +192,29 @@ fn by_hand() -> Fates {
     fates
 }
 
+/// Without enforcement nothing is told and nothing refused, but who takes more than its budget is seen all the same.
+#[test]
+fn who_is_only_counted_is_not_held() {
+    let mut gateway = Gateway::new(Table::default(), &config("qrm", &[]));
+    gateway.enforcer = Enforcer::new(false, UPLOAD, gateway.classifier.nodes());
+    gateway.budgets(&[(0, 80), (1, 400)], 0);
+    gateway.enforcer.tick(at(1000));
+    // A packet of 1000 bytes in a second is 8 kbit/s.
+    let second = |gateway: &mut Gateway, from: u64, counts: [u64; 2]| {
+        for (host, count) in counts.into_iter().enumerate() {
+            (0..count).for_each(|n| assert!(gateway.pass(true, &packet(host, true, None), from + n)));
+        }
+        gateway.enforcer.tick(at(from + 1000));
+        gateway.enforcer.report(&gateway.classifier)
+    };
+    let kept = second(&mut gateway, 1000, [8, 20]);
+    assert_eq!((kept.over, kept.enforces), (0, false));
+    let told = second(&mut gateway, 2000, [11, 20]);
+    assert_eq!((told.over, told.nodes[0].over, told.nodes[1].over), (1, true, false));
+    assert_eq!([told.nodes[0].offered_bps, told.nodes[0].used_bps, told.used_bps], [88_000, 88_000, 248_000]);
+    assert_eq!(told.sessions.policed.packets, 0);
+}
+
 /// A gateway without sockets: classifier, path and enforcer.
 struct Gateway {
     classifier: Classifier,
@@ -206,7 +229,7 @@ impl Gateway {
         // Downloads take no time.
         let down = Config { rate: Rate::from_bps(1_000_000_000_000), ..config("droptail", &[]) };
         let path = Path::new(&down, upload, Streams::new(1));
-        Self { enforcer: Enforcer::new(UPLOAD, classifier.nodes()), classifier, path, pool: Pool::new(1500) }
+        Self { enforcer: Enforcer::new(true, UPLOAD, classifier.nodes()), classifier, path, pool: Pool::new(1500) }
     }
 
     fn budgets(&mut self, budgets: &[(usize, u64)], ms: u64) {

@@ -232,3 +232,112 @@ fn udp_and_tcp_of_a_host_stay_within_its_budget() {
     }
     assert!(tcp_share > 0.25 && udp_share > 0.25, "{tcp_share} {udp_share}");
 }
+
+/// The value of a metric without labels, or with these.
+fn metric(metrics: &str, name: &str) -> Option<f64> {
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&format!("penstock_gateway_{name} ")));
+    value.and_then(|value| value.parse().ok())
+}
+
+/// Page, Prometheus and status tell the same of budgets, and whose is exceeded.
+fn the_page_tells_the_same(scene: &Scene, enforced: bool) {
+    let now = || serde_json::from_str::<Value>(&scene.page("/api/now")).unwrap_or_default();
+    let mut last = (Value::Null, String::new());
+    wait_until("status, page and metrics tell the same", || {
+        // Between two equal answers of the gateway nothing has changed.
+        let before = scene.ask_gateway().unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        last = (now()["status"].clone(), scene.page("/metrics"));
+        let same = |key: &str| before.pointer(key) == last.0.pointer(key);
+        let budgets = |status: &Value| -> Vec<(Value, Value)> {
+            let nodes = status["c2ml"]["nodes"].as_array().cloned().unwrap_or_default();
+            nodes.into_iter().map(|node| (node["node"].clone(), node["budget_bps"].clone())).collect()
+        };
+        ["/enforcement", "/c2ml/granted_bps", "/c2ml/floors_bps", "/c2ml/holders", "/c2ml/enrolled"]
+            .iter()
+            .all(|key| same(key))
+            && budgets(&before) == budgets(&last.0)
+            && metric(&last.1, "c2ml_granted_bytes_per_second")
+                == before["c2ml"]["granted_bps"].as_f64().map(|bps| bps / 8.0)
+    });
+    let (status, metrics) = last;
+    let bytes = |pointer: &str| status.pointer(pointer).and_then(Value::as_f64).map(|bps| bps / 8.0);
+    let number = |pointer: &str| status.pointer(pointer).and_then(Value::as_f64);
+    for (name, value) in [
+        ("c2ml_enrolled", Some(HOSTS as f64)),
+        ("c2ml_budgets", Some(HOSTS as f64)),
+        ("c2ml_nodes", Some(HOSTS as f64)),
+        ("c2ml_floors_bytes_per_second", bytes("/c2ml/floors_bps")),
+    ] {
+        assert_eq!(metric(&metrics, name), value, "{name}: {metrics}");
+    }
+    let seen = [
+        ("c2ml_over", number("/enforcement/over")),
+        ("c2ml_used_bytes_per_second", bytes("/enforcement/used_bps")),
+        ("c2ml_rest_bytes_per_second", bytes("/enforcement/rest_bps")),
+        ("policed_packets_total{session=\"yes\"}", number("/enforcement/sessions/policed/packets")),
+        ("enforced_bytes_total{session=\"no\"}", number("/enforcement/strangers/arrived/bytes")),
+    ];
+    for (name, value) in seen {
+        assert_eq!(metric(&metrics, name), value, "{name}: {metrics}");
+        assert_eq!(value.is_some(), enforced, "{name}");
+    }
+}
+
+/// 7.2 Mbit/s in nine parts with floors of 1.6 for two of the hosts, so that 4 are left for weights of 2 and 4 and less than
+/// a floor for the others. One of them floods: it is seen while it does, and held.
+#[test]
+fn the_page_tells_who_takes_more_than_its_budget() {
+    let Some(mut scene) = Scene::new("10Mbit/s") else { return };
+    let file = format!(
+        "name = \"{0}g\"\nlog = \"{0}.jsonl\"\n[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"9.5Mbit/s\"\n\
+         reverse_rate = \"8Mbit/s\"\n[discipline]\nname = \"droptail\"\n[reverse_discipline]\nname = \"qrm\"\n[page]\n\
+         [c2ml]\nsharing = \"weighted\"\npercent = 90\nenforce = true\ndirectory = \"c2ml\"\n\
+         floors = [\"none\", \"none\", \"none\", \"1.2Mbit/s\"]\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    scene.gateway();
+    scene.start_agents(&["apply = \"nothing\""; HOSTS]);
+    // The level is 0.8: hosts of weight 1 have their floors instead, those of 2 and 4 have 1.6 and 3.2.
+    let budgets = [1.2e6, 1.2e6, 1.6e6, 3.2e6].map(Some);
+    wait_until("budgets have their floors", || {
+        [0, 1, 2, 3].map(|host| scene.ask_agent(host)["budget_bps"].as_f64()) == budgets
+    });
+    let over = |scene: &Scene| {
+        let status = serde_json::from_str::<Value>(&scene.page("/api/now")).unwrap_or_default()["status"].clone();
+        let enforced = status["enforcement"].clone();
+        let nodes = enforced["nodes"].as_array().cloned().unwrap_or_default();
+        let who: Vec<String> = nodes
+            .iter()
+            .filter(|node| node["over"] == true)
+            .map(|node| node["address"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        (enforced["over"].as_u64(), who)
+    };
+    let flood = scene.flood(1, "10.77.0.2");
+    wait_until("the flood is seen", || over(&scene) == (Some(1), vec!["10.90.1.2".to_owned()]));
+    drop(flood);
+    wait_until("it is over", || over(&scene) == (Some(0), Vec::new()));
+    the_page_tells_the_same(&scene, true);
+    let status = scene.ask_gateway().unwrap();
+    assert_eq!(status["c2ml"]["floors_bps"].as_u64(), Some(4_800_000));
+    assert!(status["enforcement"]["sessions"]["policed"]["packets"].as_u64() > Some(100), "{status}");
+    scene.sh("g", "ip link del eth0");
+    scene.link.take().unwrap().join().unwrap();
+}
+
+/// A gateway of budgets only has a page as well; what hosts send it does not see.
+#[test]
+fn budgets_alone_have_a_page() {
+    let Some(mut scene) = Scene::new("8Mbit/s") else { return };
+    let file = format!(
+        "name = \"{}g\"\n[link]\nrate = \"8Mbit/s\"\n[page]\n[c2ml]\nsharing = \"weighted\"\ndirectory = \"c2ml\"\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    scene.gateway();
+    scene.join(1e6, "apply = \"nothing\"");
+    the_page_tells_the_same(&scene, false);
+    assert!(scene.page("/").contains("id=\"budgets-table\""));
+}

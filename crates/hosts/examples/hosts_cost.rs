@@ -127,7 +127,7 @@ fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
     let token = roster.invite(Share::default(), count as u32, Span::from_secs(3600)).unwrap();
     let identities: Vec<_> = (0..count).map(|_| identity(&roster, &token)).collect();
     let mut served =
-        Served::start(&Keys { most: count as u32, ..keys(directory) }, Rate::from_bps(1_000_000_000)).unwrap();
+        Served::start(&Keys { most: count as u32, ..keys(directory) }, Rate::from_bps(1_000_000_000), false).unwrap();
     let gateway = served.address();
     let epoch = std::time::Instant::now();
     let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
@@ -199,7 +199,7 @@ fn change(directory: &Path, changes: u64) -> Value {
     let roster = Roster::open(&directory).unwrap();
     let token = roster.invite(Share::default(), 1, Span::from_secs(3600)).unwrap();
     let identity = identity(&roster, &token);
-    let mut served = Served::start(&keys(&directory), Rate::from_bps(20_000_000)).unwrap();
+    let mut served = Served::start(&keys(&directory), Rate::from_bps(20_000_000), false).unwrap();
     let mut nodes = vec![node(&identity, served.address())];
     let epoch = std::time::Instant::now();
     let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);

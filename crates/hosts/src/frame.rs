@@ -130,11 +130,11 @@ mod tests {
     use super::*;
     use penstock_core::coop::message::encode;
     use penstock_core::coop::state::State;
-    use penstock_core::coop::{Key, Keyring, NodeId, Share};
+    use penstock_core::coop::{Floor, Key, Keyring, NodeId, Share};
 
     fn frames() -> Vec<Frame> {
         let ring = Keyring::new(1, &Key::new([1; 32]));
-        let ticket = State::ticket(NodeId(7), Share { class: 0, weight: 5 }).sign(&ring);
+        let ticket = State::ticket(NodeId(7), Share { class: 0, weight: 5, floor: Floor::NONE }).sign(&ring);
         let hello = Message::ClientHello { node: NodeId(7), ask: 0, state: Some(ticket) };
         let enrolled = Enrolled { certificate: vec![1; 300].into(), authority: vec![2; 200].into(), hello };
         let enrol = Frame::Enrol { key: [3; 32], name: "truck".into() };

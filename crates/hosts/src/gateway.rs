@@ -50,6 +50,9 @@ const EACH: Span = Span::from_micros(100);
 /// The longest time between two changes of levels that are sent: what joins within it is told at once.
 const GAP: Span = Span::from_millis(20);
 
+/// How often those who have enrolled are counted: the operator may have removed some.
+const COUNTED: Span = Span::from_secs(5);
+
 /// The longest time between two signs of life: half of what ends a session.
 const LONGEST_SILENCE: Span = Span::from_secs(5);
 
@@ -148,6 +151,8 @@ pub struct NodeStatus {
     pub class: u8,
     /// Its weight.
     pub weight: u16,
+    /// Its floor in bits per second, its own or that of its class; 0 if it has none.
+    pub floor_bps: u64,
     /// Its budget in bits per second; `None` if it has not joined.
     pub budget_bps: Option<u64>,
     /// What it says that it can use; `None` if that is all it gets.
@@ -169,6 +174,10 @@ pub struct Status {
     pub serves: bool,
     /// The sum of all budgets in bits per second.
     pub granted_bps: u64,
+    /// The sum of all floors in bits per second; if it exceeds what is shared, floors are cut.
+    pub floors_bps: u64,
+    /// Number of nodes that have enrolled and were not removed; it may be some seconds old.
+    pub enrolled: usize,
     /// Number of nodes that hold a budget.
     pub holders: u32,
     /// Bytes of the tables of the state machine, which do not grow.
@@ -239,9 +248,11 @@ pub struct Role {
     homes: BTreeMap<u32, IpAddr>,
     peers: BTreeMap<Id, Peer>,
     refused: Refused,
+    /// How many have enrolled, and when they are to be counted anew.
+    enrolled: (usize, Instant),
     events: VecDeque<String>,
-    /// The newest levels, if nodes have not been told yet, and when they may be told.
-    levels: Option<Bytes>,
+    /// The newest levels, for nodes without and with a floor, if nodes have not been told yet, and when they may be told.
+    levels: Option<[Bytes; 2]>,
     next_levels: Instant,
     out: Vec<Outgoing>,
     buffer: Vec<u8>,
@@ -272,6 +283,7 @@ impl Role {
             homes: BTreeMap::new(),
             peers: BTreeMap::new(),
             refused: Refused::default(),
+            enrolled: (0, now),
             events: VecDeque::new(),
             levels: None,
             next_levels: now,
@@ -471,6 +483,7 @@ impl Role {
         let (certificate, authority) = (enrolled.certificate, self.roster.authority().clone());
         let answer = Frame::Enrolled(Enrolled { certificate, authority, hello });
         self.endpoint.send(id, &answer.encode(), now);
+        self.enrolled.1 = now;
         // One session enrols one node.
         self.peers.remove(&id);
         self.note(format!("node {} ({name}) has enrolled", enrolled.node.0));
@@ -486,7 +499,13 @@ impl Role {
                         self.endpoint.send(present.id, &self.buffer, now);
                     }
                 }
-                To::Everyone => self.levels = Some(Bytes::copy_from_slice(&self.buffer)),
+                To::Everyone => {
+                    let all = Bytes::copy_from_slice(&self.buffer);
+                    if let Message::AvailBw(levels) = message {
+                        encode_in_session(&Message::AvailBw(levels.without_floors()), &mut self.buffer);
+                    }
+                    self.levels = Some([Bytes::copy_from_slice(&self.buffer), all]);
+                }
             }
         }
         if now >= self.next_levels
@@ -494,7 +513,8 @@ impl Role {
         {
             self.next_levels = now + EACH * self.present.len() as u64;
             for present in self.present.values() {
-                self.endpoint.send_datagram(present.id, levels.clone(), now);
+                let floor = self.machine.counted(present.member.share).floor.as_bps() > 0;
+                self.endpoint.send_datagram(present.id, levels[usize::from(floor)].clone(), now);
             }
         }
     }
@@ -524,6 +544,9 @@ impl Role {
 
     /// The status.
     pub fn status(&mut self, now: Instant) -> Status {
+        if self.enrolled.1 <= now {
+            self.enrolled = (self.roster.enrolled().unwrap_or(self.enrolled.0), now + COUNTED);
+        }
         let mut nodes = Vec::new();
         for (node, present) in &self.present {
             let member = &present.member;
@@ -532,6 +555,7 @@ impl Role {
                 name: member.name.clone(),
                 class: member.share.class,
                 weight: member.share.weight,
+                floor_bps: self.machine.counted(member.share).floor.as_bps(),
                 budget_bps: self.machine.granted_to(NodeId(*node)),
                 claim_bps: present.claim,
                 address: self.endpoint.remote(present.id),
@@ -543,6 +567,8 @@ impl Role {
             rate_bps: self.machine.bandwidth().as_bps(),
             serves: self.serves,
             granted_bps: self.machine.granted(),
+            floors_bps: self.machine.floors(),
+            enrolled: self.enrolled.0,
             holders: self.machine.clients(),
             table_bytes: self.machine.memory(),
             nodes,

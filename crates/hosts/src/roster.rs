@@ -268,6 +268,16 @@ impl Roster {
         }
     }
 
+    /// Number of nodes that have enrolled and were not removed since.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be read.
+    pub fn enrolled(&self) -> Result<usize, Error> {
+        let path = self.directory.join("nodes");
+        let files = std::fs::read_dir(&path).map_err(io(&path))?;
+        Ok(files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == "json")).count())
+    }
+
     /// The node with this number, if it has enrolled with this key and was not removed since.
     pub fn member(&self, node: NodeId, key: &Public) -> Option<Member> {
         let member: Member = read(&self.node_file(node)).ok()??;
@@ -289,6 +299,7 @@ pub struct Enrolled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_core::coop::Floor;
 
     fn roster() -> (Roster, PathBuf) {
         let mut name = [0; 8];
@@ -300,7 +311,7 @@ mod tests {
     #[test]
     fn a_token_is_used_as_often_as_it_says_and_no_longer_than_it_says() {
         let (roster, path) = roster();
-        let token = roster.invite(Share { class: 0, weight: 4 }, 2, Span::from_secs(60)).unwrap();
+        let token = roster.invite(Share { class: 0, weight: 4, floor: Floor::NONE }, 2, Span::from_secs(60)).unwrap();
         let kept = std::fs::read_dir(path.join("tokens")).unwrap().flatten().next().unwrap();
         let text = std::fs::read_to_string(kept.path()).unwrap();
         let name = kept.file_name().into_string().unwrap();
@@ -310,8 +321,9 @@ mod tests {
         let first = roster.enrol(&public, &keys[0], "truck\n1").unwrap();
         assert_eq!(roster.member(first.node, &keys[0]).unwrap().name, "truck1");
         assert!(roster.member(first.node, &keys[1]).is_none(), "with another key");
+        assert_eq!(roster.enrolled().unwrap(), 1);
         let second = roster.enrol(&public, &keys[1], "").unwrap();
-        assert!(first.node != second.node && first.share == Share { class: 0, weight: 4 });
+        assert!(first.node != second.node && first.share == Share { class: 0, weight: 4, floor: Floor::NONE });
         assert!(matches!(roster.enrol(&public, &keys[2], ""), Err(Error::Token)), "a third one");
         let late = roster.invite(Share::default(), 1, Span::ZERO).unwrap();
         assert!(roster.offer(&late.secret.public().unwrap()).is_none());

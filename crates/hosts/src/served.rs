@@ -7,6 +7,8 @@ use crate::standby::Watcher;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_core::config::ConfigError;
 use penstock_core::coop::policy::{Policy, Sharing};
+use penstock_core::coop::state::CLASSES;
+use penstock_core::coop::{Floors, Share};
 use penstock_core::units::{Instant, Rate, Span};
 use serde::Deserialize;
 use std::io::{self, Read as _, Write as _};
@@ -40,6 +42,8 @@ pub struct Keys {
     pub threshold_percent: u8,
     /// Priority: the least part for the classes below, in percent.
     pub reserve_percent: u8,
+    /// The rates that nodes without an own floor have before weights divide the rest, by class.
+    pub floors: Floors,
     /// The part of the rate of the upload that is shared, in percent.
     pub percent: u8,
     /// For how long a budget is valid.
@@ -57,13 +61,14 @@ pub struct Keys {
 impl Default for Keys {
     fn default() -> Self {
         let Settings { policy, lease, advertise, most, .. } = Settings::new(Rate::from_bps(0));
-        let Policy { sharing, threshold_percent, reserve_percent, .. } = policy;
+        let Policy { sharing, threshold_percent, reserve_percent, floors, .. } = policy;
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 7443)),
             directory: "/var/lib/penstock/c2ml".into(),
             sharing,
             threshold_percent,
             reserve_percent,
+            floors,
             percent: 100,
             lease,
             advertise,
@@ -79,9 +84,28 @@ impl Keys {
     pub fn settings(&self, upload: Rate) -> Settings {
         let (sharing, threshold_percent, reserve_percent) =
             (self.sharing, self.threshold_percent, self.reserve_percent);
-        let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false };
+        let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false, floors: self.floors };
         let (lease, advertise, most) = (self.lease, self.advertise, self.most);
         Settings { rate: self.shared(upload), policy, lease, advertise, most }
+    }
+
+    /// Refuses floors of which not even one fits into what is shared of this upload.
+    ///
+    /// # Errors
+    /// Says which one.
+    pub fn check_floors(&self, upload: Rate) -> Result<(), ConfigError> {
+        let (shared, policy) = (self.shared(upload), self.settings(upload).policy);
+        for class in 0..CLASSES as u8 {
+            let share = Share { class, ..Share::default() };
+            policy.check_floors(shared, [share]).map_err(|e| {
+                let floor = self.floors.of(class);
+                ConfigError::new(
+                    e.key,
+                    format!("class {class} has a floor of {floor}, but {shared} is all that is shared"),
+                )
+            })?;
+        }
+        Ok(())
     }
 
     /// The part of an upload that is shared.
@@ -136,11 +160,11 @@ pub struct Served {
 }
 
 impl Served {
-    /// Begins to serve.
+    /// Begins to serve. With `tells`, [`Served::grants`] has the budgets for whoever counts or enforces them.
     ///
     /// # Errors
     /// Returns why that is not possible, as a sentence.
-    pub fn start(keys: &Keys, upload: Rate) -> Result<Self, String> {
+    pub fn start(keys: &Keys, upload: Rate, tells: bool) -> Result<Self, String> {
         let directory = keys.directory.display();
         let roster = Roster::open(&keys.directory).map_err(|e| format!("the directory {directory}: {e}"))?;
         let socket = Socket::bind(keys.listen).map_err(|e| format!("cannot listen at {}: {e}", keys.listen))?;
@@ -163,7 +187,7 @@ impl Served {
             granted: AtomicBool::new(false),
         });
         let own = shared.clone();
-        let teller = keys.enforce.then(Teller::default);
+        let teller = tells.then(Teller::default);
         let serve = move || serve(role, socket, &own, &hears, teller, watcher);
         let thread = std::thread::Builder::new().name("c2ml".into()).spawn(serve);
         Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })

@@ -4,12 +4,13 @@
 mod lab;
 
 use lab::{Lab, Node, local, mbit};
+use penstock_core::allocation::Kept;
 use penstock_core::coop::client::{Client, Config};
 use penstock_core::coop::gateway::{self, Gateway, Start};
 use penstock_core::coop::message::{Answer, Levels, Message, Request, encode};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::State;
-use penstock_core::coop::{Claim, Key, Keyring, NodeId, Share, Signed, Status};
+use penstock_core::coop::{Claim, Floor, Key, Keyring, NodeId, Share, Signed, Status};
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_hosts::agent::Identity;
 use penstock_hosts::endpoint::{Endpoint, Event, Id};
@@ -146,7 +147,7 @@ fn keep_their_budgets(lab: &Lab, nodes: &[Node], of: u64) {
 }
 
 fn levels(incarnation: u64) -> Message {
-    Message::AvailBw(Levels { incarnation, seq: 1, levels: [1; 4] })
+    Message::AvailBw(Levels { incarnation, seq: 1, levels: [1; 4], kept: Kept::ALL })
 }
 
 /// (a) One broadcast with the largest incarnation, made once, silenced a gateway and all after it.
@@ -220,7 +221,7 @@ fn too_good(node: NodeId, ask: u64) -> Answer {
         seq: 9,
         incarnation: 9,
     };
-    let levels = Levels { incarnation: 9, seq: 9, levels: [1_000_000_000; 4] };
+    let levels = Levels { incarnation: 9, seq: 9, levels: [1_000_000_000; 4], kept: Kept::ALL };
     Answer { node, ask, state: state.sign(&ring(66)), levels, lease: Span::from_secs(3600) }
 }
 
@@ -375,11 +376,11 @@ fn states_are_believed_once_and_from_their_owner() {
     assert_eq!(lab.status().messages.joined, 3);
 
     // Forged: of a higher class, signed by somebody else.
-    let better = State { share: Share { class: 0, weight: 1000 }, ..*third.state() };
+    let better = State { share: Share { class: 0, weight: 1000, floor: Floor::NONE }, ..*third.state() };
     says(&mut lab, &mut nodes, &mut liar, &mut socket, used(5, better.sign(&ring(66)), u64::MAX));
     assert_eq!(lab.status().messages.forged, 1);
     // Genuine, but of another node: a ticket that its owner lent.
-    let friend = lab.identity(Share { class: 0, weight: 1000 });
+    let friend = lab.identity(Share { class: 0, weight: 1000, floor: Floor::NONE });
     says(&mut lab, &mut nodes, &mut liar, &mut socket, hello(6, friend.ticket));
     assert_eq!(lab.status().messages.forged, 2);
     // Replayed: the one before the last is answered again and changes nothing, older ones are stale.

@@ -7,7 +7,7 @@ use penstock_core::coop::client::{Client, Config};
 use penstock_core::coop::gateway::{Gateway, Outgoing, Start, To};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::State;
-use penstock_core::coop::{Key, Keyring, NodeId, Share};
+use penstock_core::coop::{Floor, Key, Keyring, NodeId, Share};
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_hosts::agent::RETRY;
 use penstock_hosts::gateway::Settings;
@@ -22,10 +22,10 @@ enum Do {
 }
 
 const SHARES: [Share; 4] = [
-    Share { class: 0, weight: 1 },
-    Share { class: 1, weight: 4 },
-    Share { class: 1, weight: 1 },
-    Share { class: 3, weight: 2 },
+    Share { class: 0, weight: 1, floor: Floor::NONE },
+    Share { class: 1, weight: 4, floor: Floor::NONE },
+    Share { class: 1, weight: 1, floor: Floor::NONE },
+    Share { class: 3, weight: 2, floor: Floor::NONE },
 ];
 
 const SCRIPT: [Do; 10] = [

@@ -318,6 +318,7 @@ impl<'a> Builder<'a> {
                 routes,
                 csi: special.and_then(|node| node.csi).map(LinkDir::forward),
                 lie: special.and_then(|node| node.lie),
+                share: special.and_then(|node| node.share),
             });
         }
         let members =

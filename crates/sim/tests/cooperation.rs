@@ -77,6 +77,75 @@ fn a_node_gets_its_budget_however_many_sockets_it_opens() {
     }
 }
 
+/// 8 Mbit/s for a responder in class 0 with a floor of 3, two civilians of weights 3 and 1, and a flow without a ticket,
+/// whose class has a floor of 1. Weights alone would give the responder 8/6 Mbit/s.
+#[test]
+fn a_floor_comes_before_weights_in_a_run() {
+    let text = |sharing: &str, rate: &str| {
+        format!(
+            r#"
+            duration = "30s"
+            topology = {{ kind = "dumbbell", rate = "{rate}", delay = "50ms", limit = "1MB" }}
+            tcp = {{ c2ml = "on" }}
+            flows = [
+              {{ kind = "bulk", node = "responder" }},
+              {{ kind = "bulk", node = "three" }},
+              {{ kind = "bulk", node = "one" }},
+              {{ kind = "bulk" }},
+            ]
+            [cooperation]
+            link = "bottleneck"
+            sharing = "{sharing}"
+            floors = ["none", "none", "none", "1Mbit/s"]
+            nodes = [
+              {{ name = "responder", class = 0, floor = "3Mbit/s" }},
+              {{ name = "three", class = 1, weight = 3 }},
+              {{ name = "one", class = 1 }},
+            ]
+            "#
+        )
+    };
+    for (sharing, expected) in [("max-min", [3.0f64, 3.0, 1.0, 1.0]), ("priority", [6.6, 0.27, 0.09, 1.04])] {
+        let summary = run(&text(sharing, "8Mbit/s"));
+        let coop = summary.cooperation.clone().expect("it was on");
+        assert!((7_999_990..=8_000_000).contains(&coop.granted_bps), "{sharing}: {}", coop.granted_bps);
+        let payload: f64 = 1448.0 / 1500.0;
+        for (flow, expected) in summary.flows.iter().zip(expected) {
+            let rate = flow.goodput_bps / 1e6;
+            // The window has whole segments of 0.12 Mbit/s, one at least.
+            let (least, most) = ((expected - 0.12) * payload, expected.max(0.12) * payload);
+            assert!(rate > least * 0.9 && rate <= most + 0.01, "{sharing}: {rate}, not {expected}");
+        }
+    }
+    let refused = Scenario::parse(&text("max-min", "3500kbit/s"), "coop.toml").unwrap_err().to_string();
+    assert!(refused.contains("coop.toml:14:") && refused.contains("4Mbit/s"), "{refused}");
+}
+
+#[test]
+fn a_share_that_there_is_not_is_refused_at_its_place() {
+    for (node, keys, place, said) in [
+        ("class = 4", "", "6:", "class is 0 to 3"),
+        ("weight = 0", "", "6:", "weight is 1 to 1000"),
+        ("floor = \"2\"", "", "6:", "three digits"),
+        ("floor = \"5Mbit/s\"", "", "6:", "4Mbit/s"),
+        ("floor = \"1Mbit/s\"", "sharing = \"dybra\"\nliteral = true", "8:", "no floors"),
+        ("class = 0", "floors = [\"1.2345Mbit/s\"]", "6:", "three digits"),
+        ("class = 0", "floors = [\"none\", \"none\", \"none\", \"none\", \"none\"]", "6:", "4 classes"),
+    ] {
+        let text = format!(
+            r#"duration = "1s"
+topology = {{ kind = "dumbbell", rate = "4Mbit/s", delay = "5ms", limit = "1MB" }}
+flows = [{{ kind = "bulk", node = "a" }}]
+[cooperation]
+link = "bottleneck"
+{keys}{}nodes = [{{ name = "a", {node} }}]"#,
+            if keys.is_empty() { "" } else { "\n" }
+        );
+        let refused = Scenario::parse(&text, "coop.toml").unwrap_err().to_string();
+        assert!(refused.contains(&format!("coop.toml:{place}")) && refused.contains(said), "{node} {keys}: {refused}");
+    }
+}
+
 /// The gateway stops at 20 s. With a lease of 5 s clients use their budgets until 25 s at most; then each is plain
 /// CUBIC again, which fills the queue that was empty.
 #[test]

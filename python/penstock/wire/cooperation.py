@@ -22,6 +22,8 @@ _LONGEST_LEASE_S, _LONGEST_ADVERTISE_S = 60.0, 5.0  # docs/hosts.md
 # An agent starts as a process, and has a budget after a cookie and a handshake of QUIC, an invitation and a ticket.
 _START_S, _TRIPS = 0.3, 4
 _USABLE_EVERY = "1s"  # how often an agent asks for the rate of a link that changes; the shortest that it takes
+# A node of the simulator without a ticket: the last class, and weight 1.
+_CLASS, _WEIGHT = 3, 1
 _BY_BUDGETS = ("qrm",)  # disciplines that wait for budgets, of which the gateway on the wire tells them nothing
 
 
@@ -53,6 +55,7 @@ class Node:
     is_limited: bool  # false if its TCP ignores the budget (`c2ml = "off"`)
     usable: int | None = None  # the link whose rate is the most that it can use
     way_s: float = 0.0  # the delay to the gateway, one way
+    share: tuple[str, ...] = ()  # options of the token that it enrols with
 
     @property
     def lead_s(self) -> float:
@@ -86,7 +89,8 @@ def read(reading: Reading, flows: Sequence[Flow], links: Sequence[Link]) -> Coop
     link = next(index for index, link in enumerate(links) if link.name == told["link"])
     _check_discipline(reading, links[link], link)
     nodes = _nodes(reading, flows, links, link)
-    table = {"listen": f"{ADDRESS}:{PORT}", **{key: told[key] for key in ("sharing", "lease", "advertise")}}
+    keys = [key for key in ("sharing", "lease", "advertise", "floors") if key in told]
+    table = {"listen": f"{ADDRESS}:{PORT}", **{key: told[key] for key in keys}}
     changing = {one["link"] for one in reading.tree.get("changes", [])}
     numbers = frozenset(index for index, one in enumerate(links) if one.name in changing)
     return Cooperation(link, links[link].ends[0], table, nodes, numbers)
@@ -144,7 +148,12 @@ def _node(
     before = flows[0].path[: flows[0].path.index((link, False))]
     way_s = flows[0].extra_s + sum(number(links[crossed].table["delay"]) for crossed, _ in before)
     ids = tuple(flow.id for flow in flows)
-    return Node(f"n{index}", ids, True in limited, usable[0] if usable else None, round(way_s, 9))
+    return Node(f"n{index}", ids, True in limited, usable[0] if usable else None, round(way_s, 9), _share(special))
+
+
+def _share(special: Mapping[str, Any]) -> tuple[str, ...]:
+    options = ("--class", str(special.get("class", _CLASS)), "--weight", str(special.get("weight", _WEIGHT)))
+    return (*options, "--floor", str(special["floor"])) if "floor" in special else options
 
 
 def gateway_file(wanted: Cooperation, name: str, directory: str, rate_bps: float) -> str:

@@ -19,8 +19,6 @@ from penstock.wire.cooperation import Cooperation, Node
 from penstock.wire.plan import Plan
 
 _PATIENCE_S, _LOOK_S = 20.0, 0.02
-# A node of the simulator has no ticket: the last class, and weight 1.
-_CLASS, _WEIGHT = 3, 1
 
 
 def require() -> None:
@@ -60,7 +58,7 @@ class Daemons:
             child.kill()
             child.wait()
 
-    def enrol(self, node: Node, inside: Sequence[str], token: Path) -> dict[str, Any]:
+    def enrol(self, node: Node, inside: Sequence[str]) -> dict[str, Any]:
         """Makes a node of the gateway; returns what the program of its host is told of its agent."""
         cgroup = self.cgroup(node)
         cgroup.mkdir()
@@ -73,16 +71,9 @@ class Daemons:
             node, self._name(node.name), str(self.directory / f"{node.name}.node"), str(cgroup), usable
         )
         store.write(file, told)
-        agent = str(programs.find("agent"))
+        agent, token = str(programs.find("agent")), self._token(node)
         programs.run([*inside, agent, "enrol", str(file), "--token", str(token), "--called", node.name])
         return {"agent": agent, "file": str(file), "cgroup": str(cgroup), "lead_s": node.lead_s}
-
-    def token(self) -> Path:
-        """Makes a token for all nodes; returns the file which has it."""
-        file = self.directory / "token"
-        options = ["--class", str(_CLASS), "--weight", str(_WEIGHT), "--uses", str(len(self.wanted.nodes))]
-        store.write(file, programs.run([str(programs.find("gateway")), "invite", str(self._file("gateway")), *options]))
-        return file
 
     def cgroup(self, node: Node) -> Path:
         """Returns the cgroup of a node."""
@@ -111,6 +102,13 @@ class Daemons:
             if time.monotonic() > end:
                 raise LabError(f"{found} of {count} nodes have budgets after {_PATIENCE_S:g} s")
             time.sleep(_LOOK_S)
+
+    def _token(self, node: Node) -> Path:
+        """Makes a token for a node; returns the file which has it."""
+        file = self.directory / f"{node.name}.token"
+        gateway = str(programs.find("gateway"))
+        store.write(file, programs.run([gateway, "invite", str(self._file("gateway")), *node.share]))
+        return file
 
     def _await(self, child: subprocess.Popen[bytes], log: Path, is_ready: Callable[[Any], bool]) -> None:
         end = time.monotonic() + _PATIENCE_S

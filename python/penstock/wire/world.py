@@ -222,11 +222,8 @@ class _Run:
             return {}
         named, wanted = routes.spaces(self._wanted), self._daemons.wanted
         self._stack.enter_context(self._daemons.serving(inside(self._name(named[wanted.router]))))
-        token = self._daemons.token()
         spaces = {node: routes.hosts(self._wanted, self._wanted.flows[node.flows[0]])[0] for node in wanted.nodes}
-        return {
-            node.name: self._daemons.enrol(node, inside(self._name(space)), token) for node, space in spaces.items()
-        }
+        return {node.name: self._daemons.enrol(node, inside(self._name(space))) for node, space in spaces.items()}
 
     def _hosts(self, spaces: Iterable[str], agents: Mapping[str, dict[str, Any]]) -> dict[str, Program]:
         """Starts the programs of hosts, by place: one for each namespace, and one for each node that has an agent."""

@@ -151,7 +151,7 @@ impl Client {
         // A smaller claim that was just sent limits the budget at once. A claim which was answered before has no
         // effect.
         let said = self.pending.map(|p| p.claim).filter(|c| *c != held.said).unwrap_or(Claim::ALL);
-        Some(budget(held.share, held.claim.min(said), self.level(held.share)?))
+        Some(given(held.share, held.claim.min(said), &self.levels?))
     }
 
     /// Good or bad; `None` if no lease runs.
@@ -226,10 +226,6 @@ impl Client {
     pub fn next_timeout(&self) -> Option<Instant> {
         let lease = self.held.map(|held| held.until);
         [self.timer, lease].into_iter().flatten().min()
-    }
-
-    fn level(&self, share: Share) -> Option<u64> {
-        Some(self.levels?.levels[usize::from(share.class)])
     }
 
     /// Starts to join after `wait`; keeps the state that an earlier gateway sent.
@@ -345,7 +341,7 @@ impl Client {
             return;
         }
         let (Some(held), Some(levels)) = (self.held, self.levels) else { return };
-        let b = levels.levels[usize::from(held.share.class)].saturating_mul(held.share.weight.into());
+        let b = given(held.share, Claim::ALL, &levels);
         if self.told != Some((self.usable, levels.seq)) && self.is_worth_telling(&held, b) {
             self.tell(self.usable, now, out);
         }
@@ -364,9 +360,16 @@ impl Client {
     }
 }
 
+/// The budget of a client at these levels.
+fn given(share: Share, claim: Claim, levels: &Levels) -> u64 {
+    budget(share, claim, levels.levels[usize::from(share.class)], levels.kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allocation::Kept;
+    use crate::coop::state::CLASSES;
 
     /// True if a client which holds 1000 bit/s of an equal share reports that it can use `usable` bit/s.
     fn tells(threshold_percent: u8, usable: u64) -> bool {
@@ -429,7 +432,7 @@ mod tests {
         let (share, claim, status) = (Share::default(), Claim::ALL, Status::Good);
         let end = Instant::ZERO + Span::from_secs(10);
         client.held = Some(Held { share, claim, status, said: claim, until: end });
-        client.levels = Some(Levels { incarnation: 1, seq: 1, levels: [1000; crate::coop::state::CLASSES] });
+        client.levels = Some(Levels { incarnation: 1, seq: 1, levels: [1000; CLASSES], kept: Kept::ALL });
         let before = Instant::ZERO + Span::from_millis(9999);
         assert_eq!([before, end].map(|now| client.budget_bps(now)), [Some(1000), None]);
     }

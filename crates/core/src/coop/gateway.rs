@@ -28,6 +28,7 @@ use super::keys::Keyring;
 use super::message::{Answer, Levels, Message, Request};
 use super::policy::{Assessment, Budgets, Policy};
 use super::state::{CLASSES, Claim, NodeId, Share, Signed, State, Status, budget};
+use crate::allocation::Kept;
 use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 use table::{Entry, Table};
@@ -174,7 +175,7 @@ impl Gateway {
     ) -> Result<Self, ConfigError> {
         config.validate()?;
         let budgets = Budgets::new(config.policy, config.bandwidth);
-        let levels = Levels { incarnation, seq: 1, levels: [config.bandwidth.as_bps(); CLASSES] };
+        let levels = Levels { incarnation, seq: 1, levels: [config.bandwidth.as_bps(); CLASSES], kept: Kept::ALL };
         Ok(Self {
             table: Table::new(config.max_clients),
             budgets,
@@ -236,10 +237,11 @@ impl Gateway {
     pub fn granted(&self) -> u64 {
         let mut budgets = self.budgets.clone();
         let levels = self.capped(budgets.levels());
+        let kept = budgets.kept();
         let held = self.table.iter().filter_map(|entry| {
             entry
                 .assessment
-                .map(|assessment| budget(entry.share, assessment.claim, levels[usize::from(entry.share.class)]))
+                .map(|assessment| budget(entry.share, assessment.claim, levels[usize::from(entry.share.class)], kept))
         });
         held.sum()
     }
@@ -249,7 +251,17 @@ impl Gateway {
         self.reckon();
         let entry = (*self.table.find(node)?)?;
         let level = self.levels.levels[usize::from(entry.share.class)];
-        entry.assessment.map(|assessment| budget(entry.share, assessment.claim, level))
+        entry.assessment.map(|assessment| budget(entry.share, assessment.claim, level, self.levels.kept))
+    }
+
+    /// The sum of all floors, in bits per second; no more of a floor counts than the client claims.
+    pub fn floors(&self) -> u64 {
+        self.budgets.floors()
+    }
+
+    /// The share as it counts here: with the floor of its class if it has none of its own.
+    pub fn counted(&self, share: Share) -> Share {
+        self.budgets.counted(share)
     }
 
     /// Signs states with a new key from now on; states signed with the last key stay valid until the next rotation.
@@ -464,7 +476,8 @@ impl Gateway {
         let level = self.levels.levels[usize::from(state.share.class)];
         let level = if state.status == Status::Invited { state.level } else { level };
         let signed = State { level, ..state }.sign(&self.ring);
-        let answer = Answer { node: state.node, ask, state: signed, levels: self.levels, lease: self.config.lease };
+        let levels = if state.share.floor.as_bps() > 0 { self.levels } else { self.levels.without_floors() };
+        let answer = Answer { node: state.node, ask, state: signed, levels, lease: self.config.lease };
         Outgoing { to: To::Node(state.node), message: kind(answer) }
     }
 
@@ -474,9 +487,9 @@ impl Gateway {
             return;
         }
         let fresh = self.budgets.levels();
-        let levels = self.capped(fresh);
-        if levels != self.levels.levels {
-            self.levels.levels = levels;
+        let (levels, kept) = (self.capped(fresh), self.budgets.kept());
+        if (levels, kept) != (self.levels.levels, self.levels.kept) {
+            (self.levels.levels, self.levels.kept) = (levels, kept);
             self.levels.seq += 1;
             self.due = true;
         }

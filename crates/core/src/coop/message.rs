@@ -5,6 +5,7 @@
 
 use super::keys::{Keyring, TAG};
 use super::state::{CLASSES, Claim, NodeId, STATE_BYTES, Signed};
+use crate::allocation::Kept;
 use crate::units::Span;
 
 /// The first two bytes of every message.
@@ -16,9 +17,13 @@ const SESSION: u8 = 2;
 /// Length of the header: magic, version, type, key id, three zeros.
 const HEADER: usize = 8;
 /// Length of the longest message in bytes.
-pub const MAX_BYTES: usize = HEADER + 12 + STATE_BYTES + LEVELS + 4 + TAG;
+pub const MAX_BYTES: usize = HEADER + 12 + STATE_BYTES + LEVELS + KEPT + LEASE + TAG;
 /// Length of the levels in a message, in bytes.
 const LEVELS: usize = 16 + 8 * CLASSES;
+/// Length of what is kept of floors, which follows the levels if floors are cut, in bytes.
+const KEPT: usize = 4;
+/// Length of a lease in bytes.
+const LEASE: usize = 4;
 
 /// A request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +45,16 @@ pub struct Levels {
     pub seq: u64,
     /// Bits per second and unit of weight, for each class.
     pub levels: [u64; CLASSES],
+    /// What is given of floors.
+    pub kept: Kept,
+}
+
+impl Levels {
+    /// The levels for a client without a floor, which need not know what is given of floors.
+    #[must_use]
+    pub fn without_floors(self) -> Self {
+        Self { kept: Kept::ALL, ..self }
+    }
 }
 
 /// An answer of the gateway.
@@ -171,6 +186,9 @@ fn write_levels(levels: &Levels, out: &mut Vec<u8>) {
     for word in [levels.incarnation, levels.seq].iter().chain(&levels.levels) {
         out.extend_from_slice(&word.to_be_bytes());
     }
+    if levels.kept != Kept::ALL {
+        out.extend_from_slice(&levels.kept.bits().to_be_bytes());
+    }
 }
 
 fn write_answer(answer: &Answer, out: &mut Vec<u8>) {
@@ -258,7 +276,7 @@ impl Reader<'_> {
         Some(match kind {
             1 => self.hello()?,
             2 => Message::ClientBye(self.request()?),
-            3 => Message::AvailBw(self.levels()?),
+            3 => Message::AvailBw(self.levels(0)?),
             4 => Message::UsedBw(self.request()?, Claim::bps(self.word()?)),
             5 => Message::AckHello(self.answer()?),
             6 => Message::AckUsed(self.answer()?),
@@ -276,17 +294,19 @@ impl Reader<'_> {
         Some(Request { node: self.node()?, ask: self.word()?, state: self.state()? })
     }
 
-    fn levels(&mut self) -> Option<Levels> {
+    /// Levels, which are followed by `rest` bytes. What is kept of floors is there if floors are cut.
+    fn levels(&mut self, rest: usize) -> Option<Levels> {
         let (incarnation, seq) = (self.word()?, self.word()?);
         let mut levels = [0; CLASSES];
         for level in &mut levels {
             *level = self.word()?;
         }
-        Some(Levels { incarnation, seq, levels })
+        let kept = if self.0.len() == rest { Kept::ALL } else { Kept::from_bits(u32::from_be_bytes(self.take()?)) };
+        Some(Levels { incarnation, seq, levels, kept })
     }
 
     fn answer(&mut self) -> Option<Answer> {
-        let (node, ask, state, levels) = (self.node()?, self.word()?, self.state()?, self.levels()?);
+        let (node, ask, state, levels) = (self.node()?, self.word()?, self.state()?, self.levels(LEASE)?);
         let lease = Span::from_millis(u32::from_be_bytes(self.take()?).into());
         Some(Answer { node, ask, state, levels, lease })
     }

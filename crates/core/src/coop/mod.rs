@@ -6,7 +6,8 @@
 //!
 //! Follow one client by opening the files in this order:
 //!
-//! 1. [`state`]: the signed state of a client, which travels with it; [`keys`]: the keys that sign it.
+//! 1. [`state`]: the signed state of a client, which travels with it; [`keys`]: the keys that sign it; [`floor`]: what it
+//!    has in any case.
 //! 2. [`message`]: the six messages and their encoding.
 //! 3. [`client`]: joins, reports what it can use, and uses its budget as long as its lease runs.
 //! 4. [`gateway`]: admits, answers and forgets clients, and broadcasts the levels.
@@ -16,11 +17,13 @@
 //! messages and the time of the next call.
 
 pub mod client;
+pub mod floor;
 pub mod gateway;
 pub mod keys;
 pub mod message;
 pub mod policy;
 pub mod state;
 
+pub use floor::{Floor, Floors};
 pub use keys::{Key, Keyring};
 pub use state::{Claim, NodeId, Share, Signed, State, Status};

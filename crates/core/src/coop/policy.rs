@@ -1,7 +1,7 @@
 //! Budget policies: how the bottleneck is shared among the clients (2.2.3.2, 2.3.2).
 //!
 //! ```text
-//! budget of client i = min(claim_i, weight_i * level of its class)
+//! budget of client i = max(floor_i, min(claim_i, weight_i * level of its class))        no more of a floor than the claim
 //! ```
 //!
 //! A policy computes the level of each class and processes claims. It keeps sums and counts, but no clients: the caller
@@ -15,11 +15,17 @@
 //! | priority | as max-min, class by class; a lower class gets what the ones above leave, and a reserve |
 //! | DyBRA | S_eff / (n - bad) |
 //! | max-min | the one at which all budgets together are BW, or all claims are met |
+//!
+//! With floors, BW / n and the others are the level at which the budgets add up to the same as without. If the floors
+//! exceed BW, all levels are zero, and floors are cut as [`Kept`] says, in each policy by class.
 
 mod dybra;
 mod fill;
+mod floors;
 
+use super::floor::{Floor, Floors};
 use super::state::{CLASSES, Claim, Share, Status};
+use crate::allocation::Kept;
 use crate::config::ConfigError;
 use crate::units::Rate;
 use dybra::Dybra;
@@ -55,11 +61,14 @@ pub struct Policy {
     pub reserve_percent: u8,
     /// DyBRA: follow Figures 2.31 to 2.33 literally, which may grant more than BW.
     pub literal: bool,
+    /// The floors of clients that have none of their own, by class.
+    pub floors: Floors,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { sharing: Sharing::UnweightedFair, threshold_percent: 20, reserve_percent: 10, literal: false }
+        let (sharing, floors) = (Sharing::UnweightedFair, Floors::default());
+        Self { sharing, threshold_percent: 20, reserve_percent: 10, literal: false, floors }
     }
 }
 
@@ -83,6 +92,9 @@ impl Policy {
         if self.literal && self.sharing != Sharing::Dybra {
             return Err(ConfigError::new("literal", "only DyBRA has a literal form: set sharing = \"dybra\""));
         }
+        if self.literal && !self.floors.is_empty() {
+            return Err(ConfigError::new("floors", "the literal form of DyBRA has no floors"));
+        }
         Ok(())
     }
 
@@ -94,7 +106,25 @@ impl Policy {
     fn seen(&self, share: Share) -> Share {
         let weight = if self.sharing == Sharing::UnweightedFair { 1 } else { share.weight };
         let class = if self.sharing == Sharing::Priority { share.class } else { 0 };
-        Share { class, weight }
+        Share { class, weight, floor: self.floor(share) }
+    }
+
+    /// The floor that counts: its own, or that of its class.
+    fn floor(&self, share: Share) -> Floor {
+        if self.literal { Floor::NONE } else { share.floor.within(self.floors.of(share.class)) }
+    }
+
+    /// Refuses floors that do not fit. `own` are the shares of all clients.
+    ///
+    /// # Errors
+    /// Says how much they are.
+    pub fn check_floors(&self, bandwidth: Rate, shares: impl IntoIterator<Item = Share>) -> Result<(), ConfigError> {
+        let sum = shares.into_iter().fold(0u64, |sum, share| sum.saturating_add(self.floor(share).as_bps()));
+        if sum > bandwidth.as_bps() {
+            let sum = Rate::from_bps(sum);
+            return Err(ConfigError::new("floors", format!("add up to {sum}, but the link has {bandwidth}")));
+        }
+        Ok(())
     }
 }
 
@@ -118,6 +148,8 @@ pub struct Budgets {
     policy: Policy,
     capacity: u64,
     sums: Sums,
+    /// The sums of floors, by class.
+    floors: [u64; CLASSES],
 }
 
 #[derive(Debug, Clone)]
@@ -133,7 +165,7 @@ impl Budgets {
             Sharing::Dybra => Sums::Dybra(Dybra::new(bandwidth.as_bps(), &policy)),
             _ => Sums::Fill(Box::new(Fill::new(bandwidth.as_bps(), policy.reserve_percent))),
         };
-        Self { policy, capacity: bandwidth.as_bps(), sums }
+        Self { policy, capacity: bandwidth.as_bps(), sums, floors: [0; CLASSES] }
     }
 
     /// BW, the rate of the bottleneck.
@@ -158,12 +190,14 @@ impl Budgets {
             Sums::Fill(fill) => fill.join(seen),
             Sums::Dybra(dybra) => dybra.join(seen),
         }
+        self.floors[usize::from(share.class)] += floor(seen, Claim::ALL);
         self.used(share, Assessment::GOOD, assessment.claim)
     }
 
     /// Removes a client.
     pub fn leave(&mut self, share: Share, assessment: Assessment) {
         let seen = self.policy.seen(share);
+        self.floors[usize::from(share.class)] -= floor(seen, assessment.claim);
         match &mut self.sums {
             Sums::Fill(fill) => fill.leave(seen, assessment.claim),
             Sums::Dybra(dybra) => dybra.leave(seen, assessment),
@@ -176,10 +210,23 @@ impl Budgets {
         if !self.policy.honours_claims() {
             return Assessment::GOOD;
         }
-        match &mut self.sums {
+        let after = match &mut self.sums {
             Sums::Fill(fill) => fill.used(seen, assessment.claim, claim),
             Sums::Dybra(dybra) => dybra.used(seen, assessment, claim),
-        }
+        };
+        let floors = &mut self.floors[usize::from(share.class)];
+        *floors = *floors - floor(seen, assessment.claim) + floor(seen, after.claim);
+        after
+    }
+
+    /// What is given of floors.
+    pub fn kept(&self) -> Kept {
+        Kept::of(self.capacity, self.floors)
+    }
+
+    /// The sum of all floors, in bits per second.
+    pub fn floors(&self) -> u64 {
+        self.floors.iter().sum()
     }
 
     /// The level of each class, in bits per second for each unit of weight.
@@ -191,15 +238,23 @@ impl Budgets {
         }
     }
 
-    /// Memory in bytes beyond the value itself, which does not depend on the number of clients.
+    /// Memory in bytes beyond the value itself. It depends on the number of different floors, but not on that of clients.
     pub(super) fn memory(&self) -> usize {
-        if matches!(self.sums, Sums::Fill(_)) { size_of::<Fill>() } else { 0 }
+        match &self.sums {
+            Sums::Fill(fill) => size_of::<Fill>() + fill.memory(),
+            Sums::Dybra(dybra) => dybra.memory(),
+        }
     }
 
     /// The share as this policy counts it, for [`super::state::budget`].
     pub fn counted(&self, share: Share) -> Share {
         Share { class: share.class, ..self.policy.seen(share) }
     }
+}
+
+/// What counts of a client's floor if this is its claim.
+fn floor(share: Share, claim: Claim) -> u64 {
+    share.floor.as_bps().min(claim.as_bps())
 }
 
 #[cfg(test)]

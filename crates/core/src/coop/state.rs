@@ -1,6 +1,8 @@
 //! The state of a client, signed by the gateway. It travels with the client (State_i and blob_i of 2.3.2).
 
+use super::floor::Floor;
 use super::keys::{Keyring, TAG, Tag};
+use crate::allocation::Kept;
 pub use crate::packet::NodeId;
 use crate::units::{Instant, Rate};
 use serde::{Deserialize, Serialize};
@@ -9,8 +11,10 @@ use serde::{Deserialize, Serialize};
 pub const STATE_BYTES: usize = SIGNED_BYTES + TAG;
 /// Length of what the tag covers: at most 55 bytes, so that SHA-256 needs one block.
 const SIGNED_BYTES: usize = 52;
-/// The version of this encoding.
+/// The version of this encoding; a state without a floor has no other bytes than before there were any.
 const VERSION: u8 = 1;
+/// The version of the encoding of a state with a floor.
+const WITH_FLOOR: u8 = 2;
 /// Number of priority classes.
 pub const CLASSES: usize = 4;
 /// The largest weight of a client.
@@ -24,11 +28,14 @@ pub struct Share {
     pub class: u8,
     /// The weight within the class, 1 to 1000.
     pub weight: u16,
+    /// The rate that the client has before weights divide the rest.
+    #[serde(skip_serializing_if = "Floor::is_of_class")]
+    pub floor: Floor,
 }
 
 impl Default for Share {
     fn default() -> Self {
-        Self { class: CLASSES as u8 - 1, weight: 1 }
+        Self { class: CLASSES as u8 - 1, weight: 1, floor: Floor::NONE }
     }
 }
 
@@ -111,9 +118,9 @@ impl State {
         Self { node, share, status: Status::Ticket, claim: Claim::ALL, level, until, seq: 0, incarnation: 0 }
     }
 
-    /// The budget of the client in bits per second, bw of the source.
+    /// The budget of the client in bits per second, bw of the source, unless floors are cut.
     pub fn budget(&self) -> u64 {
-        budget(self.share, self.claim, self.level)
+        budget(self.share, self.claim, self.level, Kept::ALL)
     }
 
     /// Signs the state with the newest key of `ring`.
@@ -123,9 +130,11 @@ impl State {
     }
 }
 
-/// The budget of a client in bits per second: its weight times the level of its class, but at most its claim.
-pub fn budget(share: Share, claim: Claim, level: u64) -> u64 {
-    claim.0.min(level.saturating_mul(share.weight.into()))
+/// The budget of a client in bits per second: its weight times the level of its class, at least what is kept of its floor,
+/// but at most its claim.
+pub fn budget(share: Share, claim: Claim, level: u64, kept: Kept) -> u64 {
+    let floor = kept.part(share.class.into(), share.floor.as_bps().min(claim.0));
+    claim.0.min(level.saturating_mul(share.weight.into())).max(floor)
 }
 
 /// A state with the tag that proves who signed it.
@@ -157,11 +166,12 @@ impl Signed {
         let (signed, tag) = from.split_at(SIGNED_BYTES);
         let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| signed[at + i]));
         let status = *Status::ALL.get(usize::from(signed[0]))?;
-        let share = Share { class: signed[1], weight: u16::from_be_bytes([signed[2], signed[3]]) }.checked()?;
+        let floor = Floor::from_bits(u16::from_be_bytes([signed[50], signed[51]]));
+        let share = Share { class: signed[1], weight: u16::from_be_bytes([signed[2], signed[3]]), floor }.checked()?;
         let node = NodeId(u32::from_be_bytes([signed[4], signed[5], signed[6], signed[7]]));
         let (seq, incarnation, until) = (word(8), word(16), Instant::from_nanos(word(24)));
         let (claim, level, key) = (Claim(word(32)), word(40), signed[48]);
-        let known = signed[49] == VERSION && signed[50..] == [0, 0];
+        let known = signed[49] == version(share);
         let state = State { node, share, status, claim, level, until, seq, incarnation };
         known.then_some(Self { state, key, tag: std::array::from_fn(|i| tag[i]) })
     }
@@ -180,6 +190,11 @@ fn bytes(state: &State, key: u8) -> [u8; SIGNED_BYTES] {
     out[32..40].copy_from_slice(&state.claim.0.to_be_bytes());
     out[40..48].copy_from_slice(&state.level.to_be_bytes());
     out[48] = key;
-    out[49] = VERSION;
+    out[49] = version(state.share);
+    out[50..].copy_from_slice(&state.share.floor.bits().to_be_bytes());
     out
+}
+
+fn version(share: Share) -> u8 {
+    if share.floor == Floor::NONE { VERSION } else { WITH_FLOOR }
 }

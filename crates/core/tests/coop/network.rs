@@ -106,7 +106,7 @@ impl Network {
     /// Creates a client whose only state is its ticket: class 0 to 3 in turn, weight 1 to 5.
     fn life(&mut self, node: NodeId) -> Client {
         self.lives += 1;
-        let share = Share { class: (node.0 % 4) as u8, weight: (1 + node.0 % 5) as u16 };
+        let share = Share { class: (node.0 % 4) as u8, weight: (1 + node.0 % 5) as u16, ..Share::default() };
         let ticket = Some(State::ticket(node, share).sign(&state_ring()));
         let config = client::Config::new(node, self.lives << 32);
         Client::new(client::Config { ticket, retry: Span::from_millis(100), ..config }).expect("valid")

@@ -1,11 +1,13 @@
 //! Single situations: joining, leaving, losses, restarts and forged messages, one in each test.
 
 use crate::network::{At, DELAY, Faults, GAP, LEASE, Network, network_ring, state_ring};
+use penstock_core::allocation::Kept;
 use penstock_core::coop::gateway::{Config, Gateway, Start};
 use penstock_core::coop::keys::{Key, Keyring};
-use penstock_core::coop::message::{DecodeError, Message, Request, decode, encode};
+use penstock_core::coop::message::{DecodeError, Levels, Message, Request, decode, encode};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::{Claim, NodeId, Share, State, Status};
+use penstock_core::coop::{Floor, Floors};
 use penstock_core::units::{Instant, Rate, Span};
 
 const MBIT: u64 = 1_000_000;
@@ -299,7 +301,7 @@ fn the_bytes_are_those_of_the_specification() {
     let expected = [0xc2, 0x1b, 1, 1, 2, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 2];
     assert_eq!(hello[..20], expected);
     assert_eq!(hello.len(), 36);
-    let share = Share { class: 2, weight: 300 };
+    let share = Share { class: 2, weight: 300, ..Share::default() };
     let state = State::ticket(NodeId(7), share).sign(&state_ring());
     let ticket = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: Some(state) }, &ring);
     assert_eq!(ticket.len(), 104);
@@ -346,7 +348,11 @@ fn a_request_of_an_older_state_is_stale() {
 #[test]
 fn a_share_has_one_of_four_classes_and_a_weight_up_to_1000() {
     for (class, weight, allowed) in [(0, 1, true), (3, 1000, true), (4, 1, false), (0, 0, false), (0, 1001, false)] {
-        assert_eq!(Share { class, weight }.checked().is_some(), allowed, "class {class}, weight {weight}");
+        assert_eq!(
+            Share { class, weight, ..Share::default() }.checked().is_some(),
+            allowed,
+            "class {class}, weight {weight}"
+        );
     }
 }
 
@@ -384,4 +390,51 @@ fn a_request_with_an_invitation_is_answered_with_one() {
     assert_eq!(out.len(), 1);
     let Message::AckHello(answer) = out[0].message else { panic!("{:?}", out[0].message) };
     assert_eq!(answer.state.state().status, Status::Invited);
+}
+
+fn floor(text: &str) -> Floor {
+    text.parse().expect("a floor")
+}
+
+/// docs/c2lp.md: the bytes of a state with a floor, and of levels while floors are cut.
+#[test]
+fn a_floor_is_in_the_state_and_what_is_kept_of_it_follows_the_levels() {
+    let share = Share { class: 2, weight: 300, floor: floor("1.25Mbit/s") };
+    let state = State::ticket(NodeId(7), share).sign(&state_ring());
+    let ticket = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: Some(state) }, &network_ring());
+    // Own, 10^1, 1250 steps of 100 bit/s.
+    assert_eq!(ticket[68..72], [1, 2, 0x94, 0xe2], "the key's id, the version of a state, the floor");
+    assert_eq!(
+        decode(&ticket, &network_ring()),
+        Ok(Message::ClientHello { node: NodeId(7), ask: 258, state: Some(state) })
+    );
+    let kept = Kept::of(3, [2, 2]);
+    let levels = Levels { incarnation: 1, seq: 2, levels: [0; 4], kept };
+    let bytes = encode(&Message::AvailBw(levels), &network_ring());
+    assert_eq!(bytes[56..60], [0x01, 0x80, 0, 0], "a class and a half");
+    assert_eq!(decode(&bytes, &network_ring()), Ok(Message::AvailBw(levels)));
+}
+
+/// 10 Mbit/s for four nodes with weights 1 to 4 in classes 0 to 3: the floors of two of them come first, and nodes learn at
+/// once when they do not fit any more.
+#[test]
+fn nodes_have_their_floors_and_learn_when_these_are_cut() {
+    let floors = Floors::try_from(vec![floor("4Mbit/s"), floor("4Mbit/s")]).unwrap();
+    let mut network = Network::new(Policy { floors, ..Policy::of(Sharing::MaxMin) }, 15 * MBIT, 4, 7);
+    (0..4).for_each(|at| network.open(at));
+    network.run(SECOND);
+    let in_bps = |network: &Network| network.beliefs().into_iter().map(Option::unwrap).collect::<Vec<_>>();
+    assert_eq!(in_bps(&network), [4 * MBIT, 4 * MBIT, 3 * MBIT, 4 * MBIT]);
+    network.bandwidth(5 * MBIT);
+    network.run(DELAY * 2);
+    assert_eq!(in_bps(&network), [4 * MBIT, MBIT, 0, 0]);
+    // The gateway answers requests meanwhile, and a gateway that takes over knows no more than it is told.
+    network.run(SECOND * 10);
+    assert_eq!(in_bps(&network), [4 * MBIT, MBIT, 0, 0]);
+    network.restart_gateway();
+    network.run(SECOND * 20);
+    assert_eq!(in_bps(&network), [4 * MBIT, MBIT, 0, 0]);
+    network.bandwidth(40 * MBIT);
+    network.run(DELAY * 2);
+    assert_eq!(in_bps(&network), [4, 8, 12, 16].map(|mbit| mbit * MBIT));
 }

@@ -5,6 +5,7 @@ use penstock_core::coop::keys::{Key, Keyring};
 use penstock_core::coop::message::{Message, Request, encode};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::{Claim, NodeId, Share, State, Status};
+use penstock_core::coop::{Floor, Floors};
 use penstock_core::units::{Instant, Span};
 use proptest::prelude::*;
 
@@ -46,7 +47,7 @@ fn attack(network: &mut Network, dice: &mut Dice, at: usize) {
         network.inject(to, bytes, DELAY);
     }
     let node = NodeId(at as u32);
-    let share = Share { class: 0, weight: 1000 };
+    let share = Share { class: 0, weight: 1000, ..Share::default() };
     let status = if dice.chance(50) { Status::Good } else { Status::Invited };
     let (seq, incarnation) = (dice.below(100), dice.below(3));
     let state = State { status, seq, incarnation, ..State::ticket(node, share) };
@@ -124,6 +125,9 @@ fn storm(policy: Policy, clients: u32, faults: Faults, seed: u64) -> u64 {
     watch.run(&mut network, LEASE + attempt + chain + LEASE + DELAY * 2);
     let (beliefs, granted) = (network.beliefs(), network.granted());
     assert!(beliefs.iter().all(Option::is_some), "someone is left out: {beliefs:?}");
+    // Floors of others may leave nothing.
+    let floors = network.gateway.floors() * 2 > network.gateway.bandwidth().as_bps();
+    let wants = if floors { vec![false; wants.len()] } else { wants };
     assert!(beliefs.iter().zip(&wants).all(|(b, wants)| *b > Some(0) || !wants), "someone starves: {beliefs:?}");
     assert_eq!(beliefs, granted);
     assert!(network.believed() <= network.gateway.bandwidth().as_bps());
@@ -132,7 +136,13 @@ fn storm(policy: Policy, clients: u32, faults: Faults, seed: u64) -> u64 {
 
 fn policies() -> impl Strategy<Value = Policy> {
     use Sharing::{Dybra, MaxMin, Priority, UnweightedFair, Weighted};
-    prop::sample::select(vec![UnweightedFair, Weighted, Priority, Dybra, MaxMin]).prop_map(Policy::of)
+    let sharing = prop::sample::select(vec![UnweightedFair, Weighted, Priority, Dybra, MaxMin]);
+    let floor = prop::sample::select(vec!["none", "200kbit/s", "3Mbit/s", "15Mbit/s"])
+        .prop_map(|text| text.parse::<Floor>().unwrap());
+    (sharing, prop::collection::vec(floor, 0..4)).prop_map(|(sharing, floors)| Policy {
+        floors: Floors::try_from(floors).expect("at most four"),
+        ..Policy::of(sharing)
+    })
 }
 
 proptest! {

@@ -51,7 +51,9 @@ const WHOLE: [(&str, &str, &str, bool); 12] = [
 ];
 
 /// Counters and gauges of budgets for hosts, with the pointer to their value, as [`WHOLE`].
-const BUDGETS: [(&str, &str, &str, bool); 7] = [
+const BUDGETS: [(&str, &str, &str, bool); 9] = [
+    ("c2ml_enrolled", "Nodes that have enrolled", "/c2ml/enrolled", false),
+    ("c2ml_over", "Hosts of which more came in the last second than their budgets", "/enforcement/over", false),
     ("c2ml_budgets", "Nodes that hold a budget", "/c2ml/holders", false),
     ("c2ml_joined", "Nodes that joined", "/c2ml/messages/joined", true),
     ("c2ml_left", "Nodes that said goodbye", "/c2ml/messages/left", true),
@@ -61,7 +63,9 @@ const BUDGETS: [(&str, &str, &str, bool); 7] = [
     ("c2ml_refused_enrolments", "Enrolments that were refused", "/c2ml/refused/enrolments", true),
 ];
 /// Rates of budgets in the status, in bits per second.
-const BUDGET_RATES: [(&str, &str, &str); 3] = [
+const BUDGET_RATES: [(&str, &str, &str); 5] = [
+    ("c2ml_floors_bytes_per_second", "The sum of all floors", "/c2ml/floors_bps"),
+    ("c2ml_used_bytes_per_second", "What passed of hosts with a session in the last second", "/enforcement/used_bps"),
     ("c2ml_shared_bytes_per_second", "The rate that is shared among nodes", "/c2ml/rate_bps"),
     ("c2ml_granted_bytes_per_second", "The sum of all budgets", "/c2ml/granted_bps"),
     ("c2ml_rest_bytes_per_second", "What hosts without a session share", "/enforcement/rest_bps"),

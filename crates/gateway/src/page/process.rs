@@ -1,10 +1,12 @@
 //! The process of the page: how the gateway starts it and looks after it, and how it gives up its rights.
 
 use crate::error::Error;
-use crate::file::File;
+use crate::file::Kind;
 use crate::page::history::History;
 use crate::page::sampler::{Sampler, unix_time};
 use crate::page::serve;
+use crate::page_keys::Settings;
+use crate::surroundings::say;
 use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
 use penstock_control::client::Connection;
 use penstock_control::place;
@@ -85,8 +87,14 @@ impl Drop for Process {
     }
 }
 
+/// Says where a page is.
+pub fn announce(page: &Settings) {
+    let scheme = if page.tls.is_some() { "https" } else { "http" };
+    say(&format!("page: {scheme}://{}/", page.listen));
+}
+
 /// The process of the page; returns why it ended.
-pub fn run(file: &File) -> Error {
+pub fn run(file: &Kind) -> Error {
     match open(file) {
         Ok((sampler, server)) => {
             let other = Arc::clone(&sampler);
@@ -98,12 +106,11 @@ pub fn run(file: &File) -> Error {
 }
 
 /// Opens all that needs rights, gives them up, and begins.
-fn open(file: &File) -> Result<(Arc<Sampler>, serve::Server), Error> {
+fn open(file: &Kind) -> Result<(Arc<Sampler>, serve::Server), Error> {
     let control = |what: String| Error::Net(NetError::Control(what));
-    let settings = file.page.clone().ok_or_else(|| control("the file has no table [page]".into()))?;
+    let settings = file.page().cloned().ok_or_else(|| control("the file has no table [page]".into()))?;
     let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
-    let connection =
-        Connection::open(&place::socket(&directory, &file.keys.name)).map_err(|e| control(e.to_string()))?;
+    let connection = Connection::open(&place::socket(&directory, file.name())).map_err(|e| control(e.to_string()))?;
     let day = settings.history.as_ref().map(|path| {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::File::options().read(true).write(true).create(true).truncate(false).open(path)

@@ -14,7 +14,8 @@ use penstock_net::netns::Namespace;
 use penstock_net::report::Report;
 use serde_json::Value;
 use std::fs;
-use std::net::UdpSocket;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -195,6 +196,20 @@ impl Scene {
         let line = format!("{GATEWAY} {verb} --json --name {}{name}", self.name);
         let output = self.command("g", &line).output().ok().filter(|output| output.status.success())?;
         serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// What the page of the gateway answers at 127.0.0.1:7080; empty if there is none.
+    pub fn page(&self, path: &str) -> String {
+        let connect = || TcpStream::connect("127.0.0.1:7080").map_err(penstock_net::error::Error::io("cannot connect"));
+        let Ok(mut stream) = Namespace::open(Some(&self.namespace("g"))).unwrap().run(connect) else {
+            return String::new();
+        };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost:7080\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
     }
 
     pub fn agent(&mut self, host: usize) -> i32 {

@@ -14,7 +14,7 @@ use penstock_core::coop::client::{self, Client};
 use penstock_core::coop::gateway::{self, Counters, Gateway, Start, To};
 use penstock_core::coop::message::{self, Message, Request};
 use penstock_core::coop::policy::Policy;
-use penstock_core::coop::{Claim, Key, Keyring, NodeId, Signed};
+use penstock_core::coop::{Claim, Key, Keyring, NodeId, Share, Signed, State};
 use penstock_core::fact::Fact;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Span};
@@ -51,6 +51,8 @@ pub struct NodeSpec {
     pub csi: Option<usize>,
     /// How the node violates the protocol; `None` if it does not.
     pub lie: Option<Lie>,
+    /// The share in the ticket that the node begins with; `None` if it has none.
+    pub share: Option<Share>,
 }
 
 /// The settings of `[cooperation]`: a gateway at the sending end of a link, and clients at all nodes whose flows cross
@@ -148,6 +150,8 @@ pub struct NodeSetup {
     pub csi: Option<LinkDir>,
     /// How the node violates the protocol; `None` if it does not.
     pub lie: Option<Lie>,
+    /// The share in the ticket that the node begins with; `None` if it has none.
+    pub share: Option<Share>,
 }
 
 /// The gateway and all clients of a run.
@@ -216,7 +220,11 @@ impl Cooperation {
         };
         let gateway = Gateway::new(config, ring.clone(), 1, Start::Fresh, Instant::ZERO);
         let node = |(id, setup): (u32, NodeSetup)| Node {
-            client: Client::new(client::Config::new(NodeId(id), secrets.bits())).expect("defaults are valid"),
+            client: Client::new(client::Config {
+                ticket: setup.share.map(|share| State::ticket(NodeId(id), share).sign(&ring)),
+                ..client::Config::new(NodeId(id), secrets.bits())
+            })
+            .expect("defaults are valid"),
             sockets: Sockets::default(),
             flows: setup.flows,
             connections: Vec::new(),

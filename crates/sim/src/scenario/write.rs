@@ -186,11 +186,20 @@ fn cooperation(spec: &Cooperation, links: &[LinkSpec]) -> Value {
         ("advertise".to_owned(), text(spec.advertise)),
     ]);
     table.extend(spec.silent_from.map(|at| ("silent_from".to_owned(), text(at))));
+    if !spec.policy.floors.is_empty() {
+        let floors = Vec::from(spec.policy.floors).into_iter().map(text).collect();
+        table.insert("floors".to_owned(), Value::Array(floors));
+    }
     let node = |node: &NodeSpec| {
         let mut table = Table::from_iter([("name".to_owned(), Value::String(node.name.clone()))]);
         table.extend(node.csi.map(|link| ("csi".to_owned(), Value::String(links[link].name.clone()))));
         let word = Lie::ALL.iter().find(|(_, lie)| node.lie == Some(*lie)).map(|(word, _)| *word);
         table.extend(word.map(|word| ("lie".to_owned(), Value::String(word.into()))));
+        if let Some(share) = node.share {
+            table.insert("class".to_owned(), Value::Integer(share.class.into()));
+            table.insert("weight".to_owned(), Value::Integer(share.weight.into()));
+            table.extend((!share.floor.is_of_class()).then(|| ("floor".to_owned(), text(share.floor))));
+        }
         Value::Table(table)
     };
     if !spec.nodes.is_empty() {

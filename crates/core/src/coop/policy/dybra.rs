@@ -5,7 +5,8 @@
 //! level = S_eff / (n - bad), never below BW / n
 //! ```
 //!
-//! With weights, n and bad are sums of weights. A client is good if it can use what it would get as a good client.
+//! With weights, n and bad are sums of weights. A client is good if it can use what it would get as a good client. With
+//! floors, the level is the one at which good clients use up S_eff, and BW / n the one at which all clients use up BW.
 //!
 //! DIFFERENCE: a client that returns to good gives back exactly what it held. Figure 2.32 adds S_eff / (n - bad)
 //! instead and grants more than BW (`the_literal_form_gives_out_more_than_there_is`); `literal` selects that form.
@@ -17,8 +18,9 @@
 //! client uses at most the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has this rule,
 //! too.
 
+use super::floors::Sums;
 use super::{Assessment, Policy};
-use crate::allocation::rest;
+use crate::allocation::pour;
 use crate::coop::state::{Claim, Share, Status};
 
 /// The sums n and bad, and what bad clients hold.
@@ -32,6 +34,8 @@ pub(super) struct Dybra {
     bad: u64,
     /// The sum of what bad clients hold, in bits per second.
     claims: u64,
+    /// The floors of all clients, and of good ones.
+    floors: [Sums; 2],
     /// S_eff, kept as in the figures; `None` unless the policy is `literal`.
     literal: Option<u64>,
 }
@@ -39,7 +43,8 @@ pub(super) struct Dybra {
 impl Dybra {
     pub fn new(capacity: u64, policy: &Policy) -> Self {
         let literal = policy.literal.then_some(capacity);
-        Self { capacity, threshold: policy.threshold_percent.into(), total: 0, bad: 0, claims: 0, literal }
+        let (threshold, floors) = (policy.threshold_percent.into(), Default::default());
+        Self { capacity, threshold, total: 0, bad: 0, claims: 0, floors, literal }
     }
 
     pub fn set_capacity(&mut self, capacity: u64) {
@@ -49,6 +54,7 @@ impl Dybra {
 
     pub fn join(&mut self, share: Share) {
         self.total += u64::from(share.weight);
+        self.floors.iter_mut().for_each(|floors| floors.add(share, Claim::ALL));
     }
 
     pub fn leave(&mut self, share: Share, assessment: Assessment) {
@@ -57,6 +63,7 @@ impl Dybra {
             self.literal = self.literal.map(|s_eff| s_eff + assessment.claim.as_bps());
         }
         self.total -= u64::from(share.weight);
+        self.floors.iter_mut().for_each(|floors| floors.remove(share, Claim::ALL));
     }
 
     /// What good clients get per unit of weight, in bits per second.
@@ -67,18 +74,16 @@ impl Dybra {
         match self.total - self.bad {
             // No client is good. Bad clients keep what they hold, if the capacity suffices.
             0 if self.claims <= self.capacity => self.capacity,
-            0 => self.capacity / self.total.max(1),
             _ => self.shared(),
         }
     }
 
-    /// The rest that bad clients leave, per unit of weight of the good clients. At least one client must be good.
+    /// The rest that bad clients leave, per unit of weight of the good clients, but at least an equal share: claims
+    /// from before a fall of BW starve nobody.
     fn shared(&self) -> u64 {
-        let (rate, good) = rest(self.capacity, self.total, self.bad, self.claims);
-        // The claims exceed an equal share each: every client gets that share, rounded down so that the sum stays
-        // within BW.
-        let capped = self.claims > self.capacity - rate;
-        if capped { self.capacity / self.total } else { rate / good }
+        let [all, good] = &self.floors;
+        let rest = level(self.capacity.saturating_sub(self.claims), self.total - self.bad, good);
+        rest.max(level(self.capacity, self.total, all))
     }
 
     pub fn used(&mut self, share: Share, assessment: Assessment, claim: Claim) -> Assessment {
@@ -88,7 +93,8 @@ impl Dybra {
         if assessment.status == Status::Bad {
             self.recover(share, assessment.claim);
         }
-        if claim.as_bps() >= self.shared().saturating_mul(share.weight.into()) {
+        let given = self.shared().saturating_mul(share.weight.into()).max(share.floor.as_bps());
+        if claim.as_bps() >= given {
             return Assessment::GOOD;
         }
         let kept = assessment.status == Status::Bad && !self.matters(assessment.claim, claim);
@@ -101,12 +107,22 @@ impl Dybra {
     fn lack(&mut self, share: Share, claim: Claim) {
         self.bad += u64::from(share.weight);
         self.claims += claim.as_bps();
+        self.floors[0].remove(share, Claim::ALL);
+        self.floors[0].add(share, claim);
+        self.floors[1].remove(share, Claim::ALL);
     }
 
     /// Moves a client from bad to good (Figure 2.32, corrected): what it held becomes free.
     fn recover(&mut self, share: Share, claim: Claim) {
         self.bad -= u64::from(share.weight);
         self.claims -= claim.as_bps();
+        self.floors[0].remove(share, claim);
+        self.floors.iter_mut().for_each(|floors| floors.add(share, Claim::ALL));
+    }
+
+    /// Memory in bytes beyond the value itself.
+    pub fn memory(&self) -> usize {
+        self.floors.iter().map(Sums::memory).sum()
     }
 
     /// "In either case the appropriate action is triggered exclusively if a set threshold is exceeded."
@@ -140,4 +156,12 @@ impl Dybra {
         self.literal = Some(s_eff);
         if good_enough { Assessment::GOOD } else { Assessment { status: Status::Bad, claim } }
     }
+}
+
+/// The level at which clients of this weight use up `capacity`; zero if not even their floors fit, or if there are none.
+fn level(capacity: u64, weight: u64, floors: &Sums) -> u64 {
+    if weight == 0 || floors.total() > capacity {
+        return 0;
+    }
+    pour(capacity, weight, floors.iter(), [(u64::MAX, weight)]).0
 }

@@ -1,7 +1,7 @@
 //! Max-min fairness by water-filling, class by class: the level rises until all claims are met or the capacity is used.
 //!
 //! ```text
-//! sum over clients of min(claim_i, w_i * level) = capacity
+//! sum over clients of max(floor_i, min(claim_i, w_i * level)) = capacity
 //! ```
 //!
 //! Claims per unit of weight are rounded down to a finite set of values, sixteen per octave, so a client loses at most
@@ -10,6 +10,7 @@
 //! number of values the convergence is O(1)).
 
 use super::Assessment;
+use super::floors::Sums;
 use crate::allocation::{by_class, pour};
 use crate::coop::state::{CLASSES, Claim, Share, Status};
 
@@ -51,6 +52,7 @@ struct Class {
     occupied: [u64; WORDS],
     /// The sum of all weights.
     total: u64,
+    floors: Sums,
 }
 
 impl Class {
@@ -84,7 +86,7 @@ impl Class {
     /// client with the largest claim could have.
     fn pour(&self, capacity: u64) -> (u64, u64) {
         let groups = self.claimed().map(|at| (value(at).saturating_mul(self.weights[at]), self.weights[at]));
-        pour(capacity, self.total, groups)
+        pour(capacity, self.total, self.floors.iter(), groups)
     }
 }
 
@@ -99,7 +101,7 @@ pub(super) struct Fill {
 
 impl Fill {
     pub fn new(capacity: u64, reserve_percent: u8) -> Self {
-        let empty = Class { weights: [0; VALUES], occupied: [0; WORDS], total: 0 };
+        let empty = Class { weights: [0; VALUES], occupied: [0; WORDS], total: 0, floors: Sums::default() };
         let classes = std::array::from_fn(|_| empty.clone());
         Self { capacity, reserve_percent, classes, levels: None }
     }
@@ -115,22 +117,29 @@ impl Fill {
     }
 
     pub fn join(&mut self, share: Share) {
-        self.class(share).add(EVERYTHING, share.weight.into());
+        let class = self.class(share);
+        class.add(EVERYTHING, share.weight.into());
+        class.floors.add(share, Claim::ALL);
     }
 
     pub fn leave(&mut self, share: Share, claim: Claim) {
-        self.class(share).remove(place(share, claim), share.weight.into());
+        let class = self.class(share);
+        class.remove(place(share, claim), share.weight.into());
+        class.floors.remove(share, claim);
     }
 
     pub fn used(&mut self, share: Share, before: Claim, claim: Claim) -> Assessment {
         let (weight, from, to) = (u64::from(share.weight), place(share, before), place(share, claim));
+        let claim = Claim::bps(value(to).saturating_mul(weight));
         if from != to {
             let class = self.class(share);
             class.remove(from, weight);
             class.add(to, weight);
+            class.floors.remove(share, before);
+            class.floors.add(share, claim);
         }
-        let claim = Claim::bps(value(to).saturating_mul(weight));
-        let lacks = claim.as_bps() < self.levels()[usize::from(share.class)].saturating_mul(weight);
+        let given = self.levels()[usize::from(share.class)].saturating_mul(weight).max(share.floor.as_bps());
+        let lacks = claim.as_bps() < given;
         Assessment { status: if lacks { Status::Bad } else { Status::Good }, claim }
     }
 
@@ -138,11 +147,18 @@ impl Fill {
         if let Some(levels) = self.levels {
             return levels;
         }
+        let floors = std::array::from_fn(|class| self.classes[class].floors.total());
+        if floors.iter().sum::<u64>() > self.capacity {
+            return *self.levels.insert([0; CLASSES]);
+        }
         let total = |class: usize| self.classes[class].total;
         let pour = |class: usize, capacity| self.classes[class].pour(capacity);
-        let levels = by_class(self.capacity, self.reserve_percent, total, pour);
-        self.levels = Some(levels);
-        levels
+        *self.levels.insert(by_class(self.capacity, self.reserve_percent, floors, total, pour))
+    }
+
+    /// Memory in bytes beyond the value itself.
+    pub fn memory(&self) -> usize {
+        self.classes.iter().map(|class| class.floors.memory()).sum()
     }
 }
 

@@ -1,8 +1,9 @@
 use super::*;
+use crate::allocation::{Ask, allocate};
 use crate::coop::state::budget;
 use proptest::prelude::*;
 
-const ONE: Share = Share { class: 0, weight: 1 };
+const ONE: Share = Share { class: 0, weight: 1, floor: Floor::NONE };
 const MBIT: u64 = 1_000_000;
 
 /// A policy and its clients; the policy itself stores no clients.
@@ -44,9 +45,9 @@ impl Room {
 
     /// The budget of each client, in bits per second.
     fn given(&mut self) -> Vec<u64> {
-        let levels = self.budgets.levels();
+        let (levels, kept) = (self.budgets.levels(), self.budgets.kept());
         let of = |(share, assessment): &(Share, Assessment)| {
-            budget(*share, assessment.claim, levels[usize::from(share.class)])
+            budget(*share, assessment.claim, levels[usize::from(share.class)], kept)
         };
         self.clients.iter().map(of).collect()
     }
@@ -85,7 +86,7 @@ fn unweighted_fair_is_bw_over_n() {
 fn weights_are_proportions() {
     let mut room = Room::of(Sharing::Weighted, 12 * MBIT, 0);
     for weight in [1, 2, 3] {
-        room.join(Share { class: 2, weight });
+        room.join(Share { class: 2, weight, ..ONE });
     }
     assert_eq!(room.given(), [2 * MBIT, 4 * MBIT, 6 * MBIT]);
 }
@@ -93,7 +94,7 @@ fn weights_are_proportions() {
 #[test]
 fn lower_classes_get_the_reserve_and_what_is_left() {
     let mut room = Room::of(Sharing::Priority, 10 * MBIT, 2);
-    room.join(Share { class: 3, weight: 1 });
+    room.join(Share { class: 3, weight: 1, ..ONE });
     assert_eq!(room.given(), [4_500_000, 4_500_000, 1_000_000], "a tenth is kept for those below");
     room.used(0, 1_048_576); // 2^20: a value that is not rounded
     room.used(1, 1_048_576);
@@ -225,10 +226,90 @@ fn dybra_comes_to_where_water_filling_is_at_once() {
     assert_eq!(stepwise.given(), expected);
 }
 
+fn floor(bps: u64) -> Floor {
+    Floor::own((bps > 0).then_some(Rate::from_bps(bps))).expect("three digits")
+}
+
+/// 10 Mbit/s for a client with a floor of 4, one with weight 3, and one with weight 1: the floor is served first where
+/// its client would get less, and the rest is shared by weight.
+#[test]
+fn weights_divide_what_floors_leave() {
+    for (sharing, given) in [
+        (Sharing::UnweightedFair, [4 * MBIT, 3 * MBIT, 3 * MBIT]),
+        (Sharing::Weighted, [4 * MBIT, 4_500_000, 1_500_000]),
+        (Sharing::Dybra, [4 * MBIT, 4_500_000, 1_500_000]),
+        (Sharing::MaxMin, [4 * MBIT, 4_500_000, 1_500_000]),
+        (Sharing::Priority, [4 * MBIT, 4_500_000, 1_500_000]),
+    ] {
+        let mut room = Room::of(sharing, 10 * MBIT, 0);
+        [(1, 4 * MBIT), (3, 0), (1, 0)]
+            .into_iter()
+            .for_each(|(weight, bps)| room.join(Share { weight, floor: floor(bps), ..ONE }));
+        assert_eq!(room.given(), given, "{sharing:?}");
+        room.leave(1);
+        assert_eq!(room.given(), [5 * MBIT; 2], "{sharing:?}: the floor is below the level");
+    }
+}
+
+/// 2 Mbit/s for floors of 1.5 in class 0 and of 1 and 3 in class 3: class 0 has its own, and a half is cut to an eighth.
+#[test]
+fn floors_beyond_the_bandwidth_are_cut_class_by_class() {
+    for sharing in SHARINGS {
+        let mut room = Room::of(sharing, 2 * MBIT, 0);
+        [(0, 1_500_000), (3, MBIT), (3, 3 * MBIT), (0, 0)]
+            .into_iter()
+            .for_each(|(class, bps)| room.join(Share { class, floor: floor(bps), ..ONE }));
+        assert_eq!(room.given(), [1_500_000, 125_000, 375_000, 0], "{sharing:?}");
+        room.budgets.set_bandwidth(Rate::from_bps(MBIT / 2));
+        assert_eq!(room.given()[1..], [0; 3], "{sharing:?}");
+        room.budgets.set_bandwidth(Rate::from_bps(55 * MBIT / 10));
+        assert_eq!(room.given(), [1_500_000, MBIT, 3 * MBIT, 0], "{sharing:?}: they just fit");
+    }
+}
+
+#[test]
+fn a_floor_that_is_not_claimed_goes_to_others() {
+    for sharing in [Sharing::Dybra, Sharing::MaxMin, Sharing::Priority] {
+        let mut room = Room::of(sharing, 10 * (1 << 20), 0);
+        [9 * MBIT, 0].into_iter().for_each(|bps| room.join(Share { floor: floor(bps), ..ONE }));
+        room.used(0, 1 << 20);
+        assert_eq!(room.given(), [1 << 20, 9 * (1 << 20)], "{sharing:?}");
+        room.used(0, u64::MAX);
+        assert_eq!(room.given(), [9 * MBIT, 10 * (1 << 20) - 9 * MBIT], "{sharing:?}");
+    }
+}
+
+/// Floors of a lower class come before what a higher class gets by weight, and a tenth of what they leave is the reserve.
+#[test]
+fn lower_classes_have_their_floors_and_the_reserve() {
+    for (bps, given) in [(3 * MBIT, [6_300_000, 3 * MBIT, 700_000]), (MBIT / 2, [8_550_000, 725_000, 725_000])] {
+        let mut room = Room::of(Sharing::Priority, 10 * MBIT, 1);
+        [bps, 0].into_iter().for_each(|bps| room.join(Share { class: 1, floor: floor(bps), ..ONE }));
+        assert_eq!(room.given(), given);
+    }
+}
+
+#[test]
+fn a_class_has_a_floor_for_those_without_their_own() {
+    let floors = Floors::try_from(vec![Floor::NONE, floor(4 * MBIT)]).unwrap();
+    let policy = Policy { floors, ..Policy::of(Sharing::MaxMin) };
+    let mut room = Room::new(policy, 9 * MBIT);
+    for (class, own) in [(1, Floor::NONE), (1, floor(0)), (1, floor(3 * MBIT)), (0, Floor::NONE)] {
+        room.join(Share { class, floor: own, ..ONE });
+    }
+    assert_eq!(room.given(), [4 * MBIT, MBIT, 3 * MBIT, MBIT]);
+    let shares = [(1, Floor::NONE), (1, floor(3 * MBIT))].map(|(class, floor)| Share { class, floor, ..ONE });
+    assert!(policy.check_floors(Rate::from_bps(7 * MBIT), shares).is_ok());
+    let refused = policy.check_floors(Rate::from_bps(6_999_999), shares).unwrap_err();
+    assert!(refused.to_string().contains("7Mbit/s"), "{refused}");
+    let literal = Policy { literal: true, floors, ..Policy::of(Sharing::Dybra) };
+    assert_eq!(literal.validate().unwrap_err().key, "floors");
+}
+
 /// An event in a test.
 #[derive(Debug, Clone)]
 enum Event {
-    Join(u8, u16),
+    Join(u8, u16, u64),
     Leave(usize),
     Used(usize, u64),
     Bandwidth(u64),
@@ -237,7 +318,9 @@ enum Event {
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let rate = (0u32..45).prop_flat_map(|bits| 0..1u64 << bits);
     let event = prop_oneof![
-        3 => (0u8..4, 1u16..=1000).prop_map(|(class, weight)| Event::Join(class, weight)),
+        3 => (0u8..4, 1u16..=1000, prop_oneof![Just(0), 1..40u64]).prop_map(|(class, weight, floor)| {
+            Event::Join(class, weight, floor * MBIT / 10)
+        }),
         1 => any::<usize>().prop_map(Event::Leave),
         4 => (any::<usize>(), prop_oneof![rate.clone(), Just(u64::MAX)]).prop_map(|(at, c)| Event::Used(at, c)),
         1 => rate.prop_map(Event::Bandwidth),
@@ -245,9 +328,11 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..200)
 }
 
+const SHARINGS: [Sharing; 5] =
+    [Sharing::UnweightedFair, Sharing::Weighted, Sharing::Priority, Sharing::Dybra, Sharing::MaxMin];
+
 fn sharings() -> impl Strategy<Value = Sharing> {
-    use Sharing::{Dybra, MaxMin, Priority, UnweightedFair, Weighted};
-    prop::sample::select(vec![UnweightedFair, Weighted, Priority, Dybra, MaxMin])
+    prop::sample::select(SHARINGS.to_vec())
 }
 
 proptest! {
@@ -258,18 +343,73 @@ proptest! {
         for event in events {
             let n = room.clients.len();
             match event {
-                Event::Join(class, weight) => room.join(Share { class, weight }),
+                Event::Join(class, weight, bps) => room.join(Share { class, weight, floor: floor(bps) }),
                 Event::Leave(at) if n > 0 => room.leave(at % n),
                 Event::Used(at, c) if n > 0 => room.used(at % n, c),
                 Event::Bandwidth(bps) => room.budgets.set_bandwidth(Rate::from_bps(bps)),
                 _ => {}
             }
-            prop_assert!(room.sum() <= room.budgets.bandwidth().as_bps());
+            let bandwidth = room.budgets.bandwidth().as_bps();
+            prop_assert!(room.sum() <= bandwidth);
+            let floors: Vec<u64> =
+                room.clients.iter().map(|(share, held)| super::floor(*share, held.claim)).collect();
+            prop_assert_eq!(room.budgets.floors(), floors.iter().sum::<u64>());
+            if room.budgets.floors() <= bandwidth {
+                prop_assert!(room.given().iter().zip(floors).all(|(given, floor)| *given >= floor));
+            }
         }
         while !room.clients.is_empty() {
             room.leave(0);
         }
         prop_assert_eq!(room.budgets.levels()[0], room.budgets.bandwidth().as_bps(), "nothing is lost");
+        prop_assert_eq!((room.budgets.floors(), room.budgets.kept()), (0, Kept::ALL));
+    }
+
+    /// All clients use what they get: nothing is left but what rounding takes, and who has a larger floor or a higher
+    /// bandwidth gets no less.
+    #[test]
+    fn all_is_given_and_more_is_never_less(
+        sharing in sharings(), bw in 1u64..100,
+        shares in prop::collection::vec((0u8..4, 1u16..=10, 0u64..90), 1..20)
+    ) {
+        let shares: Vec<Share> =
+            shares.into_iter().map(|(class, weight, tenths)| Share { class, weight, floor: floor(tenths * MBIT / 10) }).collect();
+        let given = |bw: u64, shares: &[Share]| {
+            let mut room = Room::of(sharing, bw * MBIT, 0);
+            shares.iter().for_each(|share| room.join(*share));
+            room.given()
+        };
+        let before = given(bw, &shares);
+        // A bit for each unit of weight, and 2^-24 of what is given of floors.
+        prop_assert!(before.iter().sum::<u64>() + 10 * shares.len() as u64 + 20 >= bw * MBIT, "{before:?}");
+        let richer = given(bw + 7, &shares);
+        prop_assert!(before.iter().zip(&richer).all(|(a, b)| a <= b), "{before:?} {richer:?}");
+        let mut more = shares.clone();
+        more[0].floor = floor(more[0].floor.as_bps() + MBIT);
+        prop_assert!(given(bw, &more)[0] + 8 >= before[0], "but for 2^-24 of it");
+    }
+
+    /// Sums give what the rule gives that looks at each client.
+    #[test]
+    fn sums_give_what_the_rule_gives(
+        priority: bool, bw in 1u64..60,
+        shares in prop::collection::vec((0u8..4, 1u16..=10, 0u64..90, prop_oneof![Just(64), 10u32..26]), 1..20)
+    ) {
+        let sharing = if priority { Sharing::Priority } else { Sharing::MaxMin };
+        let mut room = Room::of(sharing, bw * MBIT, 0);
+        let mut asks = Vec::new();
+        for (at, (class, weight, tenths, bits)) in shares.into_iter().enumerate() {
+            room.join(Share { class, weight, floor: floor(tenths * MBIT / 10) });
+            // Powers of two per unit of weight, which are not rounded.
+            let claim = 1u64.checked_shl(bits).map_or(u64::MAX, |each| each * u64::from(weight));
+            room.used(at, claim);
+            asks.push(Ask { class: class.into(), weight: weight.into(), floor: tenths * MBIT / 10, claim });
+        }
+        // Where classes do not count for levels, they do for floors that are cut.
+        if !priority && room.budgets.kept() == Kept::ALL {
+            asks.iter_mut().for_each(|ask| ask.class = 0);
+        }
+        prop_assert_eq!(room.given(), allocate::<CLASSES>(bw * MBIT, 10, &asks));
     }
 
     #[test]
@@ -278,7 +418,7 @@ proptest! {
         let claims: Vec<(u64, u64)> = claims.into_iter().map(|(w, bits)| (w, w << bits)).collect();
         let mut room = Room::new(Policy::of(Sharing::MaxMin), bw);
         for (at, (weight, claim)) in claims.iter().enumerate() {
-            room.join(Share { class: 0, weight: *weight as u16 });
+            room.join(Share { class: 0, weight: *weight as u16, ..ONE });
             room.used(at, *claim);
         }
         let total: u64 = claims.iter().map(|(w, _)| w).sum();
@@ -290,7 +430,7 @@ proptest! {
     #[test]
     fn nobody_is_left_with_nothing(sharing in sharings(), shares in prop::collection::vec((0u8..4, 1u16..=10), 1..100)) {
         let mut room = Room::of(sharing, 10 * MBIT, 0);
-        shares.iter().for_each(|(class, weight)| room.join(Share { class: *class, weight: *weight }));
+        shares.iter().for_each(|(class, weight)| room.join(Share { class: *class, weight: *weight, ..ONE }));
         // The last class gets at least a tenth of a tenth of a tenth, shared by at most 100 clients of weight 10.
         prop_assert!(room.given().iter().all(|bps| *bps >= 10));
     }

@@ -87,18 +87,56 @@
     ];
   };
 
-  const show = ({ status, flows, nodes, row, role, login, columns: names }) => {
-    if (!status?.forward) return;
+  const MOST_HOSTS = 100;
+  // Hosts with an agent, who takes more than its budget first. What no packet tells is not known.
+  const budgets = ({ c2ml, enforcement }) => {
+    by("hosts").hidden = by("to-budgets").hidden = !c2ml;
+    if (!c2ml) return;
+    const seen = new Map((enforcement?.nodes ?? []).map((one) => [one.node, one])), there = new Set(c2ml.nodes.map((one) => one.node));
+    const gone = (enforcement?.nodes ?? []).filter((one) => !there.has(one.node)).map(({ node, budget_bps, address }) => ({ node, budget_bps, name: address, gone: true }));
+    const hosts = [...c2ml.nodes, ...gone].sort((a, b) => Boolean(seen.get(b.node)?.over) - Boolean(seen.get(a.node)?.over) || a.node - b.node);
+    const state = (one) => (one.gone ? "no session, lease goes on" : one.budget_bps == null ? "session, no budget" : `session for ${whole(Math.round(one.since_s))} s`);
+    const verdict = (one, use) => (!use ? "–" : use.over ? (enforcement.enforces ? "takes more: refused" : "takes more than its budget") : "keeps to it");
+    const line = (one) => {
+      const use = seen.get(one.node);
+      return [one.name || `node ${one.node}`, state(one), verdict(one, use), one.class == null ? "–" : whole(one.class), whole(one.weight), one.floor_bps ? mbps(one.floor_bps) : "–", mbps(one.budget_bps), one.gone ? "–" : one.claim_bps == null ? "all" : mbps(one.claim_bps), mbps(use?.offered_bps), mbps(use?.used_bps), whole(use?.policed.packets)];
+    };
+    table(by("budgets-table"), ["Host", "State", "Verdict", "Class", "Weight", "Floor", "Budget", "Can use", "Sends", "Passes", "Refused, packets"], hosts.slice(0, MOST_HOSTS).map(line), 3);
+    by("budgets-more").textContent = hosts.length > MOST_HOSTS ? `${whole(hosts.length - MOST_HOSTS)} more are in penstock-gateway status.` : "";
+    by("budgets-how").textContent = !c2ml.serves ? "This is a standby: the gateway before it is there, and serves them." : !enforcement ? "No packet passes here, so what they send is not seen." : enforcement.enforces ? "What exceeds a budget is refused." : "What they send is counted; nothing is refused.";
+    const cut = c2ml.floors_bps > c2ml.rate_bps;
+    by("budget-tiles").replaceChildren(
+      tile(`given, of ${mbps(c2ml.rate_bps)}`, mbps(c2ml.granted_bps)), tile(`have a budget, of ${whole(c2ml.enrolled)} that have enrolled`, whole(c2ml.holders)),
+      ...(c2ml.floors_bps ? [tile(cut ? "floors, which are cut" : "floors", mbps(c2ml.floors_bps), cut)] : []),
+      ...(enforcement ? [tile("passes of hosts with an agent", mbps(enforcement.used_bps)), tile("take more than their budgets", whole(enforcement.over), enforcement.over > 0), tile("for hosts without a session", mbps(enforcement.rest_bps))] : []),
+      ...(enforcement?.enforces ? [tile("packets refused, with a session", whole(enforcement.sessions.policed.packets)), tile("packets refused, without", whole(enforcement.strangers.policed.packets))] : []),
+    );
+  };
+
+  const warn = (sentences) => {
+    same(by("marks"), JSON.stringify(sentences), () => by("marks").append(...sentences.map(([text, className]) => make("li", { className }, text))));
+    by("marks").hidden = !sentences.length;
+  };
+
+  const show = (told) => {
+    const { status, login } = told;
+    if (!status?.state) return;
+    by("logout").hidden = !login;
+    document.querySelectorAll(".of-link").forEach((one) => { one.hidden = !status.forward; });
+    budgets(status);
+    if (status.forward) return showLink(told);
+    by("lead").textContent = `Budgets for hosts, for ${whole(Math.round(status.elapsed_s))} s. No packet passes here.`;
+    return warn(status.marks.map((text) => [text, ""]));
+  };
+
+  const showLink = ({ status, flows, nodes, row, role, columns: names }) => {
     columns = names;
     const value = (name) => (row ? row[names.indexOf(name) + 1] : null);
     const { forward: down, reverse: up, link } = status;
     by("title").textContent = `Penstock gateway: ${status.wan}`;
     by("lead").textContent = `${status.state}, for ${whole(Math.round(status.elapsed_s))} s. Rates come from: ${link.source.from} (${link.source.state.replace("_", " ")}).`;
-    by("logout").hidden = !login;
     by("change").hidden = role !== "operator";
-    const sentences = [...status.marks.map((text) => [text, ""]), ...link.remarks.map((text) => [text, "remark"])];
-    same(by("marks"), JSON.stringify(sentences), () => by("marks").append(...sentences.map(([text, className]) => make("li", { className }, text))));
-    by("marks").hidden = !sentences.length;
+    warn([...status.marks.map((text) => [text, ""]), ...link.remarks.map((text) => [text, "remark"])]);
     const lost = drops(down) + drops(up), past = status.past.opened.packets + status.past.overflow_at_least;
     by("tiles").replaceChildren(
       tile(`download, of ${mbps(down.rate_bps)}`, mbps(value("down_bps"))), tile(`upload, of ${mbps(up.rate_bps)}`, mbps(value("up_bps"))),
