@@ -1,5 +1,6 @@
 //! The trait of elements which see both directions at a gateway. The elements themselves are in [`ack`](crate::ack).
 
+use crate::allocation::Members;
 use crate::packet::{FlowId, TcpView};
 use crate::units::{Instant, Rate};
 
@@ -23,6 +24,12 @@ pub trait AckPath {
     /// rate are refused.
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
         let _ = flow;
+        None
+    }
+
+    /// Returns the rate in bits per second that this element divides among flows, and the members among which it does, without
+    /// those of [`Fact::Advised`](crate::fact::Fact::Advised); `None` if it divides no rate among flows.
+    fn shares(&self) -> Option<(Rate, Members)> {
         None
     }
 

@@ -18,7 +18,7 @@
 //!
 //! | who | step | sums |
 //! |---|---|---|
-//! | PINK (eq. 2) | `rest` | number of members, those who cannot use their share, and what these claim |
+//! | PINK (eq. 2), flows with advice | `rest` | number of members, those who cannot use their share, and what these claim |
 //! | QRM without told budgets, shares without claims | `rest` | number of members |
 //! | DyBRA | `pour` | the sums of `rest`, and weights and floors at each level from which weights count |
 //! | max-min, weighted, unweighted | `pour` | weights at each value of a claim, and floors as above |
@@ -81,6 +81,40 @@ impl Floored {
     /// Returns the level from which a member with this floor, which is at most its claim, counts by its weight.
     pub(crate) fn from(floor: u64, weight: u64) -> u64 {
         floor.div_ceil(weight.max(1))
+    }
+}
+
+/// Members that share a rate, each with the same weight: the sums from which their level follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Members {
+    /// How many there are.
+    pub n: u64,
+    /// How many of them cannot use their share.
+    pub lacking: u64,
+    /// The sum of what these can use, in the unit of the rate.
+    pub claims: u64,
+}
+
+impl Members {
+    /// Returns these and others together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            n: self.n + other.n,
+            lacking: self.lacking + other.lacking,
+            claims: self.claims.saturating_add(other.claims),
+        }
+    }
+
+    /// Returns what a member gets of `capacity` if it can use whatever it gets. `own` is its claim, if it is one of those who
+    /// lack.
+    pub fn level(self, capacity: u64, own: Option<u64>) -> u64 {
+        let (lacking, claims) = match own {
+            Some(own) => (self.lacking.saturating_sub(1), self.claims.saturating_sub(own)),
+            None => (self.lacking, self.claims),
+        };
+        let (rate, sharing) = rest(capacity, self.n, lacking, claims);
+        rate / sharing.max(1)
     }
 }
 

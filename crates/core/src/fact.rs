@@ -4,6 +4,7 @@
 //! [`Qdisc::on_fact`](crate::qdisc::Qdisc::on_fact) or [`Aqm::on_fact`](crate::judge::Aqm::on_fact). A discipline that
 //! wraps others passes on every fact in one line, and a new fact concerns this file and the algorithms that use it.
 
+use crate::allocation::Members;
 use crate::packet::{FlowId, NodeId};
 use crate::units::{Rate, Span};
 
@@ -75,6 +76,9 @@ pub enum Fact {
     },
     /// Nodes without a budget share this rate from now on. Without this fact they have none once a budget was told.
     Rest(Rate),
+    /// From now on these flows keep to advice that they are given, and have their part beside those that a discipline knows;
+    /// claims are in bits per second.
+    Advised(Members),
     /// Another connection takes over the index of a flow, so what is known of it is void. Told before the first packet of
     /// the other connection; packets of the old one may still wait.
     FlowGone(FlowId),

@@ -15,7 +15,8 @@
 //! 7. [`ack`]: elements that see both directions and edit ACKs (PINK), or read them (QRM).
 //! 8. [`cc`]: congestion control.
 //! 9. [`coop`]: protocols by which nodes and a gateway agree on the rate of each node.
-//! 10. [`wire`]: the views of packets and segments over real bytes; [`emodel`]: the quality of a call.
+//! 10. [`wire`]: the views of packets and segments over real bytes; [`advice`]: what flows of QUIC are told;
+//!     [`emodel`]: the quality of a call.
 //! 11. [`registry`]: every algorithm by name, for parsing, documentation and bindings; [`settings`] and
 //!     [`key_value`]: parameters from `key=value` texts; [`suggest`]: "did you mean" for misspelt names; [`foreign`]:
 //!     algorithms from outside this crate, which a library finds by name.
@@ -74,6 +75,7 @@
 
 pub mod ack;
 mod ack_path;
+pub mod advice;
 pub mod allocation;
 pub mod aqm;
 pub mod cc;

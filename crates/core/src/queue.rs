@@ -1,6 +1,7 @@
 //! Shared queue storage: a FIFO with a limit in packets or bytes, judged by an [`Aqm`].
 
 use crate::ack_path::AckPath;
+use crate::allocation::Members;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, Packet, TcpView};
@@ -186,5 +187,9 @@ impl<P, A: AckPath> AckPath for Fifo<P, A> {
 
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
         self.aqm.budget_of(flow)
+    }
+
+    fn shares(&self) -> Option<(Rate, Members)> {
+        self.aqm.shares()
     }
 }

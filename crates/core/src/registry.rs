@@ -11,6 +11,7 @@ pub mod tree;
 pub use per_flow::PerFlow;
 
 use crate::ack_path::AckPath;
+use crate::allocation::Members;
 use crate::aqm;
 use crate::aqm::foreign::{self, AnyForeignAqm};
 use crate::config::{AqmConfig, ConfigError, Discipline, FlowQueues, LinkFacts};
@@ -24,7 +25,7 @@ use crate::queue::Fifo;
 use crate::rng::Rng;
 use crate::sched::classful::{self, ByName, Layers, Single};
 use crate::sched::{drr, kps, lte_bearers, prio, qfq, qfq_plus, sfq, stfq, w2f2q, wf2q_plus};
-use crate::units::{Instant, Span};
+use crate::units::{Instant, Rate, Span};
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,7 @@
 
 use penstock_core::ack::AckPath;
 use penstock_core::ack::gate::Gate;
+use penstock_core::allocation::Members;
 use penstock_core::aqm::{Aqm, Meta};
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::{Fact, Greeting, Opening};
@@ -40,6 +41,7 @@ fn every_fact() -> Vec<Fact> {
             answered: None,
         }),
         Fact::Rest(rate),
+        Fact::Advised(Members { n: 3, lacking: 1, claims: 1_000_000 }),
     ];
     // A new variant fails to compile here until it has a number, and fails the test until it is in the list above.
     let number = |fact: &Fact| match fact {
@@ -52,8 +54,9 @@ fn every_fact() -> Vec<Fact> {
         Fact::FlowGone(_) => 6,
         Fact::Opened(_) => 7,
         Fact::Rest(_) => 8,
+        Fact::Advised(_) => 9,
     };
-    assert!(all.iter().map(number).eq(0..9));
+    assert!(all.iter().map(number).eq(0..10));
     all
 }
 
@@ -186,7 +189,7 @@ fn the_queue_behind_pink_is_told() {
         alone.on_fact(&fact, Instant::ZERO);
         let after = inner(&format!("{alone:?}")).to_owned();
         assert!(format!("{pink:?}").contains(&after), "after {fact:?}");
-        let uses = !matches!(fact, Fact::Channel { .. } | Fact::Class { .. } | Fact::Opened(_));
+        let uses = !matches!(fact, Fact::Channel { .. } | Fact::Class { .. } | Fact::Opened(_) | Fact::Advised(_));
         assert_eq!(before != after, uses, "QRM uses {fact:?}");
     }
 }

@@ -28,11 +28,11 @@ fn stays(key: &str) -> String {
 
 /// Returns where the first key stands that differs and needs a new start.
 fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
-    let Keys { name, mode, datapath, queue, patience, firewall, observe, realtime, log } = &old.keys;
+    let Keys { name, mode, datapath, queue, patience, firewall, observe, realtime, log, scone } = &old.keys;
     let keys = &new.keys;
     // Budgets are held by the numbers that subscribers have.
     let held = old.c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce);
-    let differ: [(bool, &'static [&'static str]); 14] = [
+    let differ: [(bool, &'static [&'static str]); 15] = [
         (*name != keys.name, &["name"]),
         (*mode != keys.mode, &["mode"]),
         (*datapath != keys.datapath, &["datapath"]),
@@ -42,6 +42,7 @@ fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
         (*observe != keys.observe, &["observe"]),
         (*realtime != keys.realtime, &["realtime"]),
         (*log != keys.log, &["log"]),
+        (*scone != keys.scone, &["scone"]),
         (old.interfaces.wan != new.interfaces.wan, &["interfaces", "wan"]),
         (old.interfaces.lan != new.interfaces.lan, &["interfaces", "lan"]),
         (held && old.subscribers != new.subscribers, &["subscribers"]),

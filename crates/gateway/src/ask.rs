@@ -191,6 +191,7 @@ fn in_this_process(answer: &Value) -> String {
     );
     text += &link(&answer["link"]);
     text += &calls(&answer["calls"]);
+    text += &scone(&answer["scone"]);
     text += &hosts(answer);
     text += &subscribers(answer);
     text
@@ -207,6 +208,18 @@ fn calls(calls: &Value) -> String {
         let (mos, delay) = (number("mos_estimate"), number("delay_ms"));
         let _ =
             writeln!(text, "calls, {way}: MOS {mos:.1} by estimate, {delay:.0} ms to the ear, {gone:.1}% lost or late");
+    }
+    text
+}
+
+/// Returns what flows of QUIC were told; empty if that is switched off.
+fn scone(advice: &Value) -> String {
+    let mut text = String::new();
+    for (one, way) in advice.as_array().into_iter().flatten().zip(["download", "upload"]) {
+        let Value::Object(one) = one else { continue };
+        let number = |key: &str| one.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let (seen, lowered, flows) = (number("seen"), number("lowered"), number("flows"));
+        let _ = writeln!(text, "SCONE, {way}: {seen} packets seen, {lowered} lowered; {flows} flows know their part");
     }
     text
 }

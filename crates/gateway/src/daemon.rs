@@ -15,6 +15,7 @@ use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
 use crate::page::process::Process;
 use crate::report::{self, Delays, Event, State, Status, Subscriber, add_event};
+use crate::scone::Advice;
 use crate::setting;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -85,6 +86,8 @@ pub struct Daemon {
     pub(crate) c2ml: Option<(C2ml, Served)>,
     /// Counts who keeps to its budget, if the file has budgets, and holds hosts to them if it says so.
     pub(crate) enforcer: Option<Enforcer>,
+    /// Tells flows of QUIC their part, if the file says so.
+    scone: Option<Advice>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
     epoch: std::time::Instant,
@@ -187,6 +190,7 @@ impl Daemon {
             server,
             c2ml,
             enforcer,
+            scone: (keys.scone && !keys.observe).then(Advice::default),
             slow,
             epoch: std::time::Instant::now(),
             due: Due::default(),
@@ -335,7 +339,10 @@ impl Daemon {
         }
         self.path.tell(&facts, now);
         let node = (direction == Direction::Reverse).then(|| self.node(&packet, &facts, now)).flatten();
-        let held = Held::new(packet, origin, node, (direction, now));
+        let mut held = Held::new(packet, origin, node, (direction, now));
+        if let Some(scone) = &mut self.scone {
+            scone.arrives(direction, &mut held, &self.classifier, &self.path, now);
+        }
         let enforcer = self.enforcer.as_mut();
         let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
         self.path.arrive(direction, held, now, &mut verdicts);
@@ -375,6 +382,7 @@ impl Daemon {
         let _ = sd_notify::notify(&[NotifyState::Watchdog]);
         self.talkers.tick(now);
         self.enforcer.iter_mut().for_each(|enforcer| enforcer.tick(now));
+        self.scone.iter_mut().for_each(|scone| scone.tick(&mut self.path, now));
         if let Some(what) = self.gate.look(now) {
             self.note(now, what);
         }
@@ -476,6 +484,7 @@ impl Daemon {
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             enforcement: self.enforcer.as_ref().map(|enforcer| enforcer.report(&self.classifier)),
             calls: Direction::BOTH.map(|d| self.calls.estimate(d, self.steer.trip())),
+            scone: self.scone.as_ref().map(Advice::stats),
             subscribers: self.subscribers(),
             kernel_queues: told.kernel_queues,
             frames: told.frames,

@@ -33,6 +33,7 @@ pub fn on_a_bridge(file: &File) -> Value {
         "wan": file.interfaces.wan,
         "lan": file.interfaces.lan,
         "observe": file.keys.observe,
+        "scone": file.keys.scone,
         "patience_ms": file.keys.patience.as_millis_f64(),
         "forward": way(file, Direction::Forward),
         "reverse": way(file, Direction::Reverse),
@@ -56,6 +57,7 @@ pub fn explain(file: &File, rules: &Rules) -> Value {
         "wan": file.interfaces.wan,
         "lan": file.interfaces.lan,
         "observe": file.keys.observe,
+        "scone": file.keys.scone,
         "patience_ms": file.keys.patience.as_millis_f64(),
         "firewall": rules.chains.firewall.name(),
         "rules": {"ipv4": lines(Family::V4), "ipv6": lines(Family::V6)},
@@ -115,6 +117,9 @@ pub fn text(explained: &Value) -> String {
     }
     if explained["observe"] == true {
         text += "observe: packets pass at once and unchanged\n";
+    }
+    if explained["scone"] == true && explained["observe"] != true {
+        text += "SCONE: flows of QUIC that ask for it are told their part\n";
     }
     if let Some(enforce) = explained["enforce"].as_bool() {
         text += match enforce {

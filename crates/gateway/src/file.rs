@@ -82,6 +82,8 @@ pub struct Keys {
     pub realtime: bool,
     /// The file that gets a line for each change.
     pub log: PathBuf,
+    /// True if flows of QUIC are told their part by SCONE.
+    pub scone: bool,
 }
 
 impl Default for Keys {
@@ -96,6 +98,7 @@ impl Default for Keys {
             observe: false,
             realtime: false,
             log: LOG.into(),
+            scone: false,
         }
     }
 }
@@ -282,7 +285,7 @@ impl File {
         let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
         let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
         if keys.datapath == Datapath::Kernel {
-            in_the_kernel(&source, &interfaces, &bottlenecks)?;
+            in_the_kernel(&source, keys.scone, &interfaces, &bottlenecks)?;
         }
         let c2ml = c2ml(&source, rates[1])?;
         if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
@@ -367,15 +370,21 @@ fn on_a_bridge(keys: &Keys, source: &Text<'_>) -> Result<(), Diagnosis> {
 }
 
 /// Checks what the programs of the kernel do not have.
-fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Config; 2]) -> Result<(), Diagnosis> {
+fn in_the_kernel(
+    source: &Text<'_>,
+    scone: bool,
+    interfaces: &Interfaces,
+    bottlenecks: &[Config; 2],
+) -> Result<(), Diagnosis> {
     if interfaces.lan.is_some() {
         let message =
             "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
         return Err(source.at(&["interfaces", "lan"], message));
     }
     let sources = fields::of::<keys::Keys>().iter().map(|key| vec!["link", *key]);
-    for place in sources.chain([vec!["page"], vec!["subscribers"], vec!["c2ml"]]) {
-        if source.get(&place).is_some() {
+    let off = |place: &[&str]| place == ["scone"] && !scone;
+    for place in sources.chain([vec!["page"], vec!["subscribers"], vec!["c2ml"], vec!["scone"]]) {
+        if source.get(&place).is_some() && !off(&place) {
             return Err(source.at(&place, "the kernel data path does not have this yet; write datapath = \"user\""));
         }
     }
@@ -575,6 +584,12 @@ house = ["10.1.0.0/28"]
         assert!(alone.line == 4 && alone.what.contains("two ports"), "{alone}");
         let kernel = mistake("queue = 7100", "datapath = \"kernel\"");
         assert!(kernel.line == 6 && kernel.what.contains("leave `lan` out"), "{kernel}");
+        let without_lan =
+            GOOD.replace("lan = \"eth1\"\n", "").replace("queue = 7100", "datapath = \"kernel\"\nscone = true");
+        let scone = File::parse(without_lan.split("[reverse").next().unwrap(), "f").unwrap_err();
+        assert!(scone.line == 2 && scone.what.contains("does not have this yet"), "{scone}");
+        let off = without_lan.replace("scone = true", "scone = false");
+        assert!(!File::parse(off.split("[reverse").next().unwrap(), "f").unwrap().keys.scone);
         let mode = mistake("queue = 7100", "mode = \"ruoter\"");
         assert!(mode.what.contains("did you mean `router`?"), "{mode}");
     }

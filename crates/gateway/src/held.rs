@@ -4,6 +4,7 @@ use crate::calls::is_call;
 use crate::lead::Lead;
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
 use penstock_core::units::{Bytes, Instant};
+use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_net::announced;
 use penstock_net::direction::Direction;
@@ -42,6 +43,8 @@ pub struct Held {
     node: Option<NodeId>,
     /// From where and when it came, if it is a packet of a call.
     call: Option<(Direction, Instant)>,
+    /// True if its rate signal was lowered.
+    advised: bool,
 }
 
 impl Held {
@@ -51,7 +54,7 @@ impl Held {
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
         let call = is_call(packet.bytes(), packet.headers()).then_some(came);
-        Self { packet, origin, before, node, call }
+        Self { packet, origin, before, node, call, advised: false }
     }
 
     /// Returns what is needed to let it go on.
@@ -74,6 +77,16 @@ impl Held {
         self.call
     }
 
+    /// Returns the signal of the SCONE packet with which it begins; `None` if there is none, or if it cannot be edited.
+    pub fn rate_signal(&self) -> Option<Signal> {
+        self.packet.rate_signal().filter(|_| self.is_whole())
+    }
+
+    /// Lowers this signal; one that is as low already stays.
+    pub fn lower_rate_signal(&mut self, to: Signal) {
+        self.advised |= self.is_whole() && self.packet.lower_rate_signal(to);
+    }
+
     /// Returns the packet.
     pub fn packet(&self) -> &RealPacket {
         &self.packet
@@ -82,7 +95,7 @@ impl Held {
     /// Returns the bytes with which the packet must go on; `None` if the kernel has them already.
     pub fn changed(&self) -> Option<&[u8]> {
         let same = self.before == (TcpView::window(&self.packet), self.packet.ecn());
-        (self.is_whole() && !same).then(|| self.bytes())
+        (self.is_whole() && (self.advised || !same)).then(|| self.bytes())
     }
 
     /// Returns the packet without padding.
@@ -184,6 +197,22 @@ mod tests {
         let mut packet = held(true);
         packet.mark_ce();
         assert_eq!(packet.changed().unwrap()[1] & 3, 3);
+    }
+
+    #[test]
+    fn a_lowered_signal_goes_on_if_the_packet_is_whole() {
+        let mut bytes = [0; 64];
+        (bytes[0], bytes[3], bytes[9], bytes[25]) = (0x45, 40, 17, 20);
+        bytes[28..33].copy_from_slice(&[0xff, 0xef, 0x7d, 0xc0, 0xfd]);
+        for whole in [true, false] {
+            let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
+            let packet = RealPacket::new(bytes, FlowId(1));
+            let mut held = Held::new(packet, origin, None, (Direction::Forward, Instant::ZERO));
+            assert_eq!((held.rate_signal(), held.changed()), (whole.then_some(Signal::UNKNOWN), None));
+            held.lower_rate_signal(Signal::new(40));
+            let first = held.changed().map(|bytes| (bytes.len(), bytes[28], bytes[29]));
+            assert_eq!(first, whole.then_some((40, 0xc0 | 20, 0x6f)));
+        }
     }
 
     #[test]

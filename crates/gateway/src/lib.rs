@@ -10,7 +10,7 @@
 //!    `penstock_net::classify` gives it a flow, and [`held`] is the packet until it is due.
 //! 4. `penstock_net::path` has the discipline and the rate of both directions, the same that the emulator has.
 //! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
-//!    [`calls`] estimates how calls sound.
+//!    [`calls`] estimates how calls sound, [`scone`] tells flows of QUIC their part.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
 //! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds; [`log`] has who changed what;
@@ -47,6 +47,7 @@ pub mod page_keys;
 pub mod record;
 pub mod report;
 pub mod rules;
+pub mod scone;
 mod setting;
 pub mod subscribers;
 pub mod support;

@@ -6,6 +6,7 @@ use crate::held::Windows;
 use crate::history::Lapse;
 use crate::link::steer::LinkReport;
 use penstock_bpf::bridge::Passed;
+use penstock_core::advice::AdviceStats;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree::Account;
 use penstock_core::units::Span;
@@ -76,6 +77,9 @@ pub struct Status {
     /// Who keeps to its budget and who does not, if budgets are enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
+    /// The advice that flows of QUIC were told, download and upload, if the file has `scone = true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scone: Option<[AdviceStats; 2]>,
     /// What the subscribers of a tree have: those to whom most was sent, and all others at the end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<Subscriber>,

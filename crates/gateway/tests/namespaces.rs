@@ -8,6 +8,7 @@ mod lab;
 use lab::{Gateway, Lab, transfer, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use std::io::Read;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -575,4 +576,80 @@ fn the_guide_works_as_written() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     assert!(!said.rsplit("all\n").next().unwrap().contains("penstock"), "nothing remains: {said}");
+}
+
+/// The ones' complement sum of a datagram of UDP over IPv4 with its pseudo header, which is 0xffff if its checksum is right (RFC 768).
+fn udp_sum(packet: &[u8]) -> u64 {
+    let (header, datagram) = packet.split_at(usize::from(packet[0] & 15) * 4);
+    let pseudo = [&header[12..20], &[0, 17], &datagram[4..6], datagram].concat();
+    let sum: u64 = pseudo.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum();
+    (sum & 0xffff) + (sum >> 16)
+}
+
+/// A datagram of 300 bytes whose first packet is one of SCONE with this signal, if `version` says so.
+fn quic(signal: u8, version: u32) -> Vec<u8> {
+    let version = version | u32::from(signal & 1) << 31;
+    let mut datagram = [&[0xc0 | signal >> 1][..], &version.to_be_bytes(), &[1, 9, 0]].concat();
+    datagram.resize(300, 0x5a);
+    datagram
+}
+
+/// Flows of QUIC that ask are told their part, in both directions, and nothing else of them changes.
+#[test]
+fn scone_packets_are_lowered_to_the_part_of_their_flow() {
+    const SCONE: u32 = 0x6f7d_c0fd;
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(&format!("scone = true\n{LINK}"));
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    let mut buffer = [0; 600];
+    // Sent until it comes, because the machine may be busy: a flow gets a few signals.
+    let mut comes = |from: &UdpSocket, to: &UdpSocket, datagram: &[u8]| {
+        (0..50).find_map(|_| {
+            let _ = from.send_to(datagram, to.local_addr().unwrap());
+            to.recv(&mut buffer).ok().map(|len| buffer[..len].to_vec())
+        })
+    };
+    // 10 Mbit/s are signal 40.
+    assert_eq!(comes(&client, &server, &quic(127, SCONE)).unwrap(), quic(40, SCONE));
+    assert_eq!(comes(&server, &client, &quic(41, SCONE)).unwrap(), quic(40, SCONE));
+    for same in [quic(40, SCONE), quic(17, SCONE), quic(127, 1), vec![7; 300]] {
+        assert_eq!(comes(&client, &server, &same).unwrap(), same, "it stays");
+    }
+    // Checksums as they are on the wire, which kernels do not always verify.
+    let open = || {
+        use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+        Ok(socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::Udp).unwrap())
+    };
+    let raw = std::fs::File::from(lab.open("s").run(open).unwrap());
+    let other = lab.socket("c", "10.88.0.2:0");
+    let mut packet = [0; 600];
+    wait_until("a lowered packet is seen", || {
+        let _ = other.send_to(&quic(127, SCONE), "10.77.0.2:9999");
+        std::thread::sleep(Duration::from_millis(10));
+        let len = (&raw).read(&mut packet).unwrap_or(0);
+        len == 328 && packet[28..328] == quic(40, SCONE)
+    });
+    assert_eq!(udp_sum(&packet[..328]), 0xffff);
+    assert_ne!(packet[26..28], [0, 0], "it has a checksum");
+    let status = gateway.end();
+    let count = |way: usize, key: &str| status["scone"][way][key].as_u64().unwrap();
+    assert!(count(0, "lowered") >= 1 && count(1, "lowered") >= 2 && count(1, "kept") >= 2, "{}", status["scone"]);
+    for way in [0, 1] {
+        assert_eq!(count(way, "seen"), count(way, "lowered") + count(way, "kept") + count(way, "spared"));
+    }
+    assert_eq!(count(1, "flows"), 2);
+}
+
+/// Without the switch every signal stays.
+#[test]
+fn scone_is_off_by_default() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(LINK);
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    let mut buffer = [0; 600];
+    wait_until("it comes as it was sent", || {
+        let _ = client.send_to(&quic(127, 0x6f7d_c0fd), "10.77.0.2:9999");
+        server.recv(&mut buffer).is_ok_and(|len| buffer[..len] == quic(127, 0x6f7d_c0fd))
+    });
+    assert!(gateway.end()["scone"].is_null());
 }

@@ -360,6 +360,11 @@ impl<P: Packet> Bottleneck<P> {
         self.replaced.iter_mut().chain(std::iter::once(&mut self.queue))
     }
 
+    /// Returns what the discipline divides its rate among.
+    pub fn elements(&self) -> &impl AckPath {
+        &self.queue.qdisc
+    }
+
     /// Returns the journal; `None` if none is kept.
     pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()

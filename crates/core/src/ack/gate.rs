@@ -6,12 +6,13 @@
 //! discipline. The element judges no packets; all verdicts are those of the discipline.
 
 use crate::ack_path::AckPath;
+use crate::allocation::Members;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::{Packet, TcpView};
+use crate::packet::{FlowId, Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
-use crate::units::{Instant, Span};
+use crate::units::{Instant, Rate, Span};
 
 /// An element before a discipline.
 #[derive(Debug, Clone)]
@@ -140,6 +141,14 @@ impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
         let budget = self.queue.budget_of(segment.flow());
         self.element.inbound_within(segment, budget, now);
         self.queue.inbound(segment, now);
+    }
+
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        self.queue.budget_of(flow)
+    }
+
+    fn shares(&self) -> Option<(Rate, Members)> {
+        self.element.shares()
     }
 }
 

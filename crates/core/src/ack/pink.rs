@@ -63,6 +63,7 @@
 //! (`a_coarse_scale_still_lets_a_cut_happen`).
 
 use crate::ack_path::AckPath;
+use crate::allocation::Members;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
@@ -95,7 +96,7 @@ use census::Census;
 use flow::{COARSE, FIN_SENT, Flight, Flow, GROWS, HELD, KNOWN, LACKING, Phase, SHORT, up};
 use owners::Owners;
 use rate::Estimator;
-use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
+use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of, wire_rate};
 use steps::{Owed, Step, stride};
 
 /// The state of PINK for one direction of a link.
@@ -511,6 +512,13 @@ impl AckPath for Pink {
         self.inbound_within(segment, None, now);
     }
 
+    fn shares(&self) -> Option<(Rate, Members)> {
+        let reserve = self.config.reserve.map_or(0, Rate::as_bps);
+        let Shares { n, lacking, claims, .. } = self.shares;
+        let claims = wire_rate(claims, self.config.c);
+        Some((Rate::from_bps(self.rate.as_bps().saturating_sub(reserve)), Members { n, lacking, claims }))
+    }
+
     fn inbound_within<S: TcpView>(&mut self, segment: &mut S, budget: Option<Rate>, now: Instant) {
         let Some(id) = self.arrive(segment, false, now) else { return };
         if self.flows[id].phase != Phase::Stranger && !self.flows[id].believes_ack(segment) {
@@ -557,6 +565,10 @@ impl Aqm for Pink {
     fn on_fact(&mut self, fact: &Fact, now: Instant) {
         match *fact {
             Fact::Rate(rate) if self.config.rate.is_none() && self.estimator.is_none() => self.share_out(rate),
+            Fact::Advised(Members { n, lacking, claims }) => {
+                let claims = if claims == 0 { 0 } else { payload_rate(Rate::from_bps(claims), None, self.config.c) };
+                self.shares.advised = Members { n, lacking, claims };
+            }
             Fact::Owner { flow, node } => self.set_owner(flow, node),
             Fact::FlowGone(flow) => self.forget(flow, now),
             Fact::Opened(opening) => self.take_over(&opening, now),

@@ -427,6 +427,12 @@ macro_rules! disciplines {
             fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
                 each!(self, q => q.inbound(segment, now))
             }
+            fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+                each!(self, q => q.budget_of(flow))
+            }
+            fn shares(&self) -> Option<(Rate, Members)> {
+                each!(self, q => q.shares())
+            }
         }
     };
 }

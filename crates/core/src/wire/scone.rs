@@ -28,10 +28,18 @@ impl Signal {
     /// No rate is advised: what endpoints send.
     pub const UNKNOWN: Self = Self(127);
 
+    /// The signal with this number, of which the last 7 bits count.
+    pub const fn new(number: u8) -> Self {
+        Self(number & 127)
+    }
+
     /// Returns the signal of the highest rate that is not above this one; that of 100 kbit/s if all are above.
     pub fn of(rate: Rate) -> Self {
         let fits = |n: &u8| Self(*n).rate().is_some_and(|advised| advised <= rate);
-        Self((0..Self::UNKNOWN.0).rev().find(fits).unwrap_or(0))
+        let about = 20.0 * libm::log10(rate.as_bps().max(1) as f64 / 1e5);
+        // The exact one is among the neighbours.
+        let most = (about.clamp(0.0, 125.0) as u8) + 1;
+        Self((most.saturating_sub(2)..=most).rev().find(fits).unwrap_or(0))
     }
 
     /// Returns the rate that it advises; `None` if it is not known.

@@ -93,6 +93,16 @@ const CALLS: [Each; 3] = [
     ("call_mos_estimate", "Estimated mean opinion score of a call, 1 to 4.5 (E-model)", "mos_estimate"),
 ];
 
+/// What flows of QUIC were told in each direction: counters, and gauges.
+const SCONE: [(Each, bool); 6] = [
+    (("scone_seen_packets", "SCONE packets that came", "seen"), true),
+    (("scone_lowered_packets", "SCONE packets whose rate signal was lowered", "lowered"), true),
+    (("scone_kept_packets", "SCONE packets whose rate signal was as low already", "kept"), true),
+    (("scone_spared_packets", "SCONE packets left alone because their flow had its signals", "spared"), true),
+    (("scone_flows", "Flows that sent a SCONE packet in the last 67 s", "flows"), false),
+    (("scone_busy_flows", "Of these, those that use their part", "busy"), false),
+];
+
 /// Returns the text for a status.
 pub fn encode(status: &Value) -> String {
     let mut registry = Registry::with_prefix("penstock_gateway");
@@ -290,6 +300,11 @@ impl Collector for Status {
         for one in CALLS {
             self.each(encoder, one, [0, 1].map(|at| format!("/calls/{at}/{}", one.2)), false)?;
         }
+        if self.0["scone"].is_array() {
+            for (one, total) in SCONE {
+                self.each(encoder, one, [0, 1].map(|at| format!("/scone/{at}/{}", one.2)), total)?;
+            }
+        }
         self.standing(encoder)
     }
 }
@@ -310,6 +325,7 @@ mod tests {
             "delays": [{"count": 4, "sum_s": 0.25, "up_to": [1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}, null],
             "link": {"wan_ms": 41.0, "source": {"state": "stale"}},
             "calls": [null, {"packets": 100, "lost": 0.01, "mos_estimate": 4.3}],
+            "scone": [{"seen": 9, "lowered": 5, "kept": 3, "spared": 1, "flows": 4, "busy": 2}, null],
         }));
         for line in [
             "penstock_gateway_arrived_bytes_total{direction=\"upload\"} 40.0",
@@ -320,6 +336,8 @@ mod tests {
             "penstock_gateway_queue_delay_seconds_sum{direction=\"download\"} 0.25",
             "penstock_gateway_wan_seconds 0.041",
             "penstock_gateway_call_mos_estimate{direction=\"upload\"} 4.3",
+            "penstock_gateway_scone_lowered_packets_total{direction=\"download\"} 5.0",
+            "penstock_gateway_scone_flows{direction=\"download\"} 4.0",
             "penstock_gateway_marks 1.0",
             "penstock_gateway_state{state=\"governing\"} 1.0",
             "penstock_gateway_rate_source{state=\"stale\"} 1.0",

@@ -13,7 +13,7 @@
 //! good, so the shares settle at the max-min allocation: no flow gets less than it asks for while another gets more
 //! than that flow.
 
-use crate::allocation::{ratio, rest};
+use crate::allocation::{Members, ratio, rest};
 use crate::units::{Rate, Span};
 
 /// Largest window that TCP can advertise (RFC 7323 §2.3).
@@ -32,6 +32,12 @@ pub(super) fn payload_rate(bw: Rate, reserve: Option<Rate>, c: f64) -> u64 {
     let bps = bw.as_bps().saturating_sub(reserve.map_or(0, Rate::as_bps)).max(1);
     let exact = u128::from(bps) * (c * C_UNIT + 0.5) as u128 * u128::from(MILLI) / (8 * C_UNIT as u128);
     exact.clamp(1, u64::MAX.into()) as u64
+}
+
+/// Returns the rate on the wire in bits per second of a payload in bytes per second: the inverse of [`payload_rate`].
+pub(super) fn wire_rate(payload: u64, c: f64) -> u64 {
+    let parts = (c * C_UNIT + 0.5).max(1.0) as u128;
+    (u128::from(payload) * 8 * C_UNIT as u128 / parts).min(u64::MAX.into()) as u64
 }
 
 /// Returns `rate` divided by `n` flows, in bytes per round trip: PINK eq. 1 if `rate` is BW * c.
@@ -61,11 +67,13 @@ pub(super) struct Shares {
     pub lacking: u64,
     /// Sum of what the n_bad flows can use, in bytes per second.
     pub claims: u64,
+    /// Flows that keep to advice and are not in n; claims in thousandths of a byte of payload per second.
+    pub advised: Members,
 }
 
 impl Shares {
     pub fn new(capacity: u64) -> Self {
-        Self { capacity, n: 0, lacking: 0, claims: 0 }
+        Self { capacity, n: 0, lacking: 0, claims: 0, advised: Members::default() }
     }
 
     /// Moves a flow from good to bad, with its claim in bytes per second (Figure 2).
@@ -82,7 +90,9 @@ impl Shares {
 
     /// Returns the rate which the good flows share, and their number, if `lacking` of `n` flows can use only `claims`.
     fn rest(&self, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
-        rest(self.capacity, n, lacking, claims.saturating_mul(MILLI))
+        let own = Members { n, lacking, claims: claims.saturating_mul(MILLI) };
+        let all = own.and(self.advised);
+        rest(self.capacity, all.n, all.lacking, all.claims)
     }
 
     /// Computes eq. 2 for a flow that counts, as if it were good, in bytes. `claim` is the flow's claim if it is bad.
@@ -104,6 +114,6 @@ impl Shares {
 
     /// Computes eq. 1, in bytes.
     pub fn equal(&self, rtt: Span) -> u64 {
-        window_of(self.capacity, rtt, self.n)
+        window_of(self.capacity, rtt, self.n + self.advised.n - self.advised.lacking)
     }
 }

@@ -414,7 +414,9 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
     fn on_fact(&mut self, fact: &Fact, now: Instant) {
         match *fact {
             Fact::Rate(rate) => self.set_rate(rate, now),
-            Fact::Channel { .. } | Fact::Rest(_) => (0..self.queues.len()).for_each(|at| self.tell(at, fact, now)),
+            Fact::Channel { .. } | Fact::Rest(_) | Fact::Advised(_) => {
+                (0..self.queues.len()).for_each(|at| self.tell(at, fact, now))
+            }
             Fact::Owner { flow, node } => {
                 self.own(flow, node);
                 self.tell(self.branch_of(node), fact, now);
@@ -435,4 +437,10 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
 }
 
 /// No subscriber has a discipline that reads segments.
-impl<P: Packet> AckPath for Tree<P> {}
+impl<P: Packet> AckPath for Tree<P> {
+    /// The most that the subscriber of a flow may have: the least ceiling above it.
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        let at = self.branch_of_flow(flow);
+        (at < self.queues.len()).then(|| Config::told(self.order.branches(), at, self.link.rate))
+    }
+}

@@ -83,6 +83,7 @@
       both("marked CE", (way) => way.marked), both("not read in time", (way) => way.unread),
       both("waiting, packets", (way) => way.waiting.packets),
       both("segments", (_, at) => status.windows[at].segments), both("windows written anew", (_, at) => status.windows[at].rewritten),
+      ...(status.scone ? [both("SCONE packets seen", (_, at) => status.scone[at].seen), both("SCONE packets lowered", (_, at) => status.scone[at].lowered), both("flows with SCONE", (_, at) => status.scone[at].flows)] : []),
       ["queueing delay, median", ms(down.sojourn_ms.p50), ms(up.sojourn_ms.p50)], ["queueing delay, 90 %", ms(down.sojourn_ms.p90), ms(up.sojourn_ms.p90)], ["queueing delay, 99 %", ms(down.sojourn_ms.p99), ms(up.sojourn_ms.p99)],
     ];
   };
