@@ -67,3 +67,12 @@ def test_an_experiment_that_no_kernel_can_do_is_refused(monkeypatch: pytest.Monk
         EXPERIMENTS["pink-sat"].with_linux(worlds.JAR)
     with pytest.raises(MistakeError, match="no host takes part"):
         EXPERIMENTS["hfs"].with_linux(worlds.JAR)
+
+
+def test_where_no_host_announces_its_rate_it_is_estimated() -> None:
+    published, linux = EXPERIMENTS["ern"], EXPERIMENTS["ern"].with_linux(worlds.SIM)
+    for case in linux.cases(quick=True, seeds=1):
+        before, tree = (tomllib.loads(one.scenario(case, quick=True).text) for one in (published, linux))
+        assert "ern" not in tree["tcp"]
+        assert before["aqm"].get("rates") is None
+        assert tree["aqm"].get("rates") == ("estimated" if case.aqm == "red-ern" else None)

@@ -61,6 +61,9 @@ class AredDiscipline(TypedDict):
 Identify = Literal["bits"] | Literal["ect1"]
 
 
+Rates = Literal["announced"] | Literal["estimated"]
+
+
 class RedErnDiscipline(TypedDict):
     ecn: NotRequired[bool]
     gentle: NotRequired[bool]  # Let the probability rise to 1 between max_threshold and twice max_threshold.
@@ -75,6 +78,7 @@ class RedErnDiscipline(TypedDict):
     name: Literal["red-ern"]
     over_max: NotRequired[OverMax]  # What is done above the hard limit (as in red); "linear" is eq
     rate_weight: NotRequired[float]  # Weight of the newest rate in the fair rate (§III.B: 0.02).
+    rates: NotRequired[Rates]
     weight: NotRequired[float]  # Weight of the newest queue length in the average (as in red).
 
 

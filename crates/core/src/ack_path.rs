@@ -7,8 +7,13 @@ use crate::units::{Instant, Rate};
 /// An element which sees every TCP segment at a gateway. `outbound` is the direction of the link whose congestion is to
 /// be prevented; `inbound` segments carry the ACKs of that traffic.
 pub trait AckPath {
-    /// True if the element wants to see segments; otherwise a gateway skips the calls.
+    /// True if every element of this type wants to see segments.
     const ACTIVE: bool = false;
+
+    /// True if this element wants to see segments; otherwise a gateway skips the calls. The answer never changes.
+    fn watches(&self) -> bool {
+        Self::ACTIVE
+    }
 
     /// Shows a segment which is about to enter the bottleneck's queue.
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {

@@ -83,6 +83,11 @@ pub trait AqmConfig: Default + Clone + Serialize + DeserializeOwned + JsonSchema
     /// Creates the algorithm for a queue before `link`. Call only after [`AqmConfig::validate`].
     fn aqm(&self, link: &LinkFacts) -> Self::Aqm;
 
+    /// True if the algorithm wants to see the segments of both directions ([`AckPath::watches`]).
+    fn watches(&self) -> bool {
+        <Self::Aqm as AckPath>::ACTIVE
+    }
+
     /// Returns the defaults for use as the AQM of each flow queue, which may differ from those for a single queue. May
     /// also change the defaults of the flow `queues`.
     fn per_flow(queues: &mut FlowQueues) -> Self {

@@ -38,6 +38,18 @@ pub struct Opening {
     pub answered: Option<Span>,
 }
 
+impl Opening {
+    /// Returns what both ends said, first that which sends through the queue.
+    pub fn sides(&self) -> (&Greeting, &Greeting) {
+        if self.from_inside { (&self.opener, &self.other) } else { (&self.other, &self.opener) }
+    }
+
+    /// Returns the times from an outbound segment to its answer, and from an inbound one.
+    pub fn halves(&self) -> (Option<Span>, Option<Span>) {
+        if self.from_inside { (self.asked, self.answered) } else { (self.answered, self.asked) }
+    }
+}
+
 /// Something that changed outside the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fact {

@@ -177,6 +177,10 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
 impl<P, A: AckPath> AckPath for Fifo<P, A> {
     const ACTIVE: bool = A::ACTIVE;
 
+    fn watches(&self) -> bool {
+        self.aqm.watches()
+    }
+
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         self.aqm.outbound(segment, now);
     }

@@ -54,15 +54,15 @@ impl RttProbe {
         if Self::opens_another(&self.wan, segment) {
             *self = Self::default();
         }
-        Self::pass(&mut self.wan, &mut self.lan, segment, now);
+        let _ = Self::pass(&mut self.wan, &mut self.lan, segment, now);
     }
 
-    /// Shows a segment that comes from the far side of the bottleneck.
-    pub fn inbound<S: TcpView>(&mut self, segment: &S, now: Instant) {
+    /// Shows a segment that comes from the far side of the bottleneck. Returns the sample of the WAN half that it ends.
+    pub fn inbound<S: TcpView>(&mut self, segment: &S, now: Instant) -> Option<Span> {
         if Self::opens_another(&self.lan, segment) {
             *self = Self::default();
         }
-        Self::pass(&mut self.lan, &mut self.wan, segment, now);
+        Self::pass(&mut self.lan, &mut self.wan, segment, now)
     }
 
     /// Returns the smallest time from an outbound segment to its answer; `None` before the first sample.
@@ -99,11 +99,13 @@ impl RttProbe {
     }
 
     #[inline]
-    fn pass<S: TcpView>(starts: &mut Half, ends: &mut Half, segment: &S, now: Instant) {
-        if !segment.flags().has(TcpFlags::RST) {
-            ends.answered(segment, now);
-            starts.sent(segment, now);
+    fn pass<S: TcpView>(starts: &mut Half, ends: &mut Half, segment: &S, now: Instant) -> Option<Span> {
+        if segment.flags().has(TcpFlags::RST) {
+            return None;
         }
+        let sample = ends.answered(segment, now);
+        starts.sent(segment, now);
+        sample
     }
 
     /// Returns true for a SYN which opens another connection: this half already knows another sequence number.
@@ -200,21 +202,23 @@ impl Half {
         advance(&mut self.newest_seq, &mut self.knows_seq, end) && !overlaps
     }
 
-    /// Takes a segment of the other direction, which may end the current sample.
-    fn answered<S: TcpView>(&mut self, segment: &S, now: Instant) {
+    /// Takes a segment of the other direction, which may end the current sample. Returns the sample that ends.
+    fn answered<S: TcpView>(&mut self, segment: &S, now: Instant) -> Option<Span> {
         if !segment.flags().has(TcpFlags::ACK) {
-            return;
+            return None;
         }
         let proven = match self.proof {
             Proof::Nothing => false,
             Proof::Ack => !is_before(segment.ack(), self.expected),
             Proof::Echo => segment.timestamps().is_some_and(|stamps| !is_before(stamps.ecr, self.expected)),
         };
-        if proven {
-            let sample = NonZeroU64::new((now - self.started).as_nanos()).unwrap_or(NonZeroU64::MIN);
-            self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
-            self.proof = Proof::Nothing;
+        if !proven {
+            return None;
         }
+        let sample = NonZeroU64::new((now - self.started).as_nanos()).unwrap_or(NonZeroU64::MIN);
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.proof = Proof::Nothing;
+        Some(Span::from_nanos(sample.get()))
     }
 }
 
@@ -285,7 +289,9 @@ mod tests {
         for (ms, way, segment) in ladder {
             match way {
                 Out => probe.outbound(segment, at(*ms)),
-                In => probe.inbound(segment, at(*ms)),
+                In => {
+                    probe.inbound(segment, at(*ms));
+                }
             }
         }
         probe

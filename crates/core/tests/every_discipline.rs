@@ -288,6 +288,7 @@ fn configurations(name: &str) -> Vec<AnyConfig> {
     all.extend(read(serde_json::json!({ "compat": "linux" })));
     all.extend(read(serde_json::json!({ "compat": "linux", "ecn": true })));
     all.extend(read(serde_json::json!({ "queue": "qrm" })));
+    all.extend(read(serde_json::json!({ "rates": "estimated" })));
     let shaper = serde_json::json!({ "bandwidth": "2Mbit/s", "ack_filter": "aggressive", "ingress": true });
     all.extend(read(shaper));
     for aqm in AnyAqmConfig::NAMES {

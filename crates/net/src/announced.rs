@@ -41,8 +41,13 @@ fn option(mut field: &[u8]) -> Option<[u8; 4]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_core::aqm::Aqm as _;
+    use penstock_core::aqm::red_ern::{self, Identify};
+    use penstock_core::config::{AqmConfig as _, LinkFacts};
     use penstock_core::packet::FlowId;
-    use penstock_core::units::{Bytes, Span};
+    use penstock_core::qdisc::{Backlog, Verdict};
+    use penstock_core::rng::Streams;
+    use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
     use penstock_core::wire::TcpOptions;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
@@ -74,6 +79,29 @@ mod tests {
         for other in [[254, 6, 1, 1, 1, 1, 1, 1], [253, 4, 1, 1, 1, 1, 1, 1], [0, 0, 253, 6, 1, 1, 1, 1]] {
             assert_eq!(explicit_rate(&segment(0, &other)), Ern::default(), "{other:?}");
         }
+    }
+
+    /// Section V: ECT(1) in the IP header takes the place of the bits, on real packets as in the simulator. RED drops all
+    /// that is above the hard limit of 15 packets.
+    #[test]
+    fn ect1_identifies_real_segments_of_flows_that_announce() {
+        let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
+        let config = red_ern::Config { identify: Identify::Ect1, weight: 1.0, gentle: false, ..Default::default() };
+        let mut rng = Streams::new(1).get("red-ern");
+        let mut judge = |ecn: u8, options: &[u8]| {
+            let mut bytes = segment(0, options).into_bytes();
+            bytes[1] = ecn;
+            let (packet, backlog) = (RealPacket::new(bytes, FlowId(0)), Backlog { packets: 30, bytes: 30_000 });
+            let mut aqm = config.aqm(&link);
+            let at = |ms| Instant::ZERO + Span::from_millis(ms);
+            aqm.on_arrival(&packet, Backlog::default(), at(0), &mut rng);
+            aqm.on_arrival(&packet, backlog, at(700), &mut rng)
+        };
+        let rate = [&[253, 6][..], &[0x53, 0xc0, 0, 100], &[1, 1]].concat();
+        let (ect1, ect0, ce) = (1, 2, 3);
+        assert_eq!([ect1, ce].map(|ecn| judge(ecn, &rate)), [Verdict::Mark; 2]);
+        assert_eq!(judge(ect1, &[]), Verdict::Pass, "between two rates");
+        assert_eq!([judge(ect0, &rate), judge(0, &rate), judge(ce, &[])], [Verdict::Drop; 3]);
     }
 
     proptest! {

@@ -23,6 +23,8 @@ const DELAYS_MS: [u32; 5] = [7, 21, 51, 111, 201];
 type Scheme = (&'static str, &'static str);
 const RED_ERN: Scheme = (r#"name = "red-ern""#, "ecn = true, ern = true");
 const BY_ECT1: Scheme = (r#"name = "red-ern", identify = "ect1""#, "ecn = true, ern = true, ern_ect1 = true");
+/// Senders that announce nothing.
+const ESTIMATED: Scheme = (r#"name = "red-ern", rates = "estimated""#, "ecn = true");
 const RED_ECN: Scheme = (r#"name = "red", ecn = true"#, "ecn = true");
 const RED_DROP: Scheme = (r#"name = "red""#, "ecn = false");
 
@@ -70,7 +72,7 @@ fn shares(summary: &Summary) -> ([f64; 5], f64) {
 /// 0.66; Figure 5 (a) of the document has about 0.85, and up to 0.2 less.
 #[test]
 fn long_round_trips_get_the_share_that_the_law_gives_them() {
-    for scheme in [RED_ERN, BY_ECT1] {
+    for scheme in [RED_ERN, BY_ECT1, ESTIMATED] {
         let summary = run(scheme, "");
         let (means, jain) = shares(&summary);
         assert!((0.79..=0.93).contains(&jain), "{scheme:?}: Jain's index {jain}, {means:?}");

@@ -28,7 +28,7 @@ __all__ = ["ENVIRONMENT", "Jar", "find", "opened"]
 ENVIRONMENT = "PENSTOCK_JAR"
 _HERE = Path(__file__).parent
 _BUILT = _HERE.parents[2] / "build" / "jar" / "linux"  # where `tools/jar` puts it
-_MEMORY = "1500M"
+MEMORY_MB = 1500
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -89,14 +89,25 @@ class Jar:
                 return found
         raise MistakeError(f"{self.linux} is no user-mode Linux that boots here: {last_lines(output)}")
 
-    def run(self, program: Path, directory: Path, on_line: Callable[[str], None] = lambda _line: None) -> str:
+    def run(
+        self,
+        program: Path,
+        directory: Path,
+        on_line: Callable[[str], None] = lambda _line: None,
+        memory_mb: int = MEMORY_MB,
+    ) -> str:
         """Boots the kernel for a program in Python, which is given `directory`; returns all that was printed.
 
-        `on_line` gets each line when it is printed. The processes of the jar end with this call in any case.
+        `on_line` gets each line when it is printed. The processes of the jar end with this call in any case. The kernel
+        has so much memory; this machine gives it what it touches.
         """
         words = {"JAR_DIRECTORY": directory.resolve(), "JAR_PYTHON": sys.executable, "JAR_PROGRAM": program}
         child = subprocess.Popen(
-            [*(_WITH_PARENT if shutil.which(_WITH_PARENT[0]) else ()), str(self.linux), *_boot_line(directory, words)],
+            [
+                *(_WITH_PARENT if shutil.which(_WITH_PARENT[0]) else ()),
+                str(self.linux),
+                *_boot_line(directory, words, memory_mb),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -127,10 +138,10 @@ def last_lines(output: str) -> str:
     return " | ".join(output.splitlines()[-4:])
 
 
-def _boot_line(directory: Path, words: Mapping[str, object]) -> list[str]:
+def _boot_line(directory: Path, words: Mapping[str, object], memory_mb: int) -> list[str]:
     """Returns the words of the kernel's command line. Those which it does not know become the environment of init."""
     return [
-        *(f"mem={_MEMORY}", "time-travel=inf-cpu", "quiet", "panic=-1"),
+        *(f"mem={memory_mb}M", "time-travel=inf-cpu", "quiet", "panic=-1"),
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("con=null", "con0=null,fd:1", "ssl=null", f"uml_dir={directory.resolve()}/", "umid=jar"),
         f"init={_HERE / 'init.sh'}",

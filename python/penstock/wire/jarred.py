@@ -9,12 +9,16 @@ from pathlib import Path
 
 from penstock import store
 from penstock.engine import Stopped
-from penstock.jar import Jar, last_lines
+from penstock.jar import MEMORY_MB, Jar, last_lines
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.wire import inside, world
 from penstock.wire.plan import Plan
 from penstock.wire.world import Recorded, Tick
+
+# Groups of hosts behind long access links for which the usual memory is enough, and what each other one takes: an
+# emulator and a program.
+_GROUPS, _GROUP_MB = 8, 60
 
 
 def play(
@@ -35,7 +39,7 @@ def play(
         if line.startswith(inside.AT):
             tick(float(line.removeprefix(inside.AT)), wanted.duration_s)
 
-    printed = kernel.run(Path(inside.__file__), folder, told)
+    printed = kernel.run(Path(inside.__file__), folder, told, _memory_mb(wanted))
     file = folder / inside.RECORDED
     if not file.is_file():
         raise MistakeError(f"--on jar: {kernel.linux.name} ended without a result: {last_lines(printed)}")
@@ -43,3 +47,7 @@ def play(
     if isinstance(found, str):
         raise MistakeError(f"--on jar: {found.removeprefix('--on wire: ')}")
     return replace(found, packets=tuple(folder / path.name for path in found.packets))
+
+
+def _memory_mb(wanted: Plan) -> int:
+    return MEMORY_MB + _GROUP_MB * max(0, len(wanted.groups) - _GROUPS)

@@ -19,10 +19,13 @@ def hosts(scenario: Scenario) -> Scenario:
     """Returns the scenario with the TCP of Linux: its controls in their Linux form, RACK, and nothing that it lacks.
 
     What a kernel can be told stays: segments, windows, buffers, SACK, ECN, the least timeout, ACKs of every segment.
+    Where senders announce their rates, which no kernel does, RED-ERN estimates them.
     """
     tree: Tree = tomllib.loads(scenario.text)
     tree.pop("profile", None)
     general = tree.setdefault("tcp", {})
+    if any(table.get("ern") for table in (general, *_of_flows(tree))):
+        _estimate_rates(tree)
     _forget(general)
     general |= forms.recovery(general.get("sack", tcp_defaults()["sack"]))
     general["cc"] = _control(general.get("cc", tcp_defaults()["cc"]))
@@ -35,6 +38,21 @@ def hosts(scenario: Scenario) -> Scenario:
             if "cc" in flow["tcp"]:
                 flow["tcp"]["cc"] = _control(flow["tcp"]["cc"])
     return replace(scenario, text=to_toml(tree))
+
+
+def _of_flows(tree: Tree) -> list[Tree]:
+    """Returns the tables `tcp` of flows."""
+    return [flow["tcp"] for flow in tree.get("flows", []) if isinstance(flow.get("tcp"), dict)]
+
+
+def _estimate_rates(tree: Tree) -> None:
+    """Lets each RED-ERN estimate the rates of flows."""
+    topology = tree.get("topology", {})
+    for place in (tree, topology, *topology.get("links", []), *topology.get("hops", [])):
+        for key in ("aqm", "reverse_aqm"):
+            found = place.get(key)
+            if isinstance(found, dict) and found.get("name") == "red-ern":
+                found["rates"] = "estimated"
 
 
 def _forget(table: Tree) -> None:

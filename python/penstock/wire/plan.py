@@ -19,7 +19,7 @@ from penstock.wire.position import Path, refuse
 KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "video", "http", "web")
 SESSIONS = ("http", "web")
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
-_MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 8, 16
+_MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 64, 16
 _MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
 _LEAST_MTU = 1500
 

@@ -132,6 +132,10 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
 impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
     const ACTIVE: bool = E::ACTIVE || Q::ACTIVE;
 
+    fn watches(&self) -> bool {
+        self.element.watches() || self.queue.watches()
+    }
+
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         self.element.outbound(segment, now);
         self.queue.outbound(segment, now);

@@ -2,7 +2,8 @@
 //! per round trip ([`Ern`]).
 //!
 //! Source: Boudi and Loudini, "Active queue management exploiting the rate information in TCP-IP networks", 2018
-//! (document 003), §III.B; §V for the variant without header bits. Its equation numbers:
+//! (document 003), §III.B; §V for the variants without header bits and with estimated rates (`estimate.rs`). Its
+//! equation numbers:
 //!
 //! ```text
 //! (3)  pb   = max_p (avg - min) / (max - min)       per category, once per round trip time of the category
@@ -21,8 +22,11 @@
 //! | of an ERN-capable flow, without a rate | counts in the average and passes |
 //! | of an ERN-capable flow, with its rate | (4), then marked with probability pa |
 //!
-//! All flows share one queue and one average. Invariants: probabilities are within 0 and 1; there is no state per flow.
-//! Cost: O(1). One random number is drawn per rate with 0 < pa < 1, and those of RED for the other packets.
+//! With `rates = "estimated"` the gateway tells the sorts of packets apart by what it measured of their flows.
+//!
+//! All flows share one queue and one average. Invariants: probabilities are within 0 and 1; there is no state per flow,
+//! except with estimated rates. Cost: O(1). One random number is drawn per rate with 0 < pa < 1, and those of RED for
+//! the other packets.
 //!
 //! The document leaves open, and this file chooses: the first rate is the first value of the average, since an average
 //! that starts at 0 would multiply the first probabilities by 50. A category's time between updates is its longest
@@ -36,15 +40,18 @@
 //! DIFFERENCE: a packet with a rate which cannot be marked (not ECT) is dropped where it would be marked. Pinned by
 //! `a_rate_that_cannot_be_marked_is_dropped`.
 
+mod estimate;
+
 use super::red::{self, OverMax, Red};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::fact::Fact;
-use crate::packet::{Ecn, Ern, Packet, RateNotice};
+use crate::packet::{Ecn, Ern, Packet, RateNotice, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
+use estimate::Estimator;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +67,17 @@ pub enum Identify {
     Bits,
     /// By ECT(1); packets with ECT(1) or CE may have a rate (§V).
     Ect1,
+}
+
+/// Where the rates of flows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Rates {
+    /// Senders announce them (§III.A).
+    #[default]
+    Announced,
+    /// The gateway estimates them, with state for each flow (§V). What senders announce is ignored.
+    Estimated,
 }
 
 /// Parameters of RED-ERN. Defaults are those of document 003 and of RED.
@@ -84,6 +102,8 @@ pub struct Config {
     pub last_period: Span,
     /// How ERN-capable flows are recognized: by the header "bits", or by "ect1".
     pub identify: Identify,
+    /// Where rates come from: "announced" by senders, or "estimated" by the gateway from what passes, for each flow.
+    pub rates: Rates,
     /// Mark ECN-capable packets of other flows instead of dropping them early; packets with a rate are always marked.
     pub ecn: bool,
     /// What is done above the hard limit (as in red); "linear" is eq. (3) without an upper end.
@@ -103,6 +123,7 @@ impl Default for Config {
             rate_weight: 0.02,
             last_period: Span::from_millis(640),
             identify: Identify::Bits,
+            rates: Rates::Announced,
             ecn: false,
             over_max: red.over_max,
         }
@@ -146,6 +167,10 @@ impl AqmConfig for Config {
     fn aqm(&self, link: &LinkFacts) -> RedErn {
         RedErn::new(self, link)
     }
+
+    fn watches(&self) -> bool {
+        self.rates == Rates::Estimated
+    }
 }
 
 /// The three sorts of packets: of flows that are not ERN-capable, of ERN-capable flows without a rate, and with a rate.
@@ -188,6 +213,7 @@ impl Category {
 pub struct RedErn {
     red: Red,
     identify: Identify,
+    estimator: Option<Estimator>,
     rate_weight: f64,
     /// Average of the told rates in bytes per millisecond; `None` before the first rate.
     fair_rate: Option<f64>,
@@ -221,6 +247,7 @@ impl RedErn {
         Self {
             red: Red::new(&config.red(), link),
             identify: config.identify,
+            estimator: config.watches().then(Estimator::default),
             rate_weight: config.rate_weight,
             fair_rate: None,
             categories: [a, b, c, d, config.last_period].map(Category::new),
@@ -232,12 +259,27 @@ impl RedErn {
         self.fair_rate
     }
 
+    /// Number of bytes of state per flow with estimated rates.
+    pub const BYTES_PER_FLOW: usize = Estimator::BYTES_PER_FLOW;
+
+    /// Returns the memory allocated for flows, unused places included; none with announced rates.
+    pub fn memory(&self) -> Bytes {
+        self.estimator.as_ref().map_or(Bytes::ZERO, Estimator::memory)
+    }
+
     /// Returns the number of rates of each category in its last whole period, which is about the number of its flows.
     pub fn flows(&self) -> [u64; 5] {
         self.categories.each_ref().map(|category| category.flows)
     }
 
-    fn sort(&self, ecn: Ecn, said: Ern) -> Sort {
+    fn sort<P: Packet>(&mut self, packet: &P) -> Sort {
+        match &mut self.estimator {
+            Some(estimator) => estimator.sort(packet.flow()),
+            None => self.announced(packet.ecn(), packet.explicit_rate()),
+        }
+    }
+
+    fn announced(&self, ecn: Ecn, said: Ern) -> Sort {
         let (capable, rate) = match (self.identify, ecn) {
             (Identify::Bits, _) => (said.capable, said.rate.filter(|_| said.capable && said.tells_rate)),
             (Identify::Ect1, Ecn::Ect1 | Ecn::Ce) => (ecn == Ecn::Ect1, said.rate),
@@ -277,7 +319,7 @@ impl RedErn {
 impl Aqm for RedErn {
     #[inline]
     fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        match self.sort(packet.ecn(), packet.explicit_rate()) {
+        match self.sort(packet) {
             Sort::Plain => self.red.on_enqueue(&Meta::of(packet), backlog, now, rng),
             Sort::Capable => {
                 self.red.observe(backlog, now);
@@ -305,10 +347,31 @@ impl Aqm for RedErn {
         self.red.on_overflow(now);
     }
 
-    fn on_fact(&mut self, _: &Fact, _: Instant) {}
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        if let Some(estimator) = &mut self.estimator {
+            estimator.on_fact(fact);
+        }
+    }
 }
 
-impl AckPath for RedErn {}
+/// Segments are watched only to estimate rates.
+impl AckPath for RedErn {
+    fn watches(&self) -> bool {
+        self.estimator.is_some()
+    }
+
+    fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        if let Some(estimator) = &mut self.estimator {
+            estimator.outbound(segment, now);
+        }
+    }
+
+    fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        if let Some(estimator) = &mut self.estimator {
+            estimator.inbound(segment, now);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -148,10 +148,10 @@ where
     C: AqmConfig + Debug + Send + Sync + 'static,
     C::Aqm: Debug + Send + 'static,
 {
-    if <C::Aqm as AckPath>::ACTIVE {
+    let config: C = read(name, parameters, C::validate)?;
+    if config.watches() {
         return Err(LibraryError(format!("{name} looks at segments: add it as an element on the ACK path")));
     }
-    let config: C = read(name, parameters, C::validate)?;
     Ok(Config::new(name, parameters.clone(), Arc::new(Factory(config))))
 }
 

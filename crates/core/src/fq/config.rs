@@ -1,7 +1,6 @@
 //! The parameters of flow queueing and those of its AQM in one flat table, as in `tc`.
 
 use super::FlowQueue;
-use crate::ack_path::AckPath;
 use crate::config::tables::{read_two, written};
 use crate::config::{AqmConfig, ConfigError, Discipline, FlowQueues as Parameters, LinkFacts};
 use crate::packet::Packet;
@@ -33,7 +32,7 @@ impl<C: AqmConfig> Discipline for Config<C> {
 
     fn validate(&self) -> Result<(), ConfigError> {
         self.queues.validate()?;
-        if <C::Aqm as AckPath>::ACTIVE {
+        if self.aqm.watches() {
             return Err(ConfigError::new("name", "looks at the ACKs of all flows, so it cannot be the AQM of one"));
         }
         self.aqm.validate()

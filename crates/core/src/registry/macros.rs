@@ -87,7 +87,7 @@ macro_rules! aqms {
             /// True if the AQM needs to see the segments of both directions.
             pub fn is_ack_path(&self) -> bool {
                 match self {
-                    $(Self::$variant(_) => <<$config as AqmConfig>::Aqm as AckPath>::ACTIVE,)*
+                    $(Self::$variant(config) => config.watches(),)*
                     Self::Foreign(_) => false,
                 }
             }
@@ -410,13 +410,7 @@ macro_rules! disciplines {
 
             /// True if this discipline needs to see the segments of both directions.
             pub fn sees_segments(&self) -> bool {
-                match self {
-                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as AckPath>::ACTIVE,)*
-                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as AckPath>::ACTIVE,
-                    Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as AckPath>::ACTIVE,
-                    Self::ForeignAckPath(_) => <before::Queue<P> as AckPath>::ACTIVE,
-                    Self::Tree(_) => <tree::Tree<P> as AckPath>::ACTIVE,
-                }
+                each!(self, q => q.watches())
             }
         }
 

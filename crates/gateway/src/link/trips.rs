@@ -111,7 +111,9 @@ impl Trips {
         flow.seen = now;
         match direction {
             Direction::Reverse => flow.probe.outbound(packet, now),
-            Direction::Forward => flow.probe.inbound(packet, now),
+            Direction::Forward => {
+                flow.probe.inbound(packet, now);
+            }
         }
         let Some(wan) = flow.probe.wan() else { return };
         flow.wan.add(now, wan);

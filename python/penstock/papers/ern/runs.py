@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
@@ -96,3 +97,5 @@ def _settings() -> Iterator[Setting]:
 
 
 SETTINGS = tuple(_settings())
+# Those of Figure 5 in which estimated rates are compared with announced ones.
+FEW = tuple(replace(setting, aqms=()) for setting in SETTINGS if setting.name in (ftp(30, 50), ftp(30, 200)))

@@ -26,18 +26,12 @@ impl Pink {
     pub(super) fn take_over(&mut self, opening: &Opening, now: Instant) {
         let Some(id) = self.index_of(opening.flow) else { return };
         let known = &mut self.flows[id];
+        let (inside, outside) = opening.sides();
         if known.phase == Phase::Open && known.isn == opening.opener.isn {
-            let (inside, outside) = match opening.from_inside {
-                true => (&opening.opener, &opening.other),
-                false => (&opening.other, &opening.opener),
-            };
             return known.probe.pass_unseen(inside.end, outside.end);
         }
         self.end(id, now);
-        let (inside, outside, wan, lan) = match opening.from_inside {
-            true => (&opening.opener, &opening.other, opening.asked, opening.answered),
-            false => (&opening.other, &opening.opener, opening.answered, opening.asked),
-        };
+        let (wan, lan) = opening.halves();
         let mut flow = Flow {
             phase: Phase::Open,
             isn: opening.opener.isn,

@@ -1,7 +1,8 @@
 //! The equations by hand, who is notified how, and when a category is updated.
 
 use super::*;
-use crate::packet::{FlowId, NoTcp};
+use crate::packet::{FlowId, NoTcp, PlainSegment, TcpFlags};
+use crate::registry::AnyConfig;
 use crate::rng::Streams;
 use crate::units::Rate;
 use proptest::prelude::{any, prop_assert, proptest};
@@ -288,6 +289,45 @@ fn every_arrival_counts_in_the_average() {
     let before = queue.aqm.red.average();
     assert_eq!([1, 2].map(|ms| queue.arrive(&refused, 0, ms)), [Verdict::Drop; 2]);
     assert!(near(queue.aqm.red.average(), before / 4.0));
+}
+
+/// A segment each 2 ms in a round trip of 20 ms, above the hard limit: from the third round trip on each rate is marked and
+/// all other packets pass; before that, and what was not shown, RED drops. What packets announce does not matter.
+#[test]
+fn estimated_rates_take_the_place_of_announced_ones() {
+    let mut queue = Queue::new(Config { rates: Rates::Estimated, ..config() });
+    assert!(queue.aqm.watches() && !Queue::new(config()).aqm.watches());
+    let segment = |flags, seq, ack| PlainSegment { seq, ack, ..PlainSegment::new(FlowId(0), flags) };
+    let at = |ms| Instant::ZERO + MS(ms);
+    queue.aqm.outbound(&mut segment(TcpFlags::SYN, 0, 0), at(0));
+    queue.aqm.inbound(&mut segment(TcpFlags::SYN.with(TcpFlags::ACK), 0, 1), at(15));
+    queue.aqm.outbound(&mut segment(TcpFlags::ACK, 1, 1), at(20));
+    let mut verdicts = Vec::new();
+    for number in 0..60u32 {
+        let now = 21 + 2 * u64::from(number);
+        let data = PlainSegment { payload_len: 1000, ..segment(TcpFlags::ACK, 1 + 1000 * number, 1) };
+        queue.aqm.outbound(&mut data.clone(), at(now));
+        let packet = if number % 2 == 0 { with_bits(Ecn::Ect0, 0) } else { telling(1, 1) };
+        verdicts.push(queue.arrive(&packet, 30, now));
+    }
+    let counted = |verdict, of: &[Verdict]| of.iter().filter(|one| **one == verdict).count();
+    assert_eq!(counted(Verdict::Drop, &verdicts[..20]), 20, "{verdicts:?}");
+    assert_eq!((counted(Verdict::Mark, &verdicts[20..]), counted(Verdict::Pass, &verdicts[20..])), (4, 36));
+    // Ten segments of 1000 B in each round trip of 20 ms.
+    assert!(near(queue.aqm.fair_rate().unwrap(), 500.0));
+    assert_eq!(queue.arrive(&telling(10_000, 20), 30, 200), Verdict::Drop, "it was not shown");
+    assert_eq!(queue.aqm.memory().get() % RedErn::BYTES_PER_FLOW as u64, 0);
+}
+
+#[test]
+fn an_estimator_cannot_judge_one_of_several_queues() {
+    let of = |rates: &str| {
+        let parameters = serde_json::json!({ "per_flow": { "name": "red-ern", "rates": rates } });
+        AnyConfig::deserialize("fq", parameters).unwrap().unwrap().validate()
+    };
+    assert!(of("announced").is_ok());
+    let refused = of("estimated").unwrap_err().to_string();
+    assert!(refused.contains("looks at the ACKs of all flows"), "{refused}");
 }
 
 #[test]
