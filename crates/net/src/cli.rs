@@ -153,6 +153,9 @@ pub struct Options {
     /// Write the fate of each packet to this file as CSV while packets pass
     #[arg(long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
+    /// Write the headers (up to 128 bytes) and the fate of each packet to this file as pcapng while packets pass
+    #[arg(long, value_name = "FILE")]
+    pub pcapng: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -257,6 +260,8 @@ pub struct Plan {
     pub realtime: bool,
     /// The file for the journal of packets; `None` without one.
     pub packets: Option<PathBuf>,
+    /// The file for the headers of packets; `None` without one.
+    pub pcapng: Option<PathBuf>,
     /// True for reports as JSON.
     pub json: bool,
 }
@@ -316,6 +321,7 @@ impl Options {
             spin,
             realtime: !spin && (self.realtime || run.realtime.unwrap_or_default()),
             packets: self.packets.clone().or_else(|| run.packets.clone()),
+            pcapng: self.pcapng.clone().or_else(|| run.pcapng.clone()),
             json: self.json,
         })
     }

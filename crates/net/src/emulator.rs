@@ -13,7 +13,7 @@ use crate::keys::Keys;
 use crate::links::LinkWatch;
 use crate::netns::Namespace;
 use crate::output::Printer;
-use crate::packets::{self, Closed, PacketFile};
+use crate::packets::{self, Closed, PacketFile, Sheet};
 use crate::path::Path;
 use crate::pool::{LARGEST, Pool};
 use crate::report::{Change, Observed, Report};
@@ -21,6 +21,7 @@ use crate::scheduling;
 use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
+use crate::tap::{CaptureFile, Pcapng, Taps};
 use crate::tun::Tun;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -64,6 +65,8 @@ pub struct Emulator {
     processor: ProcessorWait,
     short_of_memory: u64,
     packets: Option<PacketFile>,
+    /// The file of `--pcapng`, with the sheet that is empty.
+    capture: Option<(CaptureFile, Taps)>,
     pub(crate) talkers: Talkers,
     pub(crate) changes: Vec<Change>,
     pub(crate) snapshot: answers::Snapshot,
@@ -127,8 +130,8 @@ pub struct Finished {
     pub report: Report,
     /// What made the run end before it should, as a sentence.
     pub failure: Option<String>,
-    /// The file of `--packets`, which may still be written.
-    pub packets: Option<Closed>,
+    /// The files of `--packets` and `--pcapng`, which may still be written.
+    pub files: Vec<Closed>,
     /// Where reports are printed.
     pub printer: Printer,
     /// The signals, which still end nothing by themselves.
@@ -147,6 +150,7 @@ impl Emulator {
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::Options(message.into()));
         }
+        let epoch = std::time::Instant::now();
         let signals = Signals::open()?;
         let tuns = [Tun::open(&plan.interfaces[0], &namespaces[0])?, Tun::open(&plan.interfaces[1], &namespaces[1])?];
         let watch = |side: usize| LinkWatch::open(&namespaces[side], tuns[side].index());
@@ -154,6 +158,8 @@ impl Emulator {
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
+        let capture = |path| CaptureFile::start(path, Pcapng::since(epoch)).map(|file| (file, Taps::empty()));
+        let capture = plan.pcapng.as_deref().map(capture).transpose()?;
         let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
         scheduling::prompt(plan.realtime)?;
         let streams = Streams::new(plan.seed);
@@ -161,6 +167,9 @@ impl Emulator {
         path.direction_mut(Direction::Forward).set_loss(plan.loss);
         if packets.is_some() {
             path.keep_journals();
+        }
+        if capture.is_some() {
+            path.keep_taps(RealPacket::bytes);
         }
         let keys = keys(&plan)?;
         Ok(Self {
@@ -178,6 +187,7 @@ impl Emulator {
             processor: ProcessorWait::open(),
             short_of_memory: 0,
             packets,
+            capture,
             talkers: Talkers::new(keys.talkers),
             changes: Vec::new(),
             snapshot: answers::Snapshot::default(),
@@ -185,7 +195,7 @@ impl Emulator {
             server,
             slow,
             printer,
-            epoch: std::time::Instant::now(),
+            epoch,
             next_tick: Instant::ZERO + TICK,
             woken: Instant::ZERO,
             next_slow: Instant::ZERO,
@@ -209,10 +219,12 @@ impl Emulator {
         self.note_facts();
         let elapsed = self.now().since(Instant::ZERO);
         self.exchange_journals(1);
-        let closed = self.packets.take().map(|file| file.close(FILE_PATIENCE));
-        let lines = closed.as_ref().map(Closed::lines);
+        let packets = self.packets.take().map(|file| file.close(FILE_PATIENCE));
+        let capture = self.capture.take().map(|(file, _)| file.close(FILE_PATIENCE));
+        let lines = [&packets, &capture].map(|file| file.as_ref().map(Closed::lines));
         let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, lines));
-        Finished { report, failure: ended.failure(), packets: closed, printer: self.printer, signals: self.signals }
+        let files = packets.into_iter().chain(capture).collect();
+        Finished { report, failure: ended.failure(), files, printer: self.printer, signals: self.signals }
     }
 
     /// The loop; returns why it ended.
@@ -249,12 +261,12 @@ impl Emulator {
 
     /// Returns the report up to now.
     pub(crate) fn report(&self) -> Report {
-        let lines = self.packets.as_ref().map(PacketFile::lines);
+        let lines = [self.packets.as_ref().map(PacketFile::lines), self.capture.as_ref().map(|(file, _)| file.lines())];
         let elapsed = self.now().since(Instant::ZERO);
         Report::new(&self.plan, &self.path, self.observed(&Ended::Not, elapsed, lines))
     }
 
-    fn observed(&self, ended: &Ended, elapsed: Span, packets_file: Option<packets::Lines>) -> Observed<'_> {
+    fn observed(&self, ended: &Ended, elapsed: Span, lines: [Option<packets::Lines>; 2]) -> Observed<'_> {
         Observed {
             emissions: &self.emissions,
             intakes: &self.intakes,
@@ -262,7 +274,7 @@ impl Emulator {
             flows: self.classifier.gauges(),
             stalls: self.stalls,
             short_of_memory: self.short_of_memory,
-            packets_file,
+            lines,
             stopwatch: self.stopwatch.as_ref(),
             changes: &self.changes,
             ended: ended.text(),
@@ -311,8 +323,16 @@ impl Emulator {
         }
     }
 
-    /// Hands journals with at least so many packets to the thread that writes them.
+    /// Hands journals and taps with at least so many packets to the threads that write them.
     fn exchange_journals(&mut self, least: usize) {
+        if let Some((file, empty)) = &mut self.capture
+            && self.path.tapped().is_some_and(|packets| packets >= least)
+        {
+            // A sheet has both directions, so that packets are in the file in the order of time.
+            self.path.swap_taps(empty);
+            let full = std::mem::replace(empty, Taps::none());
+            *empty = file.exchange_sheet(full);
+        }
         let Some(file) = &mut self.packets else { return };
         for direction in Direction::BOTH {
             if let Some(journal) = self.path.direction_mut(direction).journal_mut()

@@ -75,9 +75,11 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
-    /// The file of `--packets` cannot be written.
-    #[error("--packets {}: {source}{}", .path.display(), pipe(.source))]
+    /// The file of `--packets` or `--pcapng` cannot be written.
+    #[error("{option} {}: {source}{}", .path.display(), pipe(.source))]
     Packets {
+        /// The option that names the file.
+        option: &'static str,
         /// Path of the file.
         path: PathBuf,
         /// Error of the system.

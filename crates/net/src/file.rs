@@ -97,6 +97,8 @@ pub struct RunKeys {
     pub realtime: Option<bool>,
     /// File to which the fate of each packet is written.
     pub packets: Option<PathBuf>,
+    /// File to which the headers and the fate of each packet are written.
+    pub pcapng: Option<PathBuf>,
 }
 
 /// The tables of a configuration file.

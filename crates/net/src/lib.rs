@@ -13,7 +13,7 @@
 //!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time.
 //! 5. `report` has the results of a run, `intake` and `emissions` how late this machine read and wrote its packets,
 //!    `stalls` whether it ran at all, and `links` what the kernel tells of the interfaces. `journal` has the fate of each
-//!    packet, and `packets` writes it to a file.
+//!    packet, `tap` its headers as well, and `packets` writes both to files.
 //! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
 //!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
 //!
@@ -54,4 +54,5 @@ pub mod scheduling;
 pub mod signals;
 pub mod stalls;
 pub mod talkers;
+mod tap;
 mod tun;

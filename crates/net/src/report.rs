@@ -55,6 +55,8 @@ pub struct Report {
     pub short_of_memory: u64,
     /// What became of the lines of `--packets`; `None` without that file.
     pub packets_file: Option<Lines>,
+    /// What became of the packets of `--pcapng`.
+    pub pcapng_file: Option<Captured>,
     /// The time that an algorithm of somebody's own takes; `None` without one.
     pub algorithm: Option<AlgorithmTime>,
     /// What was set while packets passed, at most [`MOST_CHANGES`] entries.
@@ -78,6 +80,17 @@ pub struct Change {
     pub value: String,
 }
 
+/// What became of the packets of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    /// Number of packets that were written.
+    pub packets: u64,
+    /// Number of packets that were lost: the file was too slow, or could not be written.
+    pub lost: u64,
+    /// The first error of the file; `None` if there was none.
+    pub error: Option<String>,
+}
+
 /// What the emulator observed of itself and its surroundings.
 #[derive(Debug)]
 pub struct Observed<'a> {
@@ -93,8 +106,8 @@ pub struct Observed<'a> {
     pub stalls: Stalls,
     /// Number of times without memory for another packet.
     pub short_of_memory: u64,
-    /// The file of `--packets`.
-    pub packets_file: Option<Lines>,
+    /// The files of `--packets` and `--pcapng`.
+    pub lines: [Option<Lines>; 2],
     /// The time that disciplines take, if one of them is of somebody's own crate.
     pub stopwatch: Option<&'a Stopwatch>,
     /// What was set while packets passed.
@@ -177,6 +190,7 @@ impl Report {
             let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
             DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake)
         };
+        let [packets_file, pcapng_file] = observed.lines.clone();
         let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
         let disturbed_by = causes(&observed, algorithm.as_ref());
         Self {
@@ -189,7 +203,8 @@ impl Report {
             unclassified: observed.unclassified,
             stalled: observed.stalls,
             short_of_memory: observed.short_of_memory,
-            packets_file: observed.packets_file,
+            packets_file,
+            pcapng_file: pcapng_file.map(|Lines { lines, lost, error }| Captured { packets: lines, lost, error }),
             algorithm,
             changes: observed.changes.to_vec(),
             flows: observed.flows,
@@ -305,6 +320,9 @@ impl fmt::Display for Report {
         if let Some(Lines { lines, lost, .. }) = &self.packets_file {
             writeln!(f, "file of packets: {lines} lines, {lost} lost")?;
         }
+        if let Some(Captured { packets, lost, .. }) = &self.pcapng_file {
+            writeln!(f, "capture: {packets} packets, {lost} lost")?;
+        }
         if let Some(AlgorithmTime { packet_us, budget_us }) = &self.algorithm {
             let Percentiles { mean, p99, .. } = packet_us;
             writeln!(f, "algorithm: {mean:.1} us per packet, p99 {p99:.1} us, budget {budget_us:.1} us")?;
@@ -373,7 +391,7 @@ mod tests {
             flows: Gauges::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
-            packets_file: None,
+            lines: [None, None],
             stopwatch: None,
             changes: &[],
             ended: "duration".into(),
