@@ -59,6 +59,9 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
+    /// An interface cannot be a port.
+    #[error("{0}")]
+    Port(String),
     /// Another process has the queue of the kernel.
     #[error("another program has the queue {queue} of netfilter (port {owner}); end it, or choose another `queue`")]
     QueueTaken {
