@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import engine, jar, manual, rundir, wire
+from penstock import capture, engine, jar, manual, rundir, wire
 from penstock.engine import BrokenInvariant, ScenarioError, Stopped
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.wire import (
     calls,
+    captures,
     cooperation,
     daemons,
     examples,
@@ -388,6 +390,44 @@ def test_packets_of_several_links_become_one_file_of_the_run(tmp_path: Path) -> 
     assert packets.joined(links[:1]) == (tmp_path / "0.csv").read_bytes()
 
 
+def _emulator_capture(rows: list[tuple[int, int, bytes]]) -> bytes:
+    """A capture as `penstock-emulate --pcapng` writes it, of (interface, time in ns, bytes of the packet)."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        length = len(body) + 12
+        return struct.pack("<II", kind, length) + body + struct.pack("<I", length)
+
+    def interface(name: bytes) -> bytes:
+        named = struct.pack("<HH", 2, 7) + name + b"\0"
+        return block(1, struct.pack("<HHI", 101, 0, 128) + named + struct.pack("<HHB3xI", 9, 1, 9, 0))
+
+    section = block(0x0A0D0D0A, struct.pack("<IHHQ", 0x1A2B3C4D, 1, 0, 2**64 - 1))
+    packets = [struct.pack("<IIIII", at, t >> 32, t & 0xFFFFFFFF, len(b), len(b)) + b for at, t, b in rows]
+    return b"".join([section, interface(b"forward"), interface(b"reverse"), *(block(6, body) for body in packets)])
+
+
+def test_captures_of_several_links_become_one_in_the_order_of_time(tmp_path: Path) -> None:
+    """The reader of the lab tells packets apart by their sizes: 28, 32 and 36 bytes of IPv4."""
+    day = 1_700_000_000 * 1_000_000_000
+    ip = {n: bytes.fromhex(f"450000{n:02x}000000004011000001010101020202{n:02x}") + bytes(n - 20) for n in (28, 32, 36)}
+    (tmp_path / "0").write_bytes(_emulator_capture([(0, day, ip[28]), (1, day + 30, ip[32])]))
+    (tmp_path / "1").write_bytes(_emulator_capture([(0, day + 10, ip[36])]))
+    links = [("a", tmp_path / "0"), ("b", tmp_path / "1")]
+
+    def joined(*wanted: str) -> tuple[bytes, Any]:
+        (tmp_path / "all.pcapng").write_bytes(captures.joined(links, wanted))
+        return (tmp_path / "all.pcapng").read_bytes(), capture.read(tmp_path / "all.pcapng").columns
+
+    content, columns = joined()
+    assert [name in content for name in (b"a-reverse", b"b-reverse", b"forward")] == [True, True, False]
+    assert columns["t_ns"].tolist() == [0, 10, 30]
+    assert columns["size"].tolist() == [28, 36, 32]
+    assert columns["interface"].tolist() == [0, 2, 1], "a, b, a-reverse"
+    content, columns = joined("a-reverse", "b")
+    assert columns["size"].tolist() == [36, 32]
+    assert columns["interface"].tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(("r", "mos"), [(93.2, 4.41), (90, 4.34), (80, 4.03), (70, 3.60), (60, 3.10), (50, 2.58)])
 def test_ratings_give_the_scores_of_g107(r: float, mos: float) -> None:
     assert calls.mos(r) == pytest.approx(mos, abs=0.011)
@@ -584,7 +624,7 @@ def test_a_run_on_the_wire_agrees_with_the_simulator(tmp_path: Path) -> None:
     ours = engine.run(SHORT).summary
     apart: list[Any] = []
     for _ in range(3):
-        found = wire.play(Scenario(SHORT, "home.toml"))
+        found = wire.play(Scenario(SHORT, "home.toml"), packets=tmp_path / "packets.pcapng")
         assert found.wire is not None
         compared = _compared(found.summary, ours)
         if not compared:
@@ -592,6 +632,11 @@ def test_a_run_on_the_wire_agrees_with_the_simulator(tmp_path: Path) -> None:
         apart.append((compared, found.wire["disturbed_by"]))
     else:
         pytest.fail(f"three runs apart: {apart}")
+    # The capture is longer than the run, by handshakes before it and by what waits at its end.
+    columns = capture.read(tmp_path / "packets.pcapng").columns
+    (queue,) = found.summary["bottlenecks"]
+    assert columns["dropped"].sum() >= queue["drops_overflow"] + queue["drops_aqm"] > 0
+    assert (columns["interface"] == 0).sum() >= queue["packets_all"]
     rundir.write(found, tmp_path / "run", {"on": "wire"})
     assert _keys(found.summary) == _keys(ours), "the same keys in both worlds"
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())

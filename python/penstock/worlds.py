@@ -39,7 +39,7 @@ def run(
 ) -> Result:
     """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
-    `pcapng` is a file for the packets of the bottlenecks, CSV for real kernels. `watch` goes with the simulator alone,
+    `pcapng` is a file for the packets of the bottlenecks. `watch` goes with the simulator alone,
     `shell`, the name of a host, with the wire.
     """
     from penstock import engine

@@ -1,13 +1,14 @@
 //! A packet between its arrival and the time at which it is due.
 
 use crate::calls::is_call;
-use crate::lead::Lead;
+
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
 use penstock_core::units::{Bytes, Instant};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_net::announced;
 use penstock_net::direction::Direction;
+use penstock_net::lead::Lead;
 use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
 

@@ -39,7 +39,6 @@ pub mod guard;
 pub mod held;
 pub mod history;
 pub mod kernel;
-pub mod lead;
 pub mod link;
 pub mod log;
 pub mod page;

@@ -6,8 +6,8 @@ use crate::emulator::Emulator;
 use crate::live::{self, Changes, Present, Words};
 use crate::report::{Change, MOST_CHANGES};
 use penstock_control::message::{Answer, By, Refusal, Request, Set};
+use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Span};
-use penstock_core::wire::RealPacket;
 use serde::Serialize;
 use serde_json::json;
 
@@ -78,9 +78,9 @@ fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
     text(&json!({"at_s": at_s, "set": set}))
 }
 
-fn apply(
+fn apply<P: Packet>(
     config: &mut Config,
-    bottleneck: &mut Bottleneck<RealPacket>,
+    bottleneck: &mut Bottleneck<P>,
     changes: Changes,
     now: Instant,
 ) -> Result<(), Refusal> {
@@ -110,6 +110,7 @@ mod tests {
     use penstock_core::rng::Streams;
     use penstock_core::settings::config_from_settings;
     use penstock_core::units::{Limit, Rate};
+    use penstock_core::wire::RealPacket;
 
     /// PINK knows connections and cannot be replaced: a new limit, which needs a new discipline, is refused, and a new rate is
     /// not.
@@ -118,7 +119,7 @@ mod tests {
         let aqm = config_from_settings("pink", &[]).unwrap();
         let rate = Rate::from_bps(1_000_000);
         let mut config = Config { aqm, rate, delay: Span::ZERO, limit: Limit::Packets(100) };
-        let mut bottleneck = Bottleneck::new(&config, Streams::new(1).get("test"));
+        let mut bottleneck: Bottleneck<RealPacket> = Bottleneck::new(&config, Streams::new(1).get("test"));
         let faster = Changes { rate: Some(Rate::from_bps(2_000_000)), ..Changes::default() };
         assert_eq!(apply(&mut config, &mut bottleneck, faster, Instant::ZERO), Ok(()));
         assert_eq!(config.rate, Rate::from_bps(2_000_000));

@@ -5,6 +5,7 @@
 
 use crate::histogram::Spans;
 use crate::journal::{Entry, Journal};
+use crate::tap::{Fate, Tap};
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
@@ -76,6 +77,7 @@ pub struct Delivery<P> {
 struct Stamped<P> {
     packet: P,
     since: Instant,
+    marked: bool,
 }
 
 impl<P: Packet> Packet for Stamped<P> {
@@ -92,6 +94,7 @@ impl<P: Packet> Packet for Stamped<P> {
     }
     fn mark_ce(&mut self) {
         self.packet.mark_ce();
+        self.marked = true;
     }
     fn tcp(&mut self) -> Option<&mut P::Tcp> {
         self.packet.tcp()
@@ -140,14 +143,40 @@ impl<P: Packet> Queue<P> {
     }
 }
 
-/// Passes the fates of stamped packets on without the stamp, after writing them into the journal.
-struct Unstamped<'a, F>(&'a mut F, Option<&'a mut Journal>);
+/// What is kept of each packet that leaves the queue.
+#[derive(Debug)]
+struct Records<P> {
+    journal: Option<Journal>,
+    tap: Option<Tap<P>>,
+}
 
-impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'_, F> {
-    fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
-        if let Some(journal) = &mut self.1 {
+impl<P: Packet> Records<P> {
+    fn dropped(&mut self, packet: &Stamped<P>, reason: DropReason, now: Instant) {
+        if let Some(journal) = &mut self.journal {
             journal.add(packet.entry(now, Some(reason)));
         }
+        if let Some(tap) = &mut self.tap {
+            tap.add(&packet.packet, now, Fate::Dropped(reason));
+        }
+    }
+
+    fn sent(&mut self, packet: &Stamped<P>, lost: bool, now: Instant) {
+        if let Some(journal) = &mut self.journal {
+            journal.add(packet.entry(now, None));
+        }
+        if let Some(tap) = &mut self.tap {
+            let arrives = if packet.marked { Fate::Marked } else { Fate::Sent };
+            tap.add(&packet.packet, now, if lost { Fate::Lost } else { arrives });
+        }
+    }
+}
+
+/// Passes the fates of stamped packets on without the stamp, after recording them.
+struct Unstamped<'a, P, F>(&'a mut F, &'a mut Records<P>);
+
+impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'_, P, F> {
+    fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
+        self.1.dropped(&packet, reason, now);
         self.0.dropped(packet.packet, reason, now);
     }
     fn marked(&mut self, packet: &Stamped<P>, now: Instant) {
@@ -193,7 +222,7 @@ pub struct Bottleneck<P: Packet> {
     in_flight: VecDeque<Delivery<P>>,
     delivered: Backlog,
     sojourn: Spans,
-    journal: Option<Journal>,
+    records: Records<P>,
 }
 
 impl<P: Packet> Bottleneck<P> {
@@ -215,13 +244,24 @@ impl<P: Packet> Bottleneck<P> {
             in_flight: VecDeque::new(),
             delivered: Backlog::default(),
             sojourn: Spans::new(),
-            journal: None,
+            records: Records { journal: None, tap: None },
         }
     }
 
     /// Keeps a journal of the fate of each packet from now on, which costs 40 bytes of memory per packet.
     pub fn keep_journal(&mut self) {
-        self.journal.get_or_insert_default();
+        self.records.journal.get_or_insert_default();
+    }
+
+    /// Keeps the headers and the fate of each packet from now on, which costs 160 bytes of memory per packet. `bytes` returns
+    /// the bytes of a packet from its IP header on.
+    pub fn keep_tap(&mut self, bytes: fn(&P) -> &[u8]) {
+        self.records.tap = Some(Tap::new(bytes));
+    }
+
+    /// Returns the tap, to take packets out; `None` if none is kept.
+    pub fn tap_mut(&mut self) -> Option<&mut Tap<P>> {
+        self.records.tap.as_mut()
     }
 
     /// Loses each packet on the wire with this probability, within [0, 1], from now on. `rng` is a random stream of its
@@ -367,12 +407,12 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Returns the journal; `None` if none is kept.
     pub fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
+        self.records.journal.as_ref()
     }
 
     /// Returns the journal, to take entries out; `None` if none is kept.
     pub fn journal_mut(&mut self) -> Option<&mut Journal> {
-        self.journal.as_mut()
+        self.records.journal.as_mut()
     }
 
     /// Tells the discipline a fact.
@@ -390,8 +430,8 @@ impl<P: Packet> Bottleneck<P> {
             self.queue.qdisc.outbound(segment, now);
         }
         // The verdict is counted in the statistics and passed to `fates`.
-        let mut fate = Unstamped(fates, self.journal.as_mut());
-        let _ = self.queue.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut fate);
+        let mut fate = Unstamped(fates, &mut self.records);
+        let _ = self.queue.qdisc.enqueue(Stamped { packet, since: now, marked: false }, now, &mut self.rng, &mut fate);
         if !self.transmitting {
             self.start_next(now, fates);
         }
@@ -453,15 +493,15 @@ impl<P: Packet> Bottleneck<P> {
     fn start_next<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) {
         let next = self.dequeue(now, fates);
         self.transmitting = next.is_some();
-        if let (Some(journal), Some(packet)) = (&mut self.journal, &next) {
-            journal.add(packet.entry(now, None));
-        }
-        if let Some(Stamped { packet, since }) = next {
+        if let Some(stamped) = next {
+            let lost = self.loss.as_mut().is_some_and(Loss::strikes);
+            self.records.sent(&stamped, lost, now);
+            let Stamped { packet, since, .. } = stamped;
             self.sojourn.record(now.since(since));
             let transmission = self.wire.send(packet.size());
             self.busy_until = now + transmission;
             self.busy = self.busy + transmission;
-            if !self.loss.as_mut().is_some_and(Loss::strikes) {
+            if !lost {
                 let last = self.in_flight.back().map_or(Instant::ZERO, |d| d.due);
                 self.in_flight.push_back(Delivery { due: last.max(self.busy_until + self.delay), packet });
             }
@@ -472,7 +512,7 @@ impl<P: Packet> Bottleneck<P> {
     fn dequeue<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Stamped<P>> {
         loop {
             let queue = self.replaced.front_mut().unwrap_or(&mut self.queue);
-            let next = queue.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, self.journal.as_mut()));
+            let next = queue.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, &mut self.records));
             let replaced = self.replaced.len();
             self.forget_empty();
             if next.is_some() || self.replaced.len() == replaced {

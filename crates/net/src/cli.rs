@@ -1,6 +1,7 @@
 //! The command line of `penstock-emulate`.
 
 use crate::bottleneck;
+use crate::end::Interface;
 use crate::error::Error;
 use crate::file::{EndKeys, File};
 use crate::nodes::Side;
@@ -32,6 +33,9 @@ Examples:
   penstock-emulate --config examples/emulate/codel.toml --rate 4Mbit/s
   penstock-emulate --config examples/emulate/codel.toml --check
 
+  A wire between two interfaces that are there, without addresses:
+  penstock-emulate --left-port eth1 --right-port eth2 --rate 100Mbit/s --delay 10ms --aqm fq-codel
+
   While it runs, from another terminal:
   penstock-emulate status
   penstock-emulate top --by node
@@ -44,7 +48,7 @@ the first two cases.";
 
 /// Emulates a bottleneck link between two network namespaces, with any queue discipline of Penstock.
 ///
-/// Creates a TUN interface in each namespace. A packet which is sent through the left interface is queued, transmitted
+/// Creates a TUN interface in each namespace, or uses two interfaces of Ethernet that are there (ports). A packet which is sent through the left interface is queued, transmitted
 /// at the rate, and delivered at the right interface after the delay. The reverse direction has a queue, a rate and a
 /// delay of its own. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
 #[derive(Debug, Clone, Parser)]
@@ -73,6 +77,12 @@ pub struct Options {
     /// Name of the interface on the right [default: penstock1]
     #[arg(long, value_name = "NAME")]
     pub right: Option<String>,
+    /// Use this interface of Ethernet, which is there, as the left end; the other end must be such a port as well
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["left", "left_address", "mtu"])]
+    pub left_port: Option<String>,
+    /// Use this interface as the right end
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["right", "right_address", "mtu"])]
+    pub right_port: Option<String>,
     /// Namespace of the left interface: a name of `ip netns`, or a path [default: the current one]
     #[arg(long, value_name = "NS")]
     pub left_netns: Option<String>,
@@ -143,6 +153,9 @@ pub struct Options {
     /// Run with real-time priority (SCHED_FIFO), before all processes of normal priority
     #[arg(long, conflicts_with = "spin")]
     pub realtime: bool,
+    /// Forward each packet at once, without a queue, a rate or a delay: to measure what these cost beside reading and writing
+    #[arg(long)]
+    pub bare: bool,
     /// Name of this run, by which `status`, `top` and `set` find it [default: emulate; if that runs already, with the
     /// number of the process at its end]
     #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "socket")]
@@ -153,6 +166,9 @@ pub struct Options {
     /// Write the fate of each packet to this file as CSV while packets pass
     #[arg(long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
+    /// Write the headers (up to 128 bytes) and the fate of each packet to this file as pcapng while packets pass
+    #[arg(long, value_name = "FILE")]
+    pub pcapng: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -234,7 +250,7 @@ pub enum By {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The left and the right interface.
-    pub interfaces: [tun::Config; 2],
+    pub interfaces: [Interface; 2],
     /// The namespaces of the left and the right interface; `None` is the current one.
     pub netns: [Option<String>; 2],
     /// The forward and the reverse bottleneck.
@@ -255,8 +271,12 @@ pub struct Plan {
     pub spin: bool,
     /// True for real-time scheduling (SCHED_FIFO).
     pub realtime: bool,
+    /// True to forward each packet at once.
+    pub bare: bool,
     /// The file for the journal of packets; `None` without one.
     pub packets: Option<PathBuf>,
+    /// The file for the headers of packets; `None` without one.
+    pub pcapng: Option<PathBuf>,
     /// True for reports as JSON.
     pub json: bool,
 }
@@ -265,7 +285,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [left, right] = &self.interfaces;
         let [forward, reverse] = &self.bottlenecks;
-        write!(f, "ready: {} {} -> {} {}", left.name, left.address.address, right.name, right.address.address)?;
+        write!(f, "ready: {left} -> {right}")?;
         for (way, b) in [("there", forward), ("back", reverse)] {
             write!(f, "; {way} {} {} {} {}", b.rate, b.delay, b.aqm.name(), b.limit)?;
         }
@@ -315,12 +335,34 @@ impl Options {
             duration: self.duration.or(run.duration),
             spin,
             realtime: !spin && (self.realtime || run.realtime.unwrap_or_default()),
+            bare: self.bare,
             packets: self.packets.clone().or_else(|| run.packets.clone()),
+            pcapng: self.pcapng.clone().or_else(|| run.pcapng.clone()),
             json: self.json,
         })
     }
 
-    fn interfaces(&self, file: &File) -> Result<[tun::Config; 2], Error> {
+    fn interfaces(&self, file: &File) -> Result<[Interface; 2], Error> {
+        let port = |option: &Option<String>, tun: &Option<String>, keys: &EndKeys| {
+            option.clone().or_else(|| keys.port.clone().filter(|_| tun.is_none()))
+        };
+        let left = port(&self.left_port, &self.left, &file.ends[0]);
+        let right = port(&self.right_port, &self.right, &file.ends[1]);
+        match (left, right) {
+            (None, None) => self.tuns(file).map(|tuns| tuns.map(Interface::Tun)),
+            (Some(_), Some(_)) if self.mtu.or(file.run.mtu).is_some() => {
+                Err(Error::Options("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
+            }
+            (Some(left), Some(right)) => Ok([left, right].map(Interface::Port)),
+            _ => Err(Error::Options(
+                "both ends must be ports, or none: frames of a port have headers of Ethernet, which packets of a TUN interface \
+                 lack; give --left-port and --right-port"
+                    .into(),
+            )),
+        }
+    }
+
+    fn tuns(&self, file: &File) -> Result<[tun::Config; 2], Error> {
         let mtu = self.mtu.or(file.run.mtu).unwrap_or(1500);
         let interface = |name: &Option<String>, address: Option<Cidr>, keys: &EndKeys, default: (&str, [u8; 4])| {
             let name = name.clone().or_else(|| keys.interface.clone()).unwrap_or_else(|| default.0.into());

@@ -100,7 +100,7 @@ fn server(options: &Options) -> Result<Option<Server>, Error> {
 
 /// Prints the report, then everything else; returns the exit code.
 fn conclude(finished: Finished, options: &Options) -> u8 {
-    let Finished { report, failure, packets, printer, signals } = finished;
+    let Finished { report, failure, files, printer, signals } = finished;
     let text = report.text(options.json).unwrap_or_else(|error| error.to_string());
     let begin = Instant::now();
     let printed = printer.finish(text.clone(), || begin.elapsed() > PATIENCE && is_asked_to_end(&signals));
@@ -116,7 +116,7 @@ fn conclude(finished: Finished, options: &Options) -> u8 {
         }
     }
     complaints.extend(failure);
-    if let Some(file) = packets {
+    for file in files {
         while !file.wait(Duration::from_millis(100)) && !is_asked_to_end(&signals) {}
         complaints.extend(file.complaint());
     }

@@ -3,31 +3,33 @@
 
 use crate::answers;
 use crate::bottleneck::Delivery;
+use crate::carried::Carried;
 use crate::classify::Classifier;
 use crate::cli::Plan;
 use crate::direction::Direction;
 use crate::emissions::{Emissions, Stopwatch};
+use crate::end::{End, Interface, Read};
 use crate::error::Error;
 use crate::intake::Intake;
 use crate::keys::Keys;
 use crate::links::LinkWatch;
 use crate::netns::Namespace;
 use crate::output::Printer;
-use crate::packets::{self, Closed, PacketFile};
+use crate::packets::{self, Closed, PacketFile, Sheet};
 use crate::path::Path;
-use crate::pool::{LARGEST, Pool};
+use crate::pool::Pool;
 use crate::report::{Change, Observed, Report};
 use crate::scheduling;
 use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
-use crate::tun::Tun;
+use crate::tap::{CaptureFile, Pcapng, Taps};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::time::TimeSpec;
 use penstock_control::server::Server;
-use penstock_core::packet::Packet;
+use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::RealPacket;
@@ -48,10 +50,8 @@ const FILE_PATIENCE: Duration = Duration::from_secs(1);
 /// A running bottleneck between two interfaces.
 pub struct Emulator {
     pub(crate) plan: Plan,
-    pub(crate) path: Path<RealPacket>,
-    tuns: [Tun; 2],
-    /// Takes what does not fit into a buffer.
-    rest: Box<[u8]>,
+    pub(crate) path: Path<Carried>,
+    ends: [End; 2],
     classifier: Classifier,
     pool: Pool,
     emissions: [Emissions; 2],
@@ -63,7 +63,11 @@ pub struct Emulator {
     suspension: Suspension,
     processor: ProcessorWait,
     short_of_memory: u64,
+    /// Numbers of packets that were forwarded at once.
+    bare: [u64; 2],
     packets: Option<PacketFile>,
+    /// The file of `--pcapng`, with the sheet that is empty.
+    capture: Option<(CaptureFile, Taps)>,
     pub(crate) talkers: Talkers,
     pub(crate) changes: Vec<Change>,
     pub(crate) snapshot: answers::Snapshot,
@@ -127,8 +131,8 @@ pub struct Finished {
     pub report: Report,
     /// What made the run end before it should, as a sentence.
     pub failure: Option<String>,
-    /// The file of `--packets`, which may still be written.
-    pub packets: Option<Closed>,
+    /// The files of `--packets` and `--pcapng`, which may still be written.
+    pub files: Vec<Closed>,
     /// Where reports are printed.
     pub printer: Printer,
     /// The signals, which still end nothing by themselves.
@@ -142,18 +146,23 @@ impl Emulator {
     /// # Errors
     /// Returns what is missing, and what to do about it.
     pub fn open(plan: Plan, namespaces: &[Namespace; 2], server: Option<Server>) -> Result<Self, Error> {
-        if namespaces[0].is(&namespaces[1]) {
+        let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
+        if makes && namespaces[0].is(&namespaces[1]) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::Options(message.into()));
         }
+        let epoch = std::time::Instant::now();
         let signals = Signals::open()?;
-        let tuns = [Tun::open(&plan.interfaces[0], &namespaces[0])?, Tun::open(&plan.interfaces[1], &namespaces[1])?];
-        let watch = |side: usize| LinkWatch::open(&namespaces[side], tuns[side].index());
+        let ends = [End::open(&plan.interfaces[0], &namespaces[0])?, End::open(&plan.interfaces[1], &namespaces[1])?];
+        same_mtu(&plan, &ends)?;
+        let watch = |side: usize| LinkWatch::open(&namespaces[side], ends[side].index());
         let links = [watch(0)?, watch(1)?];
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
+        let capture = |path| CaptureFile::start(path, Pcapng::since(epoch)).map(|file| (file, Taps::empty()));
+        let capture = plan.pcapng.as_deref().map(capture).transpose()?;
         let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
         scheduling::prompt(plan.realtime)?;
         let streams = Streams::new(plan.seed);
@@ -162,13 +171,15 @@ impl Emulator {
         if packets.is_some() {
             path.keep_journals();
         }
+        if capture.is_some() {
+            path.keep_taps(Carried::bytes);
+        }
         let keys = keys(&plan)?;
         Ok(Self {
             path,
-            tuns,
-            rest: vec![0; LARGEST].into_boxed_slice(),
             classifier: classifier(&plan, keys),
-            pool: Pool::new(usize::from(plan.interfaces[0].mtu)),
+            pool: Pool::new(ends[0].mtu()),
+            ends,
             emissions: Default::default(),
             stopwatch: plan.bottlenecks.iter().any(|bottleneck| bottleneck.aqm.is_foreign()).then(Stopwatch::default),
             intakes: Default::default(),
@@ -177,7 +188,9 @@ impl Emulator {
             suspension: Suspension::new(),
             processor: ProcessorWait::open(),
             short_of_memory: 0,
+            bare: [0; 2],
             packets,
+            capture,
             talkers: Talkers::new(keys.talkers),
             changes: Vec::new(),
             snapshot: answers::Snapshot::default(),
@@ -185,7 +198,7 @@ impl Emulator {
             server,
             slow,
             printer,
-            epoch: std::time::Instant::now(),
+            epoch,
             next_tick: Instant::ZERO + TICK,
             woken: Instant::ZERO,
             next_slow: Instant::ZERO,
@@ -205,14 +218,17 @@ impl Emulator {
     }
 
     fn finish(mut self, ended: &Ended) -> Finished {
+        self.flush();
         self.links.iter_mut().for_each(LinkWatch::refresh);
         self.note_facts();
         let elapsed = self.now().since(Instant::ZERO);
         self.exchange_journals(1);
-        let closed = self.packets.take().map(|file| file.close(FILE_PATIENCE));
-        let lines = closed.as_ref().map(Closed::lines);
+        let packets = self.packets.take().map(|file| file.close(FILE_PATIENCE));
+        let capture = self.capture.take().map(|(file, _)| file.close(FILE_PATIENCE));
+        let lines = [&packets, &capture].map(|file| file.as_ref().map(Closed::lines));
         let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, lines));
-        Finished { report, failure: ended.failure(), packets: closed, printer: self.printer, signals: self.signals }
+        let files = packets.into_iter().chain(capture).collect();
+        Finished { report, failure: ended.failure(), files, printer: self.printer, signals: self.signals }
     }
 
     /// The loop; returns why it ended.
@@ -221,6 +237,7 @@ impl Emulator {
         self.woken = self.now();
         loop {
             let now = self.write_what_is_due();
+            self.flush();
             if end.is_some_and(|end| now >= end) {
                 return Ended::Duration;
             }
@@ -240,7 +257,7 @@ impl Emulator {
                 if wakeup.readable[from.index()]
                     && let Err(error) = self.read_what_came(from, wakeup.waited)
                 {
-                    let name = &self.plan.interfaces[from.index()].name;
+                    let name = self.plan.interfaces[from.index()].name();
                     return Ended::Failed(format!("cannot read from the interface {name}; was it removed? ({error})"));
                 }
             }
@@ -249,20 +266,22 @@ impl Emulator {
 
     /// Returns the report up to now.
     pub(crate) fn report(&self) -> Report {
-        let lines = self.packets.as_ref().map(PacketFile::lines);
+        let lines = [self.packets.as_ref().map(PacketFile::lines), self.capture.as_ref().map(|(file, _)| file.lines())];
         let elapsed = self.now().since(Instant::ZERO);
         Report::new(&self.plan, &self.path, self.observed(&Ended::Not, elapsed, lines))
     }
 
-    fn observed(&self, ended: &Ended, elapsed: Span, packets_file: Option<packets::Lines>) -> Observed<'_> {
+    fn observed(&self, ended: &Ended, elapsed: Span, lines: [Option<packets::Lines>; 2]) -> Observed<'_> {
         Observed {
             emissions: &self.emissions,
             intakes: &self.intakes,
+            frames: [0, 1].map(|side| self.ends[side].frames()),
             unclassified: self.classifier.unclassified(),
             flows: self.classifier.gauges(),
             stalls: self.stalls,
             short_of_memory: self.short_of_memory,
-            packets_file,
+            bare: self.plan.bare.then_some(self.bare),
+            lines,
             stopwatch: self.stopwatch.as_ref(),
             changes: &self.changes,
             ended: ended.text(),
@@ -288,18 +307,21 @@ impl Emulator {
                 self.exchange_journals(packets::ENTRIES);
                 return now;
             };
-            let emissions = &mut self.emissions[direction.index()];
-            emissions.lateness.record(now.since(due));
-            let len = packet.size().get() as usize;
-            let tun = &self.tuns[direction.opposite().index()];
-            if tun.write(&packet.bytes()[..len]).is_err() {
-                emissions.refused += 1;
-            }
             if self.server.is_some() {
-                self.talkers.count(direction, &packet, now);
+                self.talkers.count(direction, packet.packet(), now);
             }
-            self.pool.give(packet.into_bytes());
+            let end = &mut self.ends[direction.opposite().index()];
+            end.write(due, packet, now, &mut self.emissions[direction.index()], &mut self.pool);
             self.exchange_journals(packets::ENTRIES);
+        }
+    }
+
+    /// Writes the packets that ends have kept to write them together.
+    fn flush(&mut self) {
+        let now = self.now();
+        for direction in Direction::BOTH {
+            let end = &mut self.ends[direction.opposite().index()];
+            end.flush(now, &mut self.emissions[direction.index()], &mut self.pool);
         }
     }
 
@@ -311,8 +333,16 @@ impl Emulator {
         }
     }
 
-    /// Hands journals with at least so many packets to the thread that writes them.
+    /// Hands journals and taps with at least so many packets to the threads that write them.
     fn exchange_journals(&mut self, least: usize) {
+        if let Some((file, empty)) = &mut self.capture
+            && self.path.tapped().is_some_and(|packets| packets >= least)
+        {
+            // A sheet has both directions, so that packets are in the file in the order of time.
+            self.path.swap_taps(empty);
+            let full = std::mem::replace(empty, Taps::none());
+            *empty = file.exchange_sheet(full);
+        }
         let Some(file) = &mut self.packets else { return };
         for direction in Direction::BOTH {
             if let Some(journal) = self.path.direction_mut(direction).journal_mut()
@@ -331,18 +361,23 @@ impl Emulator {
         let mut looked = self.now();
         let mut since = self.woken;
         for _ in 0..BATCH {
-            let Some(mut buffer) = self.pool.try_take() else {
-                self.short_of_memory += 1;
-                return Ok(());
+            let (buffer, len, lead) = match self.ends[at].read(&mut self.pool)? {
+                Read::Packet(buffer, len, lead) => (buffer, len, lead),
+                Read::NoMemory => {
+                    self.short_of_memory += 1;
+                    return Ok(());
+                }
+                Read::Nothing => {
+                    self.intakes[at].note_empty(looked);
+                    return Ok(());
+                }
             };
-            let Some(len) = self.tuns[at].read(&mut buffer, &mut self.rest)? else {
-                self.pool.give(buffer);
-                self.intakes[at].note_empty(looked);
-                return Ok(());
-            };
-            if len > usize::from(self.plan.interfaces[at].mtu) {
+            if len > self.ends[at].mtu() {
                 self.intakes[at].oversize += 1;
-                buffer = self.whole(buffer, len);
+            }
+            if self.plan.bare {
+                self.forward_at_once(direction, Carried::new(RealPacket::new(buffer, FlowId(0)), lead), looked);
+                continue;
             }
             let now = self.write_what_is_due();
             if let Some(idle_since) = self.path.direction(direction).idle_since() {
@@ -357,25 +392,17 @@ impl Emulator {
                 let _ = writeln!(std::io::stderr(), "{warning}");
             }
             let begin = self.stopwatch.as_ref().map_or(now, |_| self.now());
-            self.path.arrive(direction, packet, now, &mut self.pool);
+            self.path.arrive(direction, Carried::new(packet, lead), now, &mut self.pool);
             self.time_since(begin, Stopwatch::arrived);
             looked = now;
         }
         Ok(())
     }
 
-    /// Returns a buffer with a packet of which `buffer` has the beginning: the MTU was raised, and from now on all
-    /// buffers are as large as it takes.
-    fn whole(&mut self, buffer: Box<[u8]>, len: usize) -> Box<[u8]> {
-        let begin = buffer.len();
-        if len <= begin {
-            return buffer;
-        }
-        self.pool.grow(len);
-        let mut whole = self.pool.take();
-        whole[..begin].copy_from_slice(&buffer);
-        whole[begin..len].copy_from_slice(&self.rest[..len - begin]);
-        whole
+    fn forward_at_once(&mut self, direction: Direction, packet: Carried, now: Instant) {
+        self.bare[direction.index()] += 1;
+        let end = &mut self.ends[direction.opposite().index()];
+        end.write(now, packet, now, &mut self.emissions[direction.index()], &mut self.pool);
     }
 
     /// What is done once a second.
@@ -391,8 +418,8 @@ impl Emulator {
     }
 
     fn note_facts(&mut self) {
-        for (intake, link) in self.intakes.iter_mut().zip(&self.links) {
-            intake.unread = link.facts().unread;
+        for ((intake, link), end) in self.intakes.iter_mut().zip(&self.links).zip(&mut self.ends) {
+            intake.unread = end.unread(link.facts().unread);
         }
         self.stalls.note_suspended(self.suspension.so_far());
     }
@@ -413,6 +440,11 @@ impl Emulator {
             }
         }
         self.links.iter_mut().for_each(LinkWatch::read);
+        // A TUN interface that is gone tells it when it is read; the socket of a port does not.
+        if let Some(side) = self.links.iter().position(|link| link.facts().gone) {
+            let name = self.plan.interfaces[side].name();
+            return Some(Ended::Failed(format!("cannot read from the interface {name}; was it removed?")));
+        }
         if let Some(mut server) = self.server.take() {
             server.turn(std::time::Instant::now(), &mut |_, request| answers::answer(self, request));
             self.server = Some(server);
@@ -428,8 +460,8 @@ impl Emulator {
         let (reads, serves) = (if_true(self.pool.has_buffer()), if_true(now >= self.next_slow));
         let mut fds = [
             PollFd::new(self.slow.0.as_fd(), serves),
-            PollFd::new(self.tuns[0].as_fd(), reads),
-            PollFd::new(self.tuns[1].as_fd(), reads),
+            PollFd::new(self.ends[0].as_fd(), reads),
+            PollFd::new(self.ends[1].as_fd(), reads),
         ];
         let timeout = self.timeout(now, end);
         let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
@@ -444,6 +476,11 @@ impl Emulator {
             other => other?,
         };
         let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
+        for (end, fd) in self.ends.iter().zip(&fds[1..]) {
+            if fd.revents().is_some_and(|events| events.contains(PollFlags::POLLERR)) {
+                end.calm();
+            }
+        }
         let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
         let slept = woken.since(now) > NO_SLEEP;
         for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
@@ -468,6 +505,19 @@ impl Emulator {
         let next = [self.path.next_due(), end, next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
         next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now))
     }
+}
+
+/// Checks that both ends send equally large packets, as those of a wire do.
+fn same_mtu(plan: &Plan, ends: &[End; 2]) -> Result<(), Error> {
+    let [left, right] = &plan.interfaces;
+    let (here, there) = (ends[0].mtu(), ends[1].mtu());
+    if here == there {
+        return Ok(());
+    }
+    let (left, right) = (left.name(), right.name());
+    Err(Error::Port(format!(
+        "the ports {left} and {right} have MTUs of {here} and {there} bytes; make them equal: ip link set {right} mtu {here}"
+    )))
 }
 
 /// A call of `ppoll` that took no longer has not slept: a packet was there before.

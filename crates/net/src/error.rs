@@ -59,6 +59,9 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
+    /// An interface cannot be a port.
+    #[error("{0}")]
+    Port(String),
     /// Another process has the queue of the kernel.
     #[error("another program has the queue {queue} of netfilter (port {owner}); end it, or choose another `queue`")]
     QueueTaken {
@@ -75,9 +78,11 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
-    /// The file of `--packets` cannot be written.
-    #[error("--packets {}: {source}{}", .path.display(), pipe(.source))]
+    /// The file of `--packets` or `--pcapng` cannot be written.
+    #[error("{option} {}: {source}{}", .path.display(), pipe(.source))]
     Packets {
+        /// The option that names the file.
+        option: &'static str,
         /// Path of the file.
         path: PathBuf,
         /// Error of the system.

@@ -72,9 +72,11 @@ pub struct ReverseKeys {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndKeys {
-    /// Name of the interface.
+    /// Name of the TUN interface, which is made.
     pub interface: Option<String>,
-    /// Namespace in which the interface is created.
+    /// Name of an interface of Ethernet that is there, whose frames are read and written.
+    pub port: Option<String>,
+    /// Namespace of the interface.
     pub netns: Option<String>,
     /// Address of the interface, with its prefix.
     pub address: Option<Cidr>,
@@ -97,6 +99,8 @@ pub struct RunKeys {
     pub realtime: Option<bool>,
     /// File to which the fate of each packet is written.
     pub packets: Option<PathBuf>,
+    /// File to which the headers and the fate of each packet are written.
+    pub pcapng: Option<PathBuf>,
 }
 
 /// The tables of a configuration file.
@@ -133,6 +137,12 @@ impl File {
         let source = Source::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;
         let Tables { left, right, subscribers, .. } = table.part()?;
+        for (end, keys) in [("left", &left), ("right", &right)] {
+            if keys.port.is_some() && (keys.interface.is_some() || keys.address.is_some()) {
+                let what = "a `port` is there already: `interface` and `address` are of interfaces that are made";
+                return Err(table.invalid(&ConfigError::new(end, what)));
+            }
+        }
         let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
         let run = run(&table)?;
         let (link, reverse) = link_of(&source)?;

@@ -1,8 +1,9 @@
-//! The file of `--packets`: the fate of each packet as CSV, written by a thread of its own while packets pass.
+//! Files of the fates of packets, written by a thread of their own while packets pass: CSV for `--packets`, pcapng for
+//! `--pcapng`.
 //!
-//! The loop fills journals of [`ENTRIES`] packets and exchanges full ones for empty ones, which costs it a few
-//! microseconds and never a wait. If the file is slower than the packets for so long that all [`JOURNALS`] wait to be
-//! written, the packets of the next journal are not written, but counted as lost.
+//! The loop fills sheets of [`ENTRIES`] packets and exchanges full ones for empty ones, which costs it a few
+//! microseconds and never a wait. If the file is slower than the packets for so long that all sheets wait to be written,
+//! the packets of the next sheet are not written, but counted as lost.
 
 use crate::direction::Direction;
 use crate::error::Error;
@@ -19,17 +20,91 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Number of packets in a journal.
+/// Number of packets in a sheet.
 pub const ENTRIES: usize = 4096;
-/// Largest number of journals, which hold half a million packets in 21 MB.
-pub const JOURNALS: usize = 128;
+
+/// Packets that wait to be written together.
+pub trait Sheet: Sized + Send + 'static {
+    /// Creates an empty sheet, with room for [`ENTRIES`] packets and some more.
+    fn empty() -> Self;
+    /// Returns the number of packets.
+    fn packets(&self) -> usize;
+    /// Forgets all packets, and keeps the room.
+    fn clear(&mut self);
+}
+
+/// The form of a file.
+pub trait Form: Send + 'static {
+    /// What the loop fills.
+    type Sheet: Sheet;
+    /// The option that names the file.
+    const OPTION: &'static str;
+    /// Largest number of sheets, which bounds the memory.
+    const SHEETS: usize;
+    /// Writes what the file begins with.
+    fn head(&mut self, text: &mut Vec<u8>) -> io::Result<()>;
+    /// Writes all packets of a sheet.
+    fn write(&mut self, sheet: &Self::Sheet, text: &mut Vec<u8>) -> io::Result<()>;
+}
+
+/// The journal of one queue.
+type OneWay = (Direction, Journal);
+
+impl Sheet for OneWay {
+    fn empty() -> Self {
+        (Direction::Forward, Journal::with_room_for(ENTRIES + ENTRIES / 8))
+    }
+    fn packets(&self) -> usize {
+        self.1.entries().len()
+    }
+    fn clear(&mut self) {
+        self.1.clear();
+    }
+}
+
+/// A line for each packet.
+#[derive(Debug)]
+pub struct Csv;
+
+impl Form for Csv {
+    type Sheet = OneWay;
+    const OPTION: &'static str = "--packets";
+    /// They hold half a million packets in 21 MB.
+    const SHEETS: usize = 128;
+
+    fn head(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
+        writeln!(text, "{}", journal::CSV_HEADER)
+    }
+
+    fn write(&mut self, (direction, journal): &OneWay, text: &mut Vec<u8>) -> io::Result<()> {
+        journal.write(["forward", "reverse"][direction.index()], text)
+    }
+}
+
+/// The file of `--packets`.
+pub type PacketFile = FateFile<Csv>;
+
+impl PacketFile {
+    /// Opens the file, writes its first line and starts the thread that writes the others.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened or written.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::start(path, Csv)
+    }
+
+    /// Exchanges a full journal for an empty one. Never waits: if no journal is empty the packets of this one are lost.
+    pub fn exchange(&mut self, direction: Direction, journal: &mut Journal) {
+        (_, *journal) = self.exchange_sheet((direction, std::mem::take(journal)));
+    }
+}
 
 /// A file that is being written.
 #[derive(Debug)]
-pub struct PacketFile {
+pub struct FateFile<F: Form> {
     path: PathBuf,
-    full: SyncSender<(Direction, Journal)>,
-    empty: Receiver<Journal>,
+    full: SyncSender<F::Sheet>,
+    empty: Receiver<F::Sheet>,
     made: usize,
     counters: Arc<Counters>,
     writer: JoinHandle<()>,
@@ -54,40 +129,41 @@ pub struct Lines {
     pub error: Option<String>,
 }
 
-impl PacketFile {
-    /// Opens the file, writes its first line and starts the thread that writes the others.
+impl<F: Form> FateFile<F> {
+    /// Opens the file, writes what it begins with and starts the thread that writes the packets.
     ///
     /// # Errors
     /// Fails if the file cannot be opened or written.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Packets { path: path.to_owned(), source };
-        let (full, orders) = sync_channel(JOURNALS);
-        let (returns, empty) = sync_channel(JOURNALS);
+    pub fn start(path: &Path, mut form: F) -> Result<Self, Error> {
+        let failed = |source| Error::Packets { option: F::OPTION, path: path.to_owned(), source };
+        let (full, orders) = sync_channel(F::SHEETS);
+        let (returns, empty) = sync_channel(F::SHEETS);
         let counters = Arc::new(Counters::default());
-        let writer = Writer { file: begin(path).map_err(failed)?, end: None, counters: Arc::clone(&counters) };
+        let mut head = Vec::new();
+        let file = form.head(&mut head).and_then(|()| begin(path, &head)).map_err(failed)?;
+        let writer = Writer { file, end: None, counters: Arc::clone(&counters) };
         let builder = std::thread::Builder::new().name("packets".into());
-        let writer = builder.spawn(move || writer.run(&orders, &returns)).map_err(failed)?;
+        let writer = builder.spawn(move || writer.run(form, &orders, &returns)).map_err(failed)?;
         Ok(Self { path: path.to_owned(), full, empty, made: 0, counters, writer })
     }
 
-    /// Exchanges a full journal for an empty one. Never waits: if no journal is empty the packets of this one are lost.
-    pub fn exchange(&mut self, direction: Direction, journal: &mut Journal) {
+    /// Exchanges a full sheet for an empty one. Never waits: if no sheet is empty the packets of this one are lost.
+    pub fn exchange_sheet(&mut self, sheet: F::Sheet) -> F::Sheet {
         let empty = self.empty.try_recv().ok().or_else(|| {
             self.made += 1;
-            (self.made <= JOURNALS).then(|| Journal::with_room_for(ENTRIES + ENTRIES / 8))
+            (self.made <= F::SHEETS).then(F::Sheet::empty)
         });
-        let Some(empty) = empty else { return self.lose(journal) };
-        let full = std::mem::replace(journal, empty);
-        if let Err(TrySendError::Full((_, mut back)) | TrySendError::Disconnected((_, mut back))) =
-            self.full.try_send((direction, full))
-        {
-            self.lose(&mut back);
+        let Some(empty) = empty else { return self.lose(sheet) };
+        if let Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) = self.full.try_send(sheet) {
+            self.lose(back);
         }
+        empty
     }
 
-    fn lose(&self, journal: &mut Journal) {
-        self.counters.lost.fetch_add(journal.entries().len() as u64, Ordering::Relaxed);
-        journal.clear();
+    fn lose(&self, mut sheet: F::Sheet) -> F::Sheet {
+        self.counters.lost.fetch_add(sheet.packets() as u64, Ordering::Relaxed);
+        sheet.clear();
+        sheet
     }
 
     /// Returns what became of the lines up to now.
@@ -99,7 +175,7 @@ impl PacketFile {
     pub fn close(self, patience: Duration) -> Closed {
         let Self { path, full, counters, writer, .. } = self;
         drop(full);
-        let closed = Closed { path, counters, writer };
+        let closed = Closed { option: F::OPTION, path, counters, writer };
         closed.wait(patience);
         closed
     }
@@ -108,6 +184,7 @@ impl PacketFile {
 /// A file that gets no more packets.
 #[derive(Debug)]
 pub struct Closed {
+    option: &'static str,
     path: PathBuf,
     counters: Arc<Counters>,
     writer: JoinHandle<()>,
@@ -131,11 +208,12 @@ impl Closed {
     /// Returns what went wrong, in a sentence; `None` if every line is in the file.
     pub fn complaint(&self) -> Option<String> {
         let Lines { lines, lost, error } = self.lines();
-        let path = self.path.display();
+        let (option, path) = (self.option, self.path.display());
         let slow = if self.writer.is_finished() { "" } else { "; more of them wait to be written" };
         let why = error.unwrap_or_else(|| "the file was slower than the packets".into());
         let complains = lost > 0 || !self.writer.is_finished();
-        complains.then(|| format!("--packets {path}: {lines} lines are in the file, {lost} are lost{slow}: {why}"))
+        let what = if self.option == Csv::OPTION { "lines" } else { "packets" };
+        complains.then(|| format!("{option} {path}: {lines} {what} are in the file, {lost} are lost{slow}: {why}"))
     }
 }
 
@@ -149,8 +227,8 @@ impl Counters {
     }
 }
 
-/// Opens a file and writes the first line. A pipe must have a reader, because waiting for one would take forever.
-fn begin(path: &Path) -> io::Result<File> {
+/// Opens a file and writes what it begins with. A pipe must have a reader, because waiting for one would take forever.
+fn begin(path: &Path, head: &[u8]) -> io::Result<File> {
     let mut options = File::options();
     let file = options.write(true).create(true).truncate(false).custom_flags(libc::O_NONBLOCK).open(path)?;
     let flags = OFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GETFL)?) & !OFlag::O_NONBLOCK;
@@ -158,7 +236,7 @@ fn begin(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
-    writeln!(&file, "{}", journal::CSV_HEADER)?;
+    (&file).write_all(head)?;
     Ok(file)
 }
 
@@ -170,23 +248,21 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, orders: &Receiver<(Direction, Journal)>, returns: &SyncSender<Journal>) {
+    fn run<F: Form>(mut self, mut form: F, orders: &Receiver<F::Sheet>, returns: &SyncSender<F::Sheet>) {
         let mut text = Vec::new();
-        for (direction, mut journal) in orders {
+        for mut sheet in orders {
             text.clear();
-            let lines = journal.entries().len() as u64;
-            let name = ["forward", "reverse"][direction.index()];
-            let result = journal.write(name, &mut text).and_then(|()| self.write(&text));
-            let (counter, number) = match result {
-                Ok(()) => (&self.counters.written, lines),
+            let result = form.write(&sheet, &mut text).and_then(|()| self.write(&text));
+            let counter = match result {
+                Ok(()) => &self.counters.written,
                 Err(error) => {
                     let _ = self.counters.error.set(error.to_string());
-                    (&self.counters.lost, lines)
+                    &self.counters.lost
                 }
             };
-            counter.fetch_add(number, Ordering::Relaxed);
-            journal.clear();
-            let _ = returns.try_send(journal);
+            counter.fetch_add(sheet.packets() as u64, Ordering::Relaxed);
+            sheet.clear();
+            let _ = returns.try_send(sheet);
         }
     }
 
@@ -269,7 +345,7 @@ mod tests {
         let mut file = PacketFile::open(&path).unwrap();
         let begin = Instant::now();
         let mut full = journal(ENTRIES as u32);
-        for _ in 0..JOURNALS + 10 {
+        for _ in 0..Csv::SHEETS + 10 {
             full = if full.entries().is_empty() { journal(ENTRIES as u32) } else { full };
             file.exchange(Direction::Forward, &mut full);
         }
@@ -280,7 +356,7 @@ mod tests {
         drop(reader); // the writer ends with an error
         assert!(closed.wait(Duration::from_secs(10)));
         let Lines { lines, lost, .. } = closed.lines();
-        assert_eq!(lines + lost, (JOURNALS + 10) as u64 * ENTRIES as u64, "every line is accounted for");
+        assert_eq!(lines + lost, (Csv::SHEETS + 10) as u64 * ENTRIES as u64, "every line is accounted for");
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -4,6 +4,7 @@
 use crate::bottleneck::{Bottleneck, Config, Delivery};
 use crate::classify::PacketFacts;
 use crate::direction::Direction;
+use crate::tap::Taps;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
@@ -38,6 +39,23 @@ impl<P: Packet> Path<P> {
     /// Keeps a journal of the fate of each packet from now on, in both directions.
     pub fn keep_journals(&mut self) {
         self.0.iter_mut().for_each(Bottleneck::keep_journal);
+    }
+
+    /// Keeps the headers and the fate of each packet from now on, in both directions.
+    pub fn keep_taps(&mut self, bytes: fn(&P) -> &[u8]) {
+        self.0.iter_mut().for_each(|bottleneck| bottleneck.keep_tap(bytes));
+    }
+
+    /// Returns the number of packets that the taps of both directions hold; `None` if there are none.
+    pub fn tapped(&mut self) -> Option<usize> {
+        self.0.iter_mut().map(|bottleneck| bottleneck.tap_mut().map(|tap| tap.len())).sum()
+    }
+
+    /// Exchanges what the taps hold for what the sheet holds.
+    pub fn swap_taps(&mut self, sheet: &mut Taps) {
+        for (at, bottleneck) in self.0.iter_mut().enumerate() {
+            bottleneck.tap_mut().iter_mut().for_each(|tap| tap.swap(sheet, at));
+        }
     }
 
     /// Tells both disciplines the facts that come with a packet. Call this before the packet arrives.

@@ -1,4 +1,4 @@
-//! A port of a bridge: whole frames of an interface, read from a ring of AF_PACKET that the kernel fills, and sent in batches.
+//! A port: whole frames of an interface, read from a ring of AF_PACKET that the kernel fills, and sent in batches.
 //!
 //! The kernel's header of virtio (PACKET_VNET_HDR) stands before each frame. It tells whether a checksum is still to be made,
 //! and of how many packets a frame was merged (GSO, GRO); a frame that is sent says the same. A frame that does not fit into a
@@ -216,6 +216,13 @@ impl Port {
     pub fn lost(&mut self) -> u64 {
         self.unread += dropped(&self.socket);
         self.unread + self.cut
+    }
+}
+
+impl Port {
+    /// Takes the error which an interface has left that went down: until then the port is told to be readable.
+    pub fn calm(&self) {
+        let _ = nix::sys::socket::getsockopt(&self.socket, nix::sys::socket::sockopt::SocketError);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::classify::Unclassified;
 use crate::cli::Plan;
 use crate::direction::Direction;
 use crate::emissions::{AlgorithmTime, Emissions, Stopwatch};
+use crate::end::Frames;
 use crate::histogram::Percentiles;
 use crate::intake::Intake;
 use crate::packets::Lines;
@@ -55,10 +56,17 @@ pub struct Report {
     pub short_of_memory: u64,
     /// What became of the lines of `--packets`; `None` without that file.
     pub packets_file: Option<Lines>,
+    /// What became of the packets of `--pcapng`.
+    pub pcapng_file: Option<Captured>,
     /// The time that an algorithm of somebody's own takes; `None` without one.
     pub algorithm: Option<AlgorithmTime>,
     /// What was set while packets passed, at most [`MOST_CHANGES`] entries.
     pub changes: Vec<Change>,
+    /// Processor time of this process so far, in seconds.
+    pub cpu_s: f64,
+    /// Numbers of packets that were forwarded at once, from left to right and from right to left; `None` unless all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bare: Option<[u64; 2]>,
     /// Counters of the table of connections.
     pub flows: Gauges,
     /// Results from left to right.
@@ -78,6 +86,17 @@ pub struct Change {
     pub value: String,
 }
 
+/// What became of the packets of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    /// Number of packets that were written.
+    pub packets: u64,
+    /// Number of packets that were lost: the file was too slow, or could not be written.
+    pub lost: u64,
+    /// The first error of the file; `None` if there was none.
+    pub error: Option<String>,
+}
+
 /// What the emulator observed of itself and its surroundings.
 #[derive(Debug)]
 pub struct Observed<'a> {
@@ -85,6 +104,8 @@ pub struct Observed<'a> {
     pub emissions: &'a [Emissions; 2],
     /// How packets were read.
     pub intakes: &'a [Intake; 2],
+    /// What became of frames at ports.
+    pub frames: [Option<Frames>; 2],
     /// Numbers of packets that were not shown to elements on the ACK path.
     pub unclassified: Unclassified,
     /// Counters of the table of connections.
@@ -93,8 +114,10 @@ pub struct Observed<'a> {
     pub stalls: Stalls,
     /// Number of times without memory for another packet.
     pub short_of_memory: u64,
-    /// The file of `--packets`.
-    pub packets_file: Option<Lines>,
+    /// Numbers of packets that were forwarded at once in each direction, if all are.
+    pub bare: Option<[u64; 2]>,
+    /// The files of `--packets` and `--pcapng`.
+    pub lines: [Option<Lines>; 2],
     /// The time that disciplines take, if one of them is of somebody's own crate.
     pub stopwatch: Option<&'a Stopwatch>,
     /// What was set while packets passed.
@@ -128,6 +151,9 @@ pub struct DirectionReport {
     pub unread: u64,
     /// Number of packets larger than the MTU with which the run began, which were forwarded whole.
     pub oversize: u64,
+    /// What became of frames that were not packets as they came to a port; `None` if no port is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
     /// Packets and bytes that the sending interface gave.
     pub arrived: Backlog,
     /// Packets and bytes that were given to the receiving interface.
@@ -175,8 +201,10 @@ impl Report {
     pub fn new<P: Packet>(plan: &Plan, path: &Path<P>, observed: Observed<'_>) -> Self {
         let one = |d: Direction| {
             let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
-            DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake)
+            let report = DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake);
+            DirectionReport { frames: observed.frames[d.index()], ..report }
         };
+        let [packets_file, pcapng_file] = observed.lines.clone();
         let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
         let disturbed_by = causes(&observed, algorithm.as_ref());
         Self {
@@ -189,14 +217,23 @@ impl Report {
             unclassified: observed.unclassified,
             stalled: observed.stalls,
             short_of_memory: observed.short_of_memory,
-            packets_file: observed.packets_file,
+            packets_file,
+            pcapng_file: pcapng_file.map(|Lines { lines, lost, error }| Captured { packets: lines, lost, error }),
             algorithm,
             changes: observed.changes.to_vec(),
+            cpu_s: cpu_s(),
+            bare: observed.bare,
             flows: observed.flows,
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
         }
     }
+}
+
+/// Returns the processor time of all threads of this process in seconds.
+fn cpu_s() -> f64 {
+    let spent = nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
+    spent.map_or(0.0, |time| std::time::Duration::from(time).as_secs_f64())
 }
 
 /// Returns the time that the disciplines take, and the budget of this path.
@@ -238,6 +275,7 @@ impl DirectionReport {
             starved_s: intake.starved.as_secs_f64(),
             unread: intake.unread,
             oversize: intake.oversize,
+            frames: None,
             arrived: stats.arrived,
             delivered: bottleneck.delivered(),
             dropped: Dropped {
@@ -274,6 +312,8 @@ impl DirectionReport {
             ("refused by interface", self.refused.to_string()),
             ("not read in time", self.unread.to_string()),
             ("larger than the MTU", self.oversize.to_string()),
+            ("merged, taken apart", self.frames.map_or("-".into(), |frames| frames.taken_apart.to_string())),
+            ("merged, refused", self.frames.map_or("-".into(), |frames| frames.refused.to_string())),
             ("queueing mean, p50", format!("{mean:.2} ms, {p50:.2} ms")),
             ("queueing p90, p99", format!("{p90:.2} ms, {p99:.2} ms")),
             ("queueing max", format!("{max:.2} ms")),
@@ -305,9 +345,16 @@ impl fmt::Display for Report {
         if let Some(Lines { lines, lost, .. }) = &self.packets_file {
             writeln!(f, "file of packets: {lines} lines, {lost} lost")?;
         }
+        if let Some(Captured { packets, lost, .. }) = &self.pcapng_file {
+            writeln!(f, "capture: {packets} packets, {lost} lost")?;
+        }
         if let Some(AlgorithmTime { packet_us, budget_us }) = &self.algorithm {
             let Percentiles { mean, p99, .. } = packet_us;
             writeln!(f, "algorithm: {mean:.1} us per packet, p99 {p99:.1} us, budget {budget_us:.1} us")?;
+        }
+        writeln!(f, "processor time: {:.3} s", self.cpu_s)?;
+        if let Some([forward, reverse]) = self.bare {
+            writeln!(f, "forwarded at once: {forward} packets from left to right, {reverse} from right to left")?;
         }
         if self.short_of_memory > 0 {
             writeln!(f, "short of memory {} times: packets waited in the kernel", self.short_of_memory)?;
@@ -369,11 +416,13 @@ mod tests {
         let observed = Observed {
             emissions: &Default::default(),
             intakes: &intakes,
+            frames: [None, None],
             unclassified: Unclassified::default(),
             flows: Gauges::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
-            packets_file: None,
+            bare: None,
+            lines: [None, None],
             stopwatch: None,
             changes: &[],
             ended: "duration".into(),

@@ -60,6 +60,7 @@ pub struct Config {
 pub struct Tun {
     device: SyncDevice,
     index: u32,
+    mtu: u16,
 }
 
 impl Tun {
@@ -86,12 +87,17 @@ impl Tun {
         let device = builder.build_sync()?;
         device.set_nonblocking(true)?;
         let index = device.if_index()?;
-        Ok(Self { device, index })
+        Ok(Self { device, index, mtu: config.mtu })
     }
 
     /// Returns the index of the interface in its namespace.
     pub fn index(&self) -> u32 {
         self.index
+    }
+
+    /// Returns the largest IP packet in bytes, as it was at the start.
+    pub fn mtu(&self) -> usize {
+        usize::from(self.mtu)
     }
 
     /// Reads the next packet that the namespace sends into `buffer`, and what does not fit there into `rest`; returns its

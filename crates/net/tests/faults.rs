@@ -489,11 +489,12 @@ fn f22_both_outputs_full() {
 
 #[test]
 fn f23_file_of_packets_cannot_be() {
-    for path in ["/nowhere/p.csv", "/dev/full", "ROOM"] {
-        let Some(run) = Run::begin("exec \"$@\"", &["--packets", path]) else { return };
+    let paths = ["/nowhere/p.csv", "/dev/full", "ROOM"].map(|path| ["--packets", path]);
+    for [option, path] in paths.into_iter().chain([["--pcapng", "/dev/full"]]) {
+        let Some(run) = Run::begin("exec \"$@\"", &[option, path]) else { return };
         let ended = run.ended();
         assert_eq!(ended.code, Some(2), "{path}: {}", ended.stderr);
-        assert!(ended.stderr.contains("--packets") && ended.stdout.is_empty(), "{}", ended.stderr);
+        assert!(ended.stderr.contains(option) && ended.stdout.is_empty(), "{}", ended.stderr);
     }
 }
 

@@ -127,6 +127,30 @@ fn the_journal_tells_what_became_of_each_packet() {
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
 
+/// A bottleneck that is watched does what one does that is not: a burst of RED and of loss, which draw random numbers.
+#[test]
+fn a_journal_and_a_tap_change_nothing() {
+    let run = |watched: bool| {
+        let (mut b, mut log) = (bottleneck("red", "50p"), Log::default());
+        b.lose(0.2, Streams::new(1).get("loss"));
+        if watched {
+            b.keep_journal();
+            b.keep_tap(|_| &[]);
+        }
+        let mut got = Vec::new();
+        for id in 0..2000 {
+            let now = at(SERVICE * (id as u64 / 2));
+            got.extend(drain(&mut b, now, &mut log));
+            b.arrive(token(id), now, &mut log);
+        }
+        got.extend(drain(&mut b, at(Span::from_secs(60)), &mut log));
+        (got, log.dropped, b.stats(), b.lost())
+    };
+    let (watched, alone) = (run(true), run(false));
+    assert!(!watched.1.is_empty() && watched.3 > 0);
+    assert_eq!(watched, alone);
+}
+
 /// Of 10,000 packets with a probability of 0.1 the number lost is binomial: mean 1000, standard deviation 30, and the bound
 /// is five of them. Those that arrive come when they would have come without loss: a lost packet takes its time.
 #[test]

@@ -29,6 +29,9 @@ pub const fn drop_comment(reason: DropReason) -> &'static str {
 /// The comment of a packet that was marked.
 pub const MARK_COMMENT: &str = "mark: the AQM set CE instead of dropping it";
 
+/// The comment of a packet that was sent and did not arrive.
+pub const LOSS_COMMENT: &str = "lost: the wire lost it behind the queue";
+
 /// A capture which is being written. The writer should be buffered.
 #[derive(Debug)]
 pub struct Writer<W> {
@@ -102,6 +105,11 @@ impl<W: Write> Writer<W> {
             self.end_of_options();
         }
         self.block(6)
+    }
+
+    /// Returns the writer, to take out what was written.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
     }
 
     /// Flushes the writer and returns it.

@@ -100,8 +100,8 @@ def _check_world(on: str, trace: str, pcapng: Path | None) -> None:
         raise MistakeError(f"{given[0]} needs packets, which the equations of --on {on} do not have")
     if on in KERNELS and trace:
         raise MistakeError("--trace needs the state of the simulator's TCP, which real kernels do not show")
-    if on in KERNELS and pcapng is not None and pcapng.suffix != ".csv":
-        raise MistakeError(f"--pcapng {pcapng}: the emulator of --on {on} writes CSV: name a file that ends in .csv")
+    if on in KERNELS and pcapng is not None and pcapng.suffix == ".parquet":
+        raise MistakeError(f"--pcapng {pcapng}: --on {on} writes pcapng, or CSV if the name of the file ends in .csv")
 
 
 def _check(source: Scenario, seed: int | None, on: str, json: bool) -> None:

@@ -9,6 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,7 @@ from penstock import store
 from penstock.engine import Result
 from penstock.jar import Jar
 from penstock.scenario import Scenario
-from penstock.wire import jarred, measure, owner, plan, programs, shell, tcp, world
+from penstock.wire import captures, jarred, measure, owner, plan, programs, shell, tcp, world
 from penstock.wire.packets import joined
 from penstock.wire.world import Tick
 
@@ -49,13 +50,15 @@ def play(
 ) -> Result:
     """Plays a scenario in real time, or in the virtual time of a `kernel` in a jar.
 
-    With `packets` the fate of each packet comes into that file. With `on_host` the terminal has a shell on that host
-    while the scenario runs in real time. Raises `Stopped` when `stop` returns true.
+    With `packets` the fate of each packet comes into that file: CSV if its name ends in .csv, else pcapng. With
+    `on_host` the terminal has a shell on that host while the scenario runs in real time. Raises `Stopped` when `stop`
+    returns true.
     """
     if kernel is None:
         world.require()
     begin, cpu = time.perf_counter(), _cpu_s()
-    wanted = _planned(scenario, seed, kernel)
+    as_capture = packets is not None and packets.suffix != ".csv"
+    wanted = replace(_planned(scenario, seed, kernel), keeps_capture=as_capture)
     if on_host is not None:
         shell.check(wanted, on_host)
     with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:
@@ -67,12 +70,20 @@ def play(
         summary, tables = measure.summarize(wanted, found)
         measure.check_invariants(wanted, summary)
         if packets is not None:
-            names = [link.name for link in wanted.links]
-            store.write(packets, joined(list(zip(names, found.packets, found.zeros_s, strict=True))))
+            _keep(packets, wanted, found)
     kept = tables if wanted.keeps_series else {k: v for k, v in tables.items() if not k.endswith("_seconds")}
     times = (_cpu_s() - cpu, time.perf_counter() - begin)
     about = {**_about(found, kernel), "shell": on_host}
     return Result(scenario, wanted.resolved, wanted.seed, summary, *times, kept, wire=about)
+
+
+def _keep(file: Path, wanted: plan.Plan, found: world.Recorded) -> None:
+    """Writes the packets of all links into one file."""
+    names = [link.name for link in wanted.links]
+    if wanted.keeps_capture:
+        store.write(file, captures.joined(list(zip(names, found.captures, strict=True)), wanted.captured))
+    else:
+        store.write(file, joined(list(zip(names, found.packets, found.zeros_s, strict=True))))
 
 
 def _cpu_s() -> float:

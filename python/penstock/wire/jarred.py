@@ -46,7 +46,12 @@ def play(
     found: Recorded | str = pickle.loads(file.read_bytes())
     if isinstance(found, str):
         raise MistakeError(f"--on jar: {found.removeprefix('--on wire: ')}")
-    return replace(found, packets=tuple(folder / path.name for path in found.packets))
+    return replace(found, packets=_in(folder, found.packets), captures=_in(folder, found.captures))
+
+
+def _in(folder: Path, files: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Returns the files as they are called outside of the jar."""
+    return tuple(folder / file.name for file in files)
 
 
 def _memory_mb(wanted: Plan) -> int:

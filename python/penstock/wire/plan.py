@@ -90,11 +90,17 @@ class Plan:
     link_changes: Any = None  # the table of the simulator
     groups: tuple[tuple[str, float], ...] = ()  # routers, and the delay before them of some of their hosts
     cooperation: Cooperation | None = None
+    keeps_capture: bool = False  # a capture of the packets is wanted, with headers
 
     @property
     def keeps_series(self) -> bool:
         """True if the tables by seconds are wanted."""
         return bool(tomllib.loads(self.resolved)["output"]["series"])
+
+    @property
+    def captured(self) -> list[str]:
+        """The names of the queues that a capture has; empty for all."""
+        return list(tomllib.loads(self.resolved)["output"].get("pcapng", []))
 
     @property
     def queues(self) -> list[Step]:
@@ -172,8 +178,6 @@ def _check_parts(reading: _Reading) -> None:
         raise reading.refuse(
             reading.places[_MOST_LINKS].link, f"{len(reading.places)} links; the wire has up to {_MOST_LINKS} emulators"
         )
-    if tree["output"].get("pcapng"):
-        raise reading.refuse(("output", "pcapng"), "the emulator writes no pcapng; packets.csv is in the run directory")
     topology = tree["topology"]
     for place, spec in zip(reading.places, topology.get("links", [topology]), strict=True):
         if "stations" in spec:

@@ -37,6 +37,7 @@ _SHARED_SYSCTLS = {
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.ip_forward": "1",
 }
+_CAPTURE = ".pcapng"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Recorded:
     received: dict[int, dict[str, Any]]
     seconds: list[tuple[float, dict[int, int]]]
     packets: tuple[Path, ...]  # of each link
+    captures: tuple[Path, ...]  # of each link; none unless the plan has them
     zeros_s: tuple[float, ...]  # when the run began, by the clock of each of these emulators
     changed: tuple[dict[str, float], ...]
     sysctls: dict[str, str]
@@ -164,6 +166,7 @@ class _Run:
             received={int(flow): one for host in told.values() for flow, one in host["received"].items()},
             seconds=_joined([host["seconds"] for host in told.values()]),
             packets=packets,
+            captures=tuple(file.with_suffix(_CAPTURE) for file in packets if self._wanted.keeps_capture),
             zeros_s=tuple(begin - zero for zero in clocks),
             changed=tuple(changed),
             sysctls=self._sysctls,
@@ -188,7 +191,10 @@ class _Run:
         store.write(file, plan.config(self._wanted, link))
         named = routes.spaces(self._wanted)
         left, right = (named[end] for end in self._wanted.links[link].ends)
-        return self._emulate(left, right, link, ["--config", str(file), "--packets", str(packets)])
+        options = ["--config", str(file), "--packets", str(packets)]
+        if self._wanted.keeps_capture:
+            options += ["--pcapng", str(packets.with_suffix(_CAPTURE))]
+        return self._emulate(left, right, link, options)
 
     def _longer(self, group: int) -> Program:
         """Starts the emulator through which hosts behind long access links reach their router."""

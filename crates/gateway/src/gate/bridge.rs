@@ -2,22 +2,24 @@
 //! this process dies or hangs (`penstock_bpf::bridge`).
 
 use super::neighbours::Neighbours;
-use super::segments::Segments;
+
 use super::{Arrived, Told};
 use crate::error::Error;
 use crate::file::File;
 use crate::held::{Held, Origin};
-use crate::lead::Lead;
+
 use crate::report::{Frames, Past};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use penstock_bpf::bridge::{Bridge as Programs, Count, Mac, Taking};
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Span};
 use penstock_net::direction::Direction;
+use penstock_net::lead::Lead;
 use penstock_net::links::{self, Facts, LinkWatch, Listed};
 use penstock_net::pool::Pool;
 use penstock_net::port::{self, Port};
 use penstock_net::scheduling;
+use penstock_net::segments::Segments;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 

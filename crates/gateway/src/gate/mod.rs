@@ -3,7 +3,6 @@
 mod bridge;
 mod neighbours;
 mod router;
-mod segments;
 
 use crate::calls::Calls;
 use crate::enforce::Enforcer;
@@ -20,8 +19,6 @@ use penstock_net::nfqueue::Listed;
 use penstock_net::pool::Pool;
 use router::Router;
 pub use router::kernel_queue;
-#[cfg(test)]
-pub(crate) use segments::Segments;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 

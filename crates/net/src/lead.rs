@@ -1,6 +1,6 @@
 //! What stands before the IP header of a frame: the headers of Ethernet, of virtual LANs and of a session of PPPoE.
 
-use penstock_net::port::{Frame, VIRTIO, Virtio};
+use crate::port::{Frame, VIRTIO, Virtio};
 
 /// Two addresses and a type.
 const ETHERNET: usize = 14;
@@ -19,6 +19,7 @@ const IP_OVER_PPP: [u16; 2] = [0x21, 0x57];
 pub struct Lead {
     bytes: [u8; MOST],
     len: u8,
+    is_ip: bool,
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
@@ -42,11 +43,24 @@ fn ip_at(bytes: &[u8]) -> Option<usize> {
 }
 
 impl Lead {
+    /// What stands before a packet that has no frame: nothing.
+    pub const NONE: Self = Self { bytes: [0; MOST], len: 0, is_ip: true };
+
+    /// Reads the header of Ethernet alone, of a frame that is not IP; `None` if the frame is too short for one.
+    pub fn of_ethernet(frame: &Frame<'_>) -> Option<(Self, usize)> {
+        (frame.bytes.len() >= ETHERNET).then(|| (Self { is_ip: false, ..Self::of(frame, ETHERNET) }, ETHERNET))
+    }
+
     /// Reads the lead of a frame; returns where in the frame its IP header begins as well. `None` if it is not IP.
     pub fn read(frame: &Frame<'_>) -> Option<(Self, usize)> {
         let at = ip_at(frame.bytes)?;
+        Some((Self::of(frame, at), at))
+    }
+
+    /// Takes the first `at` bytes of a frame, which are the addresses of Ethernet at least.
+    fn of(frame: &Frame<'_>, at: usize) -> Self {
         let (addresses, rest) = frame.bytes[..at].split_at(ETHERNET - 2);
-        let mut lead = Self { bytes: [0; MOST], len: VIRTIO as u8 };
+        let mut lead = Self { bytes: [0; MOST], len: VIRTIO as u8, is_ip: true };
         lead.add(addresses);
         if let Some(tag) = frame.tag {
             tag.iter().for_each(|word| lead.add(&word.to_be_bytes()));
@@ -56,7 +70,7 @@ impl Lead {
         // A checksum that would begin before the IP header is not one that can be understood.
         let pending = frame.virtio.pending.filter(|(start, _)| usize::from(*start) >= at).map(shift);
         lead.say(&Virtio { pending, ..Virtio::default() }, 0);
-        Some((lead, at))
+        lead
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -80,7 +94,12 @@ impl Lead {
 
     /// Length of the headers of the link in bytes.
     pub fn link_len(&self) -> u16 {
-        u16::from(self.len) - VIRTIO as u16
+        u16::from(self.len).saturating_sub(VIRTIO as u16)
+    }
+
+    /// True if an IP header follows.
+    pub fn is_ip(&self) -> bool {
+        self.is_ip
     }
 
     /// True if the checksum of the packet is still to be made.
@@ -103,7 +122,7 @@ impl Lead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::Segments;
+    use crate::segments::Segments;
     use penstock_core::rng::Streams;
 
     const TO_FROM: [u8; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];

@@ -3,8 +3,8 @@
 //! pseudo-header where that expects it. The rules are those of tcp_gso_segment and __udp_gso_segment of Linux 6.18.
 
 use crate::lead::Lead;
+use crate::port::Virtio;
 use penstock_core::wire::{Headers, IpVersion, Transport};
-use penstock_net::port::Virtio;
 
 /// Kinds of merged frames (VIRTIO_NET_HDR_GSO_TCPV4, ...).
 const TCP_V4: u8 = 1;
@@ -164,7 +164,7 @@ fn folded(sum: u32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_net::port::Frame;
+    use crate::port::Frame;
 
     fn lead() -> Lead {
         let bytes = [[9; 12].as_slice(), &[8, 0]].concat();
