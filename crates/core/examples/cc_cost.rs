@@ -27,7 +27,7 @@ struct Load {
 
 impl Load {
     fn new(name: &str) -> Self {
-        let setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: Bytes::MAX, paced: false };
+        let setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: Bytes::MAX, paced: false, seed: 1 };
         let cc = AnyCc::new(name, &setup).expect("it is in the registry");
         Self { cc, now: Instant::ZERO + RTT, delivered: 100 * MSS, acks: 0 }
     }

@@ -22,6 +22,8 @@ MEASURED_S = 30.0
 ATTEMPTS = 4
 # Number of runs in the simulator, which differ in the start times of flows and in the random numbers of the AQM.
 SEEDS = 5
+# The same on a drawn path, whose losses by chance make runs differ.
+DRAWN_SEEDS = 15
 # Most runs of the kernel on a drawn path. All that are stored count.
 MOST_RUNS = 20
 # Largest allowed differences between simulator and kernel in the cases of the table.
@@ -163,6 +165,10 @@ class Plan:
         """How often the kernel runs the case."""
         return self.repeat if case.drawn else 1
 
+    def seeds(self, case: Case) -> int:
+        """How many seeds the simulator runs."""
+        return DRAWN_SEEDS if case.drawn else SEEDS
+
     def kernel_key(self, case: Case) -> dict[str, Any]:
         """Returns the key of stored runs of the kernel, which are reused as long as it does not change."""
         programs = {"emulator": digest(self.emulator), "traffic": digest(real.TRAFFIC)}
@@ -171,8 +177,9 @@ class Plan:
     def simulator_key(self, case: Case) -> dict[str, Any]:
         """Returns the key of stored runs of the simulator, which are reused as long as it does not change."""
         text = simulated.scenario(case, case.end_s).text
-        begin = {"starts_s": case.starts_s(SEEDS)} if case.drawn else {}
-        return {"core": core_fingerprint(), "scenario": text, "seeds": SEEDS, "measured_s": case.measured_s, **begin}
+        seeds = self.seeds(case)
+        begin = {"starts_s": case.starts_s(seeds)} if case.drawn else {}
+        return {"core": core_fingerprint(), "scenario": text, "seeds": seeds, "measured_s": case.measured_s, **begin}
 
     def kernel_file(self, case: Case, run: int) -> Path:
         """Returns the file with a stored run of the kernel; runs count from 1."""
@@ -209,10 +216,11 @@ def run(plan: Plan, watcher: Watcher) -> bool:
 
 
 def _simulate(plan: Plan, case: Case) -> None:
-    runs = [simulated.run(case, seed).to_json() for seed in range(1, SEEDS + 1)]
+    seeds = range(1, plan.seeds(case) + 1)
+    runs = [simulated.run(case, seed).to_json() for seed in seeds]
     found: dict[str, Any] = {"key": plan.simulator_key(case), "runs": runs}
     if case.drawn and (control := RFC_CONTROLS.get(case.control)):
-        found["rfc"] = [simulated.run(case, seed, control).to_json() for seed in range(1, SEEDS + 1)]
+        found["rfc"] = [simulated.run(case, seed, control).to_json() for seed in seeds]
     _keep(plan.simulator_file(case), found)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import marked, store
 from penstock.verify import compare, selection
-from penstock.verify.compare import BEGIN_S, GOALS, MEASURED_S, SEEDS, Gap, Plan, Row
+from penstock.verify.compare import BEGIN_S, DRAWN_SEEDS, GOALS, MEASURED_S, SEEDS, Gap, Plan, Row
 from penstock.verify.selection import Wanted
 
 HEADINGS = ("case", "Mbit/s", "gap", "queue ms", "gap", "p95 ms", "loss %", "period s", "gap")
@@ -179,7 +179,7 @@ def _about_drawn(plan: Plan, seed: str) -> str:
     )
     return (
         f"{plan.kernel.label}: kernel / simulator, measured from the first data on, seed {seed}; the kernel's number "
-        f"is the median of its runs, the simulator's that of {SEEDS} seeds.{earlier}"
+        f"is the median of its runs, the simulator's that of {DRAWN_SEEDS} seeds.{earlier}"
     )
 
 

@@ -112,7 +112,7 @@ fn a_parameter_reaches_its_control() {
         ("highspeed", "low_window", Value::from(100.0), 50.0),
     ] {
         let config = AnyControlConfig::deserialize(name, serde_json::json!({ key: value })).unwrap().unwrap();
-        let mut cc = config.build(&Setup { initial_window: 100 * MSS, ..driver::SETUP }, 0);
+        let mut cc = config.build(&Setup { initial_window: 100 * MSS, ..driver::SETUP });
         cc.on_loss(&driver::loss(100 * MSS));
         assert_eq!(cc.ssthresh().as_f64() / MSS.as_f64(), left, "{name}");
     }
@@ -129,12 +129,12 @@ proptest::proptest! {
         for name in NAMES {
             let initial_ssthresh = if mss % 3 == 0 { Bytes::new(4 * mss) } else { Bytes::MAX };
             let initial_window = Bytes::new(10 * mss.max(1));
-            let setup = Setup { mss: Bytes::new(mss), initial_window, initial_ssthresh, paced: false };
+            let setup = Setup { mss: Bytes::new(mss), initial_window, initial_ssthresh, paced: false, seed: 1 };
             let mut config = AnyControlConfig::default_of(name).expect(name);
             if let AnyControlConfig::Cubic(cubic) = &mut config {
                 cubic.hystart = mss % 2 == 1;
             }
-            let mut cc = config.build(&setup, 0);
+            let mut cc = config.build(&setup);
             let (mut now, mut delivered) = (Instant::ZERO, Bytes::ZERO);
             for (what, bytes, gap_us) in &events {
                 now += Span::from_micros(*gap_us);
