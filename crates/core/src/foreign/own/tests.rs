@@ -142,9 +142,9 @@ fn a_control_of_a_crate_does_what_the_built_in_one_does() {
     let mine = AnyControlConfig::Foreign(own().control("my-reno", &parameters).unwrap().unwrap());
     let theirs = AnyControlConfig::deserialize("newreno", Value::Object(parameters)).unwrap().unwrap();
     let mss = Bytes::new(1000);
-    let setup = Connection { mss, initial_window: 10 * mss, initial_ssthresh: Bytes::MAX, paced: false };
+    let setup = Connection { mss, initial_window: 10 * mss, initial_ssthresh: Bytes::MAX, paced: false, seed: 1 };
     let windows = |config: &AnyControlConfig| {
-        let mut control = config.build(&setup, 1);
+        let mut control = config.build(&setup);
         let mut seen = Vec::new();
         for round in 0..20 {
             let now = Instant::ZERO + Span::from_millis(100 * round);
