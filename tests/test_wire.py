@@ -202,7 +202,7 @@ def test_a_node_that_ignores_its_budget_has_an_agent_that_changes_nothing() -> N
 def in_place_of_a_kernel(tmp_path: Path, does: str) -> jar.Jar:
     """A program that boots as the kernel of a jar does, and runs nothing."""
     file = tmp_path / "linux"
-    booted = """echo '{"version": "6.12.1-um", "controls": ["reno", "dctcp"]}'"""
+    booted = """echo '{"version": "6.12.1-um", "controls": ["reno", "dctcp"], "disciplines": []}'"""
     file.write_text(f"#!/bin/sh\n{booted}\n{does}\n")
     file.chmod(0o755)
     return jar.opened(file, "PENSTOCK_JAR")

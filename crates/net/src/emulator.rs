@@ -21,6 +21,7 @@ use crate::scheduling;
 use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
+use crate::through::{INTERFACES, Through};
 use crate::tun::Tun;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -50,6 +51,8 @@ pub struct Emulator {
     pub(crate) plan: Plan,
     pub(crate) path: Path<RealPacket>,
     tuns: [Tun; 2],
+    /// The queues of the kernel before those of `path`.
+    through: [Option<Through>; 2],
     /// Takes what does not fit into a buffer.
     rest: Box<[u8]>,
     classifier: Classifier,
@@ -84,6 +87,8 @@ pub struct Emulator {
 #[derive(Debug, Default)]
 struct Wakeup {
     readable: [bool; 2],
+    /// Whether the queues of the kernel have let packets go.
+    let_go: [bool; 2],
     slow: bool,
     /// For how long the process, which slept until now, had no processor; `None` if it did not sleep.
     waited: Option<Span>,
@@ -151,6 +156,9 @@ impl Emulator {
         let tuns = [Tun::open(&plan.interfaces[0], &namespaces[0])?, Tun::open(&plan.interfaces[1], &namespaces[1])?];
         let watch = |side: usize| LinkWatch::open(&namespaces[side], tuns[side].index());
         let links = [watch(0)?, watch(1)?];
+        let through =
+            |at: usize| plan.through[at].as_ref().map(|one| Through::open(one, plan.interfaces[0].mtu)).transpose();
+        let through = [through(0)?, through(1)?];
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
@@ -166,6 +174,7 @@ impl Emulator {
         Ok(Self {
             path,
             tuns,
+            through,
             rest: vec![0; LARGEST].into_boxed_slice(),
             classifier: classifier(&plan, keys),
             pool: Pool::new(usize::from(plan.interfaces[0].mtu)),
@@ -237,11 +246,19 @@ impl Emulator {
                 return ended;
             }
             for from in Direction::BOTH {
-                if wakeup.readable[from.index()]
+                let at = from.index();
+                let removed = |name: &str, error| {
+                    Ended::Failed(format!("cannot read from the interface {name}; was it removed? ({error})"))
+                };
+                if wakeup.readable[at]
                     && let Err(error) = self.read_what_came(from, wakeup.waited)
                 {
-                    let name = &self.plan.interfaces[from.index()].name;
-                    return Ended::Failed(format!("cannot read from the interface {name}; was it removed? ({error})"));
+                    return removed(&self.plan.interfaces[at].name, error);
+                }
+                if (wakeup.readable[at] || wakeup.let_go[at])
+                    && let Err(error) = self.read_what_was_let_go(from)
+                {
+                    return removed(INTERFACES[1], error);
                 }
             }
         }
@@ -265,6 +282,7 @@ impl Emulator {
             packets_file,
             stopwatch: self.stopwatch.as_ref(),
             changes: &self.changes,
+            through: self.through.each_ref().map(|through| through.as_ref().map(Through::counters)),
             ended: ended.text(),
             elapsed,
         }
@@ -345,7 +363,9 @@ impl Emulator {
                 buffer = self.whole(buffer, len);
             }
             let now = self.write_what_is_due();
-            if let Some(idle_since) = self.path.direction(direction).idle_since() {
+            if self.through[at].is_none()
+                && let Some(idle_since) = self.path.direction(direction).idle_since()
+            {
                 let waited = waited.map(|waited| waited + now.since(since));
                 self.intakes[at].note_idle(idle_since, waited, now);
             }
@@ -357,9 +377,39 @@ impl Emulator {
                 let _ = writeln!(std::io::stderr(), "{warning}");
             }
             let begin = self.stopwatch.as_ref().map_or(now, |_| self.now());
-            self.path.arrive(direction, packet, now, &mut self.pool);
+            let stays = match &mut self.through[at] {
+                Some(through) => through.lend(packet, now).err(),
+                None => Some(packet),
+            };
+            if let Some(packet) = stays {
+                self.path.arrive(direction, packet, now, &mut self.pool);
+            }
             self.time_since(begin, Stopwatch::arrived);
             looked = now;
+        }
+        Ok(())
+    }
+
+    /// Reads packets that travel in `direction` and that the queue of the kernel has let go, and notes those that it dropped.
+    fn read_what_was_let_go(&mut self, direction: Direction) -> std::io::Result<()> {
+        let at = direction.index();
+        for _ in 0..BATCH {
+            let Some(through) = &self.through[at] else { return Ok(()) };
+            let Some(len) = through.read(&mut self.rest)? else { return Ok(()) };
+            let now = self.write_what_is_due();
+            let Some(through) = &mut self.through[at] else { return Ok(()) };
+            let back = through.take_back(&self.rest[..len]);
+            let bottleneck = self.path.direction_mut(direction);
+            while let Some(lost) = through.next_lost() {
+                bottleneck.note_dropped(&lost.packet, lost.since, now, through.drops());
+                self.pool.give(lost.packet.into_bytes());
+            }
+            if let Some(loan) = back {
+                if let Some(idle_since) = bottleneck.idle_since() {
+                    self.intakes[at].note_starved(now.since(idle_since.max(loan.since)));
+                }
+                bottleneck.arrive_since(loan.packet, loan.since, now, &mut self.pool);
+            }
         }
         Ok(())
     }
@@ -393,6 +443,9 @@ impl Emulator {
     fn note_facts(&mut self) {
         for (intake, link) in self.intakes.iter_mut().zip(&self.links) {
             intake.unread = link.facts().unread;
+        }
+        for (intake, through) in self.intakes.iter_mut().zip(&mut self.through) {
+            intake.unread += through.as_mut().map_or(0, Through::unread);
         }
         self.stalls.note_suspended(self.suspension.so_far());
     }
@@ -430,6 +483,8 @@ impl Emulator {
             PollFd::new(self.slow.0.as_fd(), serves),
             PollFd::new(self.tuns[0].as_fd(), reads),
             PollFd::new(self.tuns[1].as_fd(), reads),
+            let_go(&self.through[0], &self.tuns[0]),
+            let_go(&self.through[1], &self.tuns[1]),
         ];
         let timeout = self.timeout(now, end);
         let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
@@ -444,7 +499,12 @@ impl Emulator {
             other => other?,
         };
         let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
-        let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
+        let mut wakeup = Wakeup {
+            slow: ready(0),
+            readable: [ready(1), ready(2)],
+            let_go: [ready(3), ready(4)],
+            waited: Some(Span::ZERO),
+        };
         let slept = woken.since(now) > NO_SLEEP;
         for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
             if !readable {
@@ -483,6 +543,14 @@ fn keys(plan: &Plan) -> Result<Keys, Error> {
 fn classifier(plan: &Plan, keys: Keys) -> Classifier {
     let config = penstock_flows::Config { subscribers: plan.subscribers.clone(), ..penstock_flows::Config::default() };
     Classifier::new(config, keys, plan.nodes)
+}
+
+/// Returns what to wait for of a queue of the kernel: nothing, if there is none; `tun` is any interface then.
+fn let_go<'a>(through: &'a Option<Through>, tun: &'a Tun) -> PollFd<'a> {
+    match through {
+        Some(through) => PollFd::new(through.as_fd(), PollFlags::POLLIN),
+        None => PollFd::new(tun.as_fd(), PollFlags::empty()),
+    }
 }
 
 fn timespec(span: Span) -> TimeSpec {

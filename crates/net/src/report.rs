@@ -10,6 +10,7 @@ use crate::intake::Intake;
 use crate::packets::Lines;
 use crate::path::Path;
 use crate::stalls::Stalls;
+use crate::through;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
@@ -99,6 +100,8 @@ pub struct Observed<'a> {
     pub stopwatch: Option<&'a Stopwatch>,
     /// What was set while packets passed.
     pub changes: &'a [Change],
+    /// What became of packets in the queues of the kernel.
+    pub through: [Option<through::Counters>; 2],
     /// Why the run ended.
     pub ended: String,
     /// How long it took, up to now.
@@ -128,6 +131,10 @@ pub struct DirectionReport {
     pub unread: u64,
     /// Number of packets larger than the MTU with which the run began, which were forwarded whole.
     pub oversize: u64,
+    /// What became of packets in the queue of the kernel before this one (`--through`); not in the JSON without one. What
+    /// was dropped there has not arrived here; `sojourn_ms` has the time in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub through: Option<through::Counters>,
     /// Packets and bytes that the sending interface gave.
     pub arrived: Backlog,
     /// Packets and bytes that were given to the receiving interface.
@@ -175,7 +182,9 @@ impl Report {
     pub fn new<P: Packet>(plan: &Plan, path: &Path<P>, observed: Observed<'_>) -> Self {
         let one = |d: Direction| {
             let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
-            DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake)
+            let config = &plan.bottlenecks[d.index()];
+            let report = DirectionReport::new(config, path.direction(d), emissions, intake);
+            DirectionReport { through: observed.through[d.index()], ..report }
         };
         let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
         let disturbed_by = causes(&observed, algorithm.as_ref());
@@ -238,6 +247,7 @@ impl DirectionReport {
             starved_s: intake.starved.as_secs_f64(),
             unread: intake.unread,
             oversize: intake.oversize,
+            through: None,
             arrived: stats.arrived,
             delivered: bottleneck.delivered(),
             dropped: Dropped {
@@ -376,6 +386,7 @@ mod tests {
             packets_file: None,
             stopwatch: None,
             changes: &[],
+            through: [None; 2],
             ended: "duration".into(),
             elapsed: Span::from_secs(10),
         };
