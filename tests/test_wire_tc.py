@@ -14,7 +14,7 @@ from penstock.engine import ScenarioError
 from penstock.jar import qdiscs
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
-from penstock.wire import kernel_queues, owner, plan, world
+from penstock.wire import kernel_queues, owner, packets, plan, world
 
 HEAD = """\
 duration = "3s"
@@ -183,6 +183,23 @@ def test_drops_are_divided_by_what_the_discipline_counts(
     listed: list[dict[str, Any]] = [{"handle": "1:", "drops": 9}, {"handle": "2:", "drops": 9, **counts}]
     found = kernel_queues.counted(kind, json.dumps(listed))
     assert (found["early"], found["overflow"], found["dequeue"]) == expected
+
+
+def test_as_many_packets_as_the_kernel_says_found_no_room(tmp_path: Path) -> None:
+    """Two wait when the packet of 3 ms comes, which leaves no more; one when that of 6 ms comes."""
+    rows = ["forward,{},{},0,1500,sent", "forward,{},{},0,1500,drop_dequeue"]
+    lines = [
+        rows[0].format(4_000_000, 4_000_000),
+        rows[0].format(5_000_000, 4_000_000),
+        rows[1].format(7_000_000, 4_000_000),  # came at 3 ms
+        "reverse,7000000,7000000,0,52,drop_dequeue",
+        rows[0].format(8_000_000, 3_000_000),
+        rows[1].format(9_000_000, 3_000_000),  # came at 6 ms
+    ]
+    file = tmp_path / "0.csv"
+    file.write_text("\n".join(["queue,t_ns,waited_ns,flow,bytes,fate", *lines, ""]))
+    packets.dropped_on_arrival(file, "forward", 1)
+    assert file.read_text().splitlines()[1:] == [*lines[:2], "forward,3000000,0,0,1500,drop_overflow", *lines[3:]]
 
 
 def test_an_old_jar_is_asked_for_its_disciplines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

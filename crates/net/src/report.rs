@@ -299,6 +299,11 @@ impl fmt::Display for Report {
         for ((name, forward), (_, reverse)) in self.forward.rows().into_iter().zip(self.reverse.rows()) {
             writeln!(f, "{name:<22}{forward:>24}{reverse:>24}")?;
         }
+        for (way, report) in [("left to right", &self.forward), ("right to left", &self.reverse)] {
+            if let Some(through) = &report.through {
+                writeln!(f, "through a kernel, {way}: {through}")?;
+            }
+        }
         let Unclassified { malformed, untracked, not_from_syn } = self.unclassified;
         writeln!(
             f,

@@ -21,7 +21,10 @@ WORDS = {
 
 def tried(begin: Sequence[str] = ()) -> list[str] | None:
     """Returns the kinds that the kernel takes, in a namespace which `begin` makes; `None` if none can be tried."""
-    if subprocess.run([*begin, "tc", "-V"], capture_output=True, check=False).returncode:
+    try:
+        if subprocess.run([*begin, "tc", "-V"], capture_output=True, check=False).returncode:
+            return None
+    except FileNotFoundError:
         return None
     lines = (f"tc qdisc add dev lo root {kind} {words} && echo {kind}" for kind, words in WORDS.items())
     script = "\n".join(f"{line}; tc qdisc del dev lo root" for line in lines)

@@ -18,7 +18,7 @@ from penstock.engine import Result
 from penstock.jar import Jar
 from penstock.scenario import Scenario
 from penstock.wire import jarred, kernel_queues, measure, owner, plan, programs, shell, tcp, world
-from penstock.wire.packets import joined
+from penstock.wire.packets import dropped_on_arrival, joined
 from penstock.wire.world import Tick
 
 __all__ = ["check", "play"]
@@ -73,6 +73,10 @@ def play(
         else:
             owner.remove_leftovers()
             found = jarred.play(wanted, Path(directory), kernel, on_progress, stop)
+        for queue in found.tc:
+            if queue["kind"] == "codel" and queue["dropped"]["overflow"]:
+                way = ("forward", "reverse")[queue["reverse"]]
+                dropped_on_arrival(found.packets[queue["index"]], way, queue["dropped"]["overflow"])
         summary, tables = measure.summarize(wanted, found)
         measure.check_invariants(wanted, summary)
         if packets is not None:

@@ -311,11 +311,7 @@ def _wlog(low: float, burst: int) -> int | None:
 
 def kinds() -> list[str] | None:
     """Returns the kinds that the kernel of this machine has; `None` if that cannot be tried."""
-    try:
-        own = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-        return qdiscs.tried(["unshare", *own, "--net"])
-    except FileNotFoundError:
-        return None
+    return qdiscs.tried(["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net"])
 
 
 def require() -> None:

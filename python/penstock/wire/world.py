@@ -236,7 +236,9 @@ class _Run:
         listed = programs.run([*inside(self._name(routes.queue(link, way))), *command])
         return {
             "link": wanted.name,
+            "index": link,
             "reverse": bool(way),
+            "kind": queue.kind,
             "commands": queue.lines(wanted.rate_bps, self._wanted.mtu),
             "dropped": kernel_queues.counted(queue.kind, listed),
             "told": json.loads(listed),
