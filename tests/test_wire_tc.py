@@ -159,6 +159,13 @@ def test_a_link_may_change_whatever_the_discipline_knows_of_its_rate() -> None:
     assert "2000000bit/s" in found
 
 
+def test_a_gateway_of_budgets_is_where_there_is_bpf() -> None:
+    more = '[cooperation]\nlink = "bottleneck"\n[tcp]\nc2ml = "on"\n'
+    assert wanted('name = "droptail"', more=more).cooperation is not None
+    with pytest.raises(ScenarioError, match=r"no gateway of \[cooperation\] in the jar"):
+        wanted('name = "droptail"', on="jar-tc", more=more)
+
+
 def test_the_emulator_drops_nothing_behind_the_kernel() -> None:
     found = wanted('name = "codel"', limit="50p")
     file = plan.config(found, 0)
