@@ -38,8 +38,8 @@ def _size(word: str) -> Callable[[Any], Words]:
     return lambda value: [word, f"{number(value):.0f}"]
 
 
-def _plain(word: str) -> Callable[[Any], Words]:
-    return lambda value: [word, f"{value:g}" if isinstance(value, float) else str(value)]
+def _count(word: str) -> Callable[[Any], Words]:
+    return lambda value: [word, str(value)]
 
 
 def _one_of(words: Mapping[Any, str]) -> Callable[[Any], Words]:
@@ -69,7 +69,6 @@ class Kind:
     drops: str  # how it drops, most of all: "overflow", "early" (both on arrival) or "dequeue"
     options: Mapping[str, Callable[[Any], Words]] = field(default_factory=dict)
     has: Mapping[str, Any] = field(default_factory=dict)  # values that cannot be set; `None` for one without a name
-    always: tuple[str, ...] = ()
     limit: str = "p"  # how it counts its limit: in packets ("p"), in both ("pB"), or not at all ("")
 
 
@@ -98,7 +97,7 @@ _PIE_HAS = {
     "max_burst": "150ms",
 }
 _QUEUES: dict[str, Callable[[Any], Words]] = {
-    "flows": _plain("flows"),
+    "flows": _count("flows"),
     "quantum": _size("quantum"),
     "memory_limit": _size("memory_limit"),
 }
@@ -111,7 +110,7 @@ KINDS: dict[str, Kind] = {
     "fq-codel": Kind(
         "fq_codel",
         "dequeue",
-        {**_CODEL, **_QUEUES, "drop_batch": _plain("drop_batch")},
+        {**_CODEL, **_QUEUES, "drop_batch": _count("drop_batch")},
         {**_CODEL_HAS, **_QUEUES_HAVE, "overflow": "fattest"},
     ),
     "pie": Kind("pie", "early", _PIE, {**_PIE_HAS, "ecn_threshold": 0.1}),
@@ -228,7 +227,7 @@ def _options(kind: Kind, discipline: Mapping[str, Any], place: Place, refuse: Re
     _check_fixed(kind.name, kind.has, place, refuse)
     words: Words = []
     for key, value in discipline.items():
-        if key in kind.options and value is not None:
+        if key in kind.options:
             try:
                 words += kind.options[key](value)
             except (KeyError, ValueError) as error:
