@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import beside, engine, worlds
+from penstock import beside, beside_tc, engine, worlds
+from penstock.cli import app
 from penstock.engine import ScenarioError
+from penstock.jar import qdiscs
 from penstock.scenario import Scenario
-from penstock.wire import linux
+from penstock.wire import linux, plan
+from typer.testing import CliRunner
 
 TEXT = """\
 duration = "6s"
@@ -117,3 +120,43 @@ def test_sides_that_differ_are_apart(monkeypatch: pytest.MonkeyPatch, changed: s
     assert missed in row.missed
     assert not row.missed[missed]
     assert row.verdict.startswith("apart: ")
+
+
+def _discipline(ours: tuple[float, float], theirs: tuple[float, float]) -> beside_tc.Row:
+    medians = {worlds.SIM: (9.0, 9.0, 0.0), worlds.JAR: (*ours, 0.01), worlds.JAR_TC: (*theirs, 0.02)}
+    return beside_tc.Row("codel", "newreno", medians)
+
+
+def test_a_discipline_is_judged_beside_the_kernels_behind_the_same_hosts() -> None:
+    assert _discipline((9.2, 20.0), (9.4, 22.0)).missed == []  # 2.1 %, 9.1 %
+    assert _discipline((9.0, 1.0), (9.4, 1.4)).missed == ["goodput"]  # 4.3 %; 0.4 ms
+    row = _discipline((9.4, 20.0), (9.4, 23.0))
+    assert row.missed == ["delay"]
+    assert row.cells[2:] == ["9.00 / 9.40 / 9.40", "9.0 / 20.0 / 23.0", "0.00 / 1.00 / 2.00", "apart: delay"]
+
+
+@pytest.mark.parametrize("name", beside_tc.DISCIPLINES)
+def test_both_worlds_take_each_discipline(name: str) -> None:
+    for world in (worlds.JAR, worlds.JAR_TC):
+        found = plan.read(beside_tc.scenario(name, "newreno", 5, world), 1, world, ["reno"], list(qdiscs.WORDS))
+        assert found.links[0].aqm[0]["name"] == name
+        assert bool(found.kernel_queues) == (world == worlds.JAR_TC)
+
+
+def test_the_table_of_disciplines_has_a_part_of_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    parts = (
+        "<!-- table: begin -->\nkept\n<!-- table: end -->\n",
+        "<!-- disciplines: begin -->\n<!-- disciplines: end -->\n",
+    )
+    page.write_text("".join(parts))
+    beside_tc.write(page, beside_tc.Found("6.12.1", 3, 15, (_discipline((9.4, 20.0), (9.4, 21.0)),)))
+    text = page.read_text()
+    assert "kept" in text
+    assert "| codel | newreno | 9.00 / 9.40 / 9.40 | 9.0 / 20.0 / 21.0 | 0.00 / 1.00 / 2.00 | pass |" in text
+
+
+def test_an_unknown_discipline_is_refused() -> None:
+    done = CliRunner().invoke(app, ["verify", "disciplines", "codle"])
+    assert done.exit_code != 0
+    assert "did you mean codel?" in " ".join(str(done.exception or done.output).split())

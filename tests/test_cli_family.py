@@ -165,17 +165,14 @@ def test_options_of_a_trace_need_one() -> None:
     assert "--pcapng" in refusal("run", "x.toml", "--trace", "tcp", "--pcapng", "p.pcapng")
 
 
-def test_there_are_four_worlds_so_far(scenario: Path) -> None:
+def test_there_are_six_worlds(scenario: Path) -> None:
     for world in ("sim", "fluid"):
         assert CliRunner().invoke(app, ["run", str(scenario), "--on", world, "--json"]).exit_code == 0
-    assert "this command runs in sim, wire, jar" in refusal("reproduce", "x", "--on", "fluid")
+    assert "this command runs in sim, wire, jar, tc, jar-tc" in refusal("reproduce", "x", "--on", "fluid")
     assert "this command runs in sim" in refusal("suite", "rfc7928", "codel", "--on", "wire")
     for verb in ("run", "reproduce"):
-        told = refusal(verb, "x", "--on", "tc")
-        assert "not in this version" in told
-        assert "sim" in told
         assert "did you mean wire?" in refusal(verb, "x", "--on", "wires")
-        assert "this version runs in sim, fluid, wire, jar" in refusal(verb, "x", "--on", "moon")
+        assert "there are sim, fluid, wire, jar, tc, jar-tc" in refusal(verb, "x", "--on", "moon")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from penstock.wire import (
     daemons,
     examples,
     jarred,
+    kernel_queues,
     measure,
     owner,
     packets,
@@ -207,7 +208,7 @@ def test_a_node_that_ignores_its_budget_has_an_agent_that_changes_nothing() -> N
 def in_place_of_a_kernel(tmp_path: Path, does: str) -> jar.Jar:
     """A program that boots as the kernel of a jar does, and runs nothing."""
     file = tmp_path / "linux"
-    booted = """echo '{"version": "6.12.1-um", "controls": ["reno", "dctcp"]}'"""
+    booted = """echo '{"version": "6.12.1-um", "controls": ["reno", "dctcp"], "disciplines": []}'"""
     file.write_text(f"#!/bin/sh\n{booted}\n{does}\n")
     file.chmod(0o755)
     return jar.opened(file, "PENSTOCK_JAR")
@@ -588,19 +589,30 @@ rate = "1Mbit/s"
 
 
 @real
-@pytest.mark.parametrize(("text", "later_s"), [(SHORT, 0), (SHORT, 0.1), (SHORT, 0.4), (SHARED, None)])
+@pytest.mark.parametrize(
+    ("text", "later_s", "on"),
+    [
+        (SHORT, 0, "wire"),
+        (SHORT, 0.1, "wire"),
+        (SHORT, 0.4, "wire"),
+        (SHORT.replace("codel", "droptail"), 0.4, "tc"),
+        (SHARED, None, "wire"),
+    ],
+)
 def test_a_killed_run_leaves_nothing_after_the_next_start(
-    text: str, later_s: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, later_s: float | None, on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if text == SHARED and (why := budgets_possible()):
         pytest.skip(why)
+    if on == "tc" and not {"htb", "pfifo"} <= {*(kernel_queues.kinds() or [])}:
+        pytest.skip("this kernel has no queues for it")
     if later_s is None:
         later_s = random.uniform(0, 3)
     (tmp_path / "home.toml").write_text(text)
     temporary = Path(tempfile.mkdtemp(prefix="w", dir="/tmp"))  # short: the path of a socket has 108 characters
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    mine = subprocess.Popen([sys.executable, "-m", "penstock", "run", "home.toml", "--on", "wire"], cwd=tmp_path)
+    mine = subprocess.Popen([sys.executable, "-m", "penstock", "run", "home.toml", "--on", on], cwd=tmp_path)
     try:
         end = time.monotonic() + 60
         while not any(owner.NAMED.glob(f"{owner.PREFIX}{mine.pid}-*")) and time.monotonic() < end:

@@ -94,7 +94,7 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class _Told:
+class Told:
     """What a run tells: its numbers, and of a kernel its version and how the machine disturbed it."""
 
     numbers: Numbers
@@ -103,7 +103,9 @@ class _Told:
 
 
 @dataclass(frozen=True)
-class _Key:
+class Key:
+    """A run: a scenario in a world with a seed."""
+
     name: str
     on: str
     seed: int
@@ -141,7 +143,7 @@ def compare(
     disturbed: dict[str, set[str]] = {name: set() for name in taken}
     kernels: set[str] = set()
 
-    def kept(job: Job[_Key], told: _Told) -> None:
+    def kept(job: Job[Key], told: Told) -> None:
         found.setdefault((job.key.name, job.key.on), []).append(told.numbers)
         disturbed[job.key.name].update(told.disturbed)
         kernels.update([told.kernel] if told.kernel else [])
@@ -149,10 +151,10 @@ def compare(
 
     for world, count, processes in ((worlds.SIM, seeds, jobs or cores()), (on, kernel_seeds, jobs or cores())):
         todo = [
-            Job(_Key(name, world, seed), hosts, seed) for name, hosts in taken.items() for seed in range(1, count + 1)
+            Job(Key(name, world, seed), hosts, seed) for name, hosts in taken.items() for seed in range(1, count + 1)
         ]
         at_once = worlds.at_once(world) or processes
-        if not run_all(todo, at_once, _numbers, kept, run=partial(_run, world)):
+        if not run_all(todo, at_once, numbers, kept, run=partial(run_in, world)):
             return None
     rows = [
         replace(row, disturbed=tuple(sorted(disturbed[name])))
@@ -162,7 +164,8 @@ def compare(
     return Beside(on, seeds, kernel_seeds, most_s, tuple(rows), refused, ", ".join(sorted(kernels)))
 
 
-def _run(world: str, scenario: Scenario, seed: int, **given: Any) -> Result:
+def run_in(world: str, scenario: Scenario, seed: int, **given: Any) -> Result:
+    """Runs a scenario in a world."""
     return worlds.run(scenario, seed, world, **given)
 
 
@@ -176,7 +179,8 @@ def _shortened(scenario: Scenario, most_s: float) -> Scenario:
     return replace(scenario, text=to_toml(tree))
 
 
-def _numbers(_job: Job[_Key], result: Result) -> _Told:
+def numbers(_job: Job[Key], result: Result) -> Told:
+    """Returns what a comparison keeps of a run."""
     found = {}
     for queue in result.summary["bottlenecks"]:
         drops = queue["drops_overflow"] + queue["drops_aqm"]
@@ -187,7 +191,7 @@ def _numbers(_job: Job[_Key], result: Result) -> _Told:
             share,
             queue["utilization"],
         )
-    return _Told(found, str(result.wire["kernel"]) if result.wire else "", worlds.disturbed_by(result))
+    return Told(found, str(result.wire["kernel"]) if result.wire else "", worlds.disturbed_by(result))
 
 
 def _rows(name: str, ours: Sequence[Numbers], theirs: Sequence[Numbers]) -> Iterable[Row]:

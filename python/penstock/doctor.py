@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock import engine, jar
+from penstock.jar import qdiscs
 from penstock.mistake import EXTRAS, MistakeError
-from penstock.wire import daemons, owner, world
+from penstock.wire import daemons, kernel_queues, owner, world
 
 _NET_ADMIN, _SYS_ADMIN = 12, 21  # bits of Linux's capabilities
 _TUN = Path("/dev/net/tun")
@@ -137,6 +138,15 @@ def _emulator() -> str | None:
         return None
 
 
+def _disciplines(name: str, has: list[str] | None, needed: str) -> Check:
+    """Says which disciplines of `tc` a kernel has; those which it lacks are modules, or the kernel is too old."""
+    if has is None:
+        return Check(name, False, "not tried: needs tc, unshare, and root or user namespaces", needed)
+    lacks = [kind for kind in qdiscs.WORDS if kind not in has]
+    told = f"it has {', '.join(has) or 'none'}" + (f", and not {', '.join(lacks)}" if lacks else "")
+    return Check(name, not lacks, told, needed)
+
+
 def _wire() -> Iterator[Check]:
     """Checks whether scenarios can run on real kernels here, and what would falsify their results."""
     needed = "run --on wire"
@@ -150,9 +160,11 @@ def _wire() -> Iterator[Check]:
         yield Check("gateway and agents", True, str(owner.hierarchy()), f"{needed}: [cooperation]")
     except MistakeError as error:
         yield Check("gateway and agents", False, str(error), f"{needed}: [cooperation]")
+    yield _disciplines("disciplines", kernel_queues.kinds(), "run --on tc")
     try:
         kernel = jar.opened(jar.find(), jar.ENVIRONMENT)
         yield Check("the jar", True, f"Linux {kernel.version} in virtual time: {kernel.linux}", "run --on jar")
+        yield _disciplines("disciplines of the jar", kernel.disciplines, "run --on jar-tc")
     except MistakeError as error:
         yield Check("the jar", False, str(error).removeprefix("--on jar "), "run --on jar")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -333,10 +333,10 @@ def rerun(path: Path, permit: Permit | None = None) -> Again:
             _checked(path, name, hashes)
     scenario = Scenario(then["scenario"], then["file"], kept=str(path / OWN))
     world = then.get("options", {}).get("on")
-    if world == worlds.WIRE:
+    if world in worlds.KERNELS and world != worlds.JAR:
         raise RunDirError(
             f"{path}: was played on real kernels, which never repeat to the byte: `penstock run {path / SCENARIO} --on "
-            f"wire` plays it again, and `penstock compare` compares the two"
+            f"{world}` plays it again, and `penstock compare` compares the two"
         )
     if world == worlds.JAR:
         result = worlds.run(scenario, then["seed"], world)

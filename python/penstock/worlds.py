@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from penstock.jar import Jar
     from penstock.scenario import Scenario
 
-SIM, FLUID, WIRE, JAR = "sim", "fluid", "wire", "jar"
+SIM, FLUID, WIRE, JAR, TC, JAR_TC = "sim", "fluid", "wire", "jar", "tc", "jar-tc"
 NAMES = {
     SIM: "the simulator",
     FLUID: "the equations of the fluid model",
     WIRE: "the emulator between real hosts in network namespaces",
     JAR: "the same with a stock kernel in virtual time",
+    TC: "as on the wire, with disciplines of the kernel as queues",
+    JAR_TC: "the same with a stock kernel in virtual time",
 }
-KERNELS = (WIRE, JAR)
+KERNELS = (WIRE, JAR, TC, JAR_TC)
+REAL_TIME = (WIRE, TC)
 
 
 def run(
@@ -56,6 +59,7 @@ def run(
             on_progress=on_progress,
             on_host=shell or None,
             kernel=_kernel(on),
+            has_tc=on in (TC, JAR_TC),
             stop=stop,
         )
     return engine.simulate(scenario, seed, pcapng, on_progress=on_progress, stop=stop, watch=watch)
@@ -71,9 +75,11 @@ def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[st
     if on in KERNELS:
         from penstock import wire
 
-        return wire.check(scenario, seed, _kernel(on))
+        return wire.check(scenario, seed, _kernel(on), on in (TC, JAR_TC))
     if on == FLUID:
-        raise MistakeError("--check goes with --on sim, wire and jar; the equations are solved within seconds")
+        raise MistakeError(
+            f"--check goes with --on {SIM}, {', '.join(KERNELS)}; the equations are solved within seconds"
+        )
     from penstock import engine
 
     return {"duration_s": engine.check(scenario)}
@@ -82,7 +88,7 @@ def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[st
 def fingerprint(on: str) -> str:
     """Returns what results depend on besides scenario, seed and compiled part; nothing for the simulator."""
     kernel = _kernel(on)
-    if on == WIRE:
+    if on in REAL_TIME:
         import os
 
         return f"{on} {os.uname().release}"
@@ -98,12 +104,12 @@ def linux_hosts(scenario: Scenario) -> Scenario:
 
 def at_once(on: str) -> int | None:
     """Returns how many runs may go on at the same time; `None` for as many as there are cores."""
-    return 1 if on == WIRE else None  # runs in real time disturb each other
+    return 1 if on in REAL_TIME else None  # runs in real time disturb each other
 
 
 def _kernel(on: str) -> Jar | None:
     """Returns the kernel in the jar, if the world is one."""
-    if on != JAR:
+    if on not in (JAR, JAR_TC):
         return None
     from penstock import jar
 

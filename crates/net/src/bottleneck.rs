@@ -422,7 +422,13 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Takes a packet. Must be called after [`Bottleneck::poll`] has returned `None` for this `now`, so that events
     /// stay in order.
-    pub fn arrive<F: PacketObserver<P>>(&mut self, mut packet: P, now: Instant, fates: &mut F) {
+    pub fn arrive<F: PacketObserver<P>>(&mut self, packet: P, now: Instant, fates: &mut F) {
+        self.arrive_since(packet, now, now, fates);
+    }
+
+    /// Does what [`Bottleneck::arrive`] does with a packet that has waited in another queue `since` this time, which counts
+    /// for its sojourn.
+    pub fn arrive_since<F: PacketObserver<P>>(&mut self, mut packet: P, since: Instant, now: Instant, fates: &mut F) {
         debug_assert!(self.next_event().is_none_or(|at| at > now), "poll until there is nothing due, then arrive");
         if self.sees_segments
             && let Some(segment) = packet.tcp()
@@ -431,10 +437,19 @@ impl<P: Packet> Bottleneck<P> {
         }
         // The verdict is counted in the statistics and passed to `fates`.
         let mut fate = Unstamped(fates, &mut self.records);
-        let _ = self.queue.qdisc.enqueue(Stamped { packet, since: now, marked: false }, now, &mut self.rng, &mut fate);
+        let _ = self.queue.qdisc.enqueue(Stamped { packet, since, marked: false }, now, &mut self.rng, &mut fate);
         if !self.transmitting {
             self.start_next(now, fates);
         }
+    }
+
+    /// Records a packet that another queue before this one has dropped. The queue had it `since` this time; at the latest it
+    /// was dropped at `now`. What is dropped on arrival has not waited.
+    pub fn note_dropped(&mut self, packet: P, since: Instant, now: Instant, reason: DropReason) -> P {
+        let at = if reason == DropReason::Dequeue { now } else { since };
+        let stamped = Stamped { packet, since, marked: false };
+        self.records.dropped(&stamped, reason, at);
+        stamped.packet
     }
 
     /// Shows the discipline a segment that comes back from the far side.

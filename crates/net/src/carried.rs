@@ -11,7 +11,7 @@ use penstock_core::wire::{RealPacket, TransportChecksum};
 pub const BEFORE: [u8; 1] = [0];
 
 /// A packet of a TUN interface, which has no frame, or of a port.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
     packet: RealPacket,
     lead: Lead,

@@ -5,11 +5,13 @@ use crate::end::Interface;
 use crate::error::Error;
 use crate::file::{EndKeys, File};
 use crate::nodes::Side;
+use crate::through;
 use crate::tun::{self, Cidr};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use penstock_control::message::{self, Request};
 use penstock_control::place::is_name;
 use penstock_core::foreign::Library;
+use penstock_core::qdisc::DropReason;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
@@ -134,6 +136,21 @@ pub struct Options {
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
 
+    /// Namespace through whose kernel packets go from left to right before they come to the queue: out of its interface `in`,
+    /// and into `out`, which this program makes; routes and the discipline of `out` are yours [default: none]
+    #[arg(long, value_name = "NS")]
+    pub through: Option<String>,
+    /// The same from right to left
+    #[arg(long, value_name = "NS")]
+    pub reverse_through: Option<String>,
+    /// How the discipline there drops: on arrival because it is full, on arrival for other reasons, or from the queue
+    /// [default: overflow]
+    #[arg(long, value_name = "HOW", value_enum, requires = "through")]
+    pub drops: Option<Drops>,
+    /// The same from right to left
+    #[arg(long, value_name = "HOW", value_enum, requires = "reverse_through")]
+    pub reverse_drops: Option<Drops>,
+
     /// Side whose hosts are the nodes, for disciplines that divide the link among nodes (qrm). All flows of a host belong
     /// to its node. A host is an IPv4 address or a /64 prefix of IPv6 [default: left]
     #[arg(long, value_enum, value_name = "SIDE")]
@@ -246,6 +263,28 @@ pub enum By {
     Node,
 }
 
+/// How a queue of the kernel drops packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Drops {
+    /// On arrival, because there is no room
+    #[default]
+    Overflow,
+    /// On arrival, by the decision of an AQM
+    Early,
+    /// From the queue
+    Dequeue,
+}
+
+impl Drops {
+    fn reason(self) -> DropReason {
+        match self {
+            Self::Overflow => DropReason::Overflow,
+            Self::Early => DropReason::Early,
+            Self::Dequeue => DropReason::Dequeue,
+        }
+    }
+}
+
 /// The validated meaning of [`Options`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -255,6 +294,8 @@ pub struct Plan {
     pub netns: [Option<String>; 2],
     /// The forward and the reverse bottleneck.
     pub bottlenecks: [bottleneck::Config; 2],
+    /// The queues of the kernel before them; `None` without one.
+    pub through: [Option<through::Config>; 2],
     /// The probability with which the wire loses a packet from left to right.
     pub loss: f64,
     /// The side whose hosts are the nodes.
@@ -327,6 +368,10 @@ impl Options {
                 self.right_netns.clone().or_else(|| file.ends[1].netns.clone()),
             ],
             bottlenecks: self.bottlenecks(file, library)?,
+            through: [
+                through(self.through.as_ref(), self.drops),
+                through(self.reverse_through.as_ref(), self.reverse_drops),
+            ],
             loss: self.loss.or(file.link.as_ref().map(|link| link.loss)).unwrap_or_default(),
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
             seed: self.seed.or(run.seed).unwrap_or(1),
@@ -399,6 +444,10 @@ impl Options {
             },
         ])
     }
+}
+
+fn through(netns: Option<&String>, drops: Option<Drops>) -> Option<through::Config> {
+    netns.map(|netns| through::Config { netns: netns.clone(), drops: drops.unwrap_or_default().reason() })
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -555,6 +604,15 @@ mod tests {
         assert_eq!(aqm(&["--set", "target=7ms"]), codel(&["target=7ms", "interval=200ms"]));
         assert_eq!(aqm(&["--aqm", "codel", "--set", "target=7ms"]), codel(&["target=7ms"]));
         assert_eq!(aqm(&["--aqm", "pie"]).name(), "pie");
+    }
+
+    #[test]
+    fn each_direction_may_go_through_a_kernel() {
+        let plan = parse(&["--through", "q", "--drops", "dequeue", "--reverse-through", "r"]).unwrap().plan().unwrap();
+        let through = |netns: &str, drops| Some(through::Config { netns: netns.into(), drops });
+        assert_eq!(plan.through, [through("q", DropReason::Dequeue), through("r", DropReason::Overflow)]);
+        assert_eq!(parse(&[]).unwrap().plan().unwrap().through, [None, None]);
+        assert!(parse(&["--drops", "early"]).unwrap_err().to_string().contains("--through"));
     }
 
     #[test]

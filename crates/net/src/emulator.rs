@@ -17,13 +17,14 @@ use crate::netns::Namespace;
 use crate::output::Printer;
 use crate::packets::{self, Closed, PacketFile, Sheet};
 use crate::path::Path;
-use crate::pool::Pool;
+use crate::pool::{LARGEST, Pool};
 use crate::report::{Change, Observed, Report};
 use crate::scheduling;
 use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
 use crate::tap::{CaptureFile, Pcapng, Taps};
+use crate::through::{INTERFACES, Through};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -52,6 +53,10 @@ pub struct Emulator {
     pub(crate) plan: Plan,
     pub(crate) path: Path<Carried>,
     ends: [End; 2],
+    /// The queues of the kernel before those of `path`.
+    through: [Option<Through>; 2],
+    /// Takes what comes from them.
+    rest: Box<[u8]>,
     classifier: Classifier,
     pool: Pool,
     emissions: [Emissions; 2],
@@ -88,6 +93,8 @@ pub struct Emulator {
 #[derive(Debug, Default)]
 struct Wakeup {
     readable: [bool; 2],
+    /// Whether the queues of the kernel have let packets go.
+    let_go: [bool; 2],
     slow: bool,
     /// For how long the process, which slept until now, had no processor; `None` if it did not sleep.
     waited: Option<Span>,
@@ -158,6 +165,9 @@ impl Emulator {
         same_mtu(&plan, &ends)?;
         let watch = |side: usize| LinkWatch::open(&namespaces[side], ends[side].index());
         let links = [watch(0)?, watch(1)?];
+        let through =
+            |at: usize| plan.through[at].as_ref().map(|one| Through::open(one, ends[0].mtu() as u16)).transpose();
+        let through = [through(0)?, through(1)?];
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
@@ -177,6 +187,8 @@ impl Emulator {
         let keys = keys(&plan)?;
         Ok(Self {
             path,
+            through,
+            rest: vec![0; LARGEST].into_boxed_slice(),
             classifier: classifier(&plan, keys),
             pool: Pool::new(ends[0].mtu()),
             ends,
@@ -254,11 +266,19 @@ impl Emulator {
                 return ended;
             }
             for from in Direction::BOTH {
-                if wakeup.readable[from.index()]
+                let at = from.index();
+                let removed = |name: &str, error| {
+                    Ended::Failed(format!("cannot read from the interface {name}; was it removed? ({error})"))
+                };
+                if wakeup.readable[at]
                     && let Err(error) = self.read_what_came(from, wakeup.waited)
                 {
-                    let name = self.plan.interfaces[from.index()].name();
-                    return Ended::Failed(format!("cannot read from the interface {name}; was it removed? ({error})"));
+                    return removed(self.plan.interfaces[at].name(), error);
+                }
+                if (wakeup.readable[at] || wakeup.let_go[at])
+                    && let Err(error) = self.read_what_was_let_go(from)
+                {
+                    return removed(INTERFACES[1], error);
                 }
             }
         }
@@ -284,6 +304,7 @@ impl Emulator {
             lines,
             stopwatch: self.stopwatch.as_ref(),
             changes: &self.changes,
+            through: self.through.each_ref().map(|through| through.as_ref().map(Through::counters)),
             ended: ended.text(),
             elapsed,
         }
@@ -380,7 +401,9 @@ impl Emulator {
                 continue;
             }
             let now = self.write_what_is_due();
-            if let Some(idle_since) = self.path.direction(direction).idle_since() {
+            if self.through[at].is_none()
+                && let Some(idle_since) = self.path.direction(direction).idle_since()
+            {
                 let waited = waited.map(|waited| waited + now.since(since));
                 self.intakes[at].note_idle(idle_since, waited, now);
             }
@@ -392,7 +415,14 @@ impl Emulator {
                 let _ = writeln!(std::io::stderr(), "{warning}");
             }
             let begin = self.stopwatch.as_ref().map_or(now, |_| self.now());
-            self.path.arrive(direction, Carried::new(packet, lead), now, &mut self.pool);
+            let packet = Carried::new(packet, lead);
+            let stays = match &mut self.through[at] {
+                Some(through) => through.lend(packet, now).err(),
+                None => Some(packet),
+            };
+            if let Some(packet) = stays {
+                self.path.arrive(direction, packet, now, &mut self.pool);
+            }
             self.time_since(begin, Stopwatch::arrived);
             looked = now;
         }
@@ -403,6 +433,30 @@ impl Emulator {
         self.bare[direction.index()] += 1;
         let end = &mut self.ends[direction.opposite().index()];
         end.write(now, packet, now, &mut self.emissions[direction.index()], &mut self.pool);
+    }
+
+    /// Reads packets that travel in `direction` and that the queue of the kernel has let go, and notes those that it dropped.
+    fn read_what_was_let_go(&mut self, direction: Direction) -> std::io::Result<()> {
+        let at = direction.index();
+        for _ in 0..BATCH {
+            let Some(through) = &self.through[at] else { return Ok(()) };
+            let Some(len) = through.read(&mut self.rest)? else { return Ok(()) };
+            let now = self.write_what_is_due();
+            let Some(through) = &mut self.through[at] else { return Ok(()) };
+            let back = through.take_back(&self.rest[..len]);
+            let bottleneck = self.path.direction_mut(direction);
+            while let Some(lost) = through.next_lost() {
+                let packet = bottleneck.note_dropped(lost.packet, lost.since, now, through.drops());
+                self.pool.give(packet.into_bytes());
+            }
+            if let Some(loan) = back {
+                if let Some(idle_since) = bottleneck.idle_since() {
+                    self.intakes[at].note_starved(now.since(idle_since.max(loan.since)));
+                }
+                bottleneck.arrive_since(loan.packet, loan.since, now, &mut self.pool);
+            }
+        }
+        Ok(())
     }
 
     /// What is done once a second.
@@ -420,6 +474,9 @@ impl Emulator {
     fn note_facts(&mut self) {
         for ((intake, link), end) in self.intakes.iter_mut().zip(&self.links).zip(&mut self.ends) {
             intake.unread = end.unread(link.facts().unread);
+        }
+        for (intake, through) in self.intakes.iter_mut().zip(&mut self.through) {
+            intake.unread += through.as_mut().map_or(0, Through::unread);
         }
         self.stalls.note_suspended(self.suspension.so_far());
     }
@@ -462,6 +519,8 @@ impl Emulator {
             PollFd::new(self.slow.0.as_fd(), serves),
             PollFd::new(self.ends[0].as_fd(), reads),
             PollFd::new(self.ends[1].as_fd(), reads),
+            let_go(&self.through[0], &self.ends[0]),
+            let_go(&self.through[1], &self.ends[1]),
         ];
         let timeout = self.timeout(now, end);
         let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
@@ -481,7 +540,12 @@ impl Emulator {
                 end.calm();
             }
         }
-        let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
+        let mut wakeup = Wakeup {
+            slow: ready(0),
+            readable: [ready(1), ready(2)],
+            let_go: [ready(3), ready(4)],
+            waited: Some(Span::ZERO),
+        };
         let slept = woken.since(now) > NO_SLEEP;
         for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
             if !readable {
@@ -533,6 +597,14 @@ fn keys(plan: &Plan) -> Result<Keys, Error> {
 fn classifier(plan: &Plan, keys: Keys) -> Classifier {
     let config = penstock_flows::Config { subscribers: plan.subscribers.clone(), ..penstock_flows::Config::default() };
     Classifier::new(config, keys, plan.nodes)
+}
+
+/// Returns what to wait for of a queue of the kernel: nothing, if there is none; `end` is any interface then.
+fn let_go<'a>(through: &'a Option<Through>, end: &'a End) -> PollFd<'a> {
+    match through {
+        Some(through) => PollFd::new(through.as_fd(), PollFlags::POLLIN),
+        None => PollFd::new(end.as_fd(), PollFlags::empty()),
+    }
 }
 
 fn timespec(span: Span) -> TimeSpec {

@@ -30,7 +30,11 @@ impl Intake {
     /// `waited` is `None`, and the packet may be as old as the last look at an empty queue.
     pub fn note_idle(&mut self, idle_since: Instant, waited: Option<Span>, now: Instant) {
         let waited = waited.unwrap_or_else(|| now.since(self.emptied));
-        let starved = waited.min(now.since(idle_since)).min(now.since(self.emptied));
+        self.note_starved(waited.min(now.since(idle_since)).min(now.since(self.emptied)));
+    }
+
+    /// Notes that a packet came so late to a wire that was idle.
+    pub fn note_starved(&mut self, starved: Span) {
         if starved > USUAL {
             self.starved = self.starved + starved;
         }

@@ -12,7 +12,8 @@
 //!    packet has its lead with it; [`classify`] makes packets with flows from bytes, by the table of `penstock-flows`, whose hashes have the
 //!    [`keys`]; [`nodes`] knows the node to which a flow belongs.
 //! 4. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a
-//!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time.
+//!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time. Before a bottleneck there
+//!    may be a queue of the kernel, [`through`] which packets go.
 //! 5. `report` has the results of a run, `intake` and `emissions` how late this machine read and wrote its packets,
 //!    `stalls` whether it ran at all, and `links` what the kernel tells of the interfaces. `journal` has the fate of each
 //!    packet, `tap` its headers as well, and `packets` writes both to files.
@@ -62,4 +63,5 @@ pub mod signals;
 pub mod stalls;
 pub mod talkers;
 mod tap;
+pub mod through;
 mod tun;

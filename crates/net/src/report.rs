@@ -11,6 +11,7 @@ use crate::intake::Intake;
 use crate::packets::Lines;
 use crate::path::Path;
 use crate::stalls::Stalls;
+use crate::through;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
@@ -122,6 +123,8 @@ pub struct Observed<'a> {
     pub stopwatch: Option<&'a Stopwatch>,
     /// What was set while packets passed.
     pub changes: &'a [Change],
+    /// What became of packets in the queues of the kernel.
+    pub through: [Option<through::Counters>; 2],
     /// Why the run ended.
     pub ended: String,
     /// How long it took, up to now.
@@ -154,6 +157,10 @@ pub struct DirectionReport {
     /// What became of frames that were not packets as they came to a port; `None` if no port is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<Frames>,
+    /// What became of packets in the queue of the kernel before this one (`--through`); not in the JSON without one. What
+    /// was dropped there has not arrived here; `sojourn_ms` has the time in both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub through: Option<through::Counters>,
     /// Packets and bytes that the sending interface gave.
     pub arrived: Backlog,
     /// Packets and bytes that were given to the receiving interface.
@@ -201,8 +208,9 @@ impl Report {
     pub fn new<P: Packet>(plan: &Plan, path: &Path<P>, observed: Observed<'_>) -> Self {
         let one = |d: Direction| {
             let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
-            let report = DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake);
-            DirectionReport { frames: observed.frames[d.index()], ..report }
+            let config = &plan.bottlenecks[d.index()];
+            let report = DirectionReport::new(config, path.direction(d), emissions, intake);
+            DirectionReport { frames: observed.frames[d.index()], through: observed.through[d.index()], ..report }
         };
         let [packets_file, pcapng_file] = observed.lines.clone();
         let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
@@ -276,6 +284,7 @@ impl DirectionReport {
             unread: intake.unread,
             oversize: intake.oversize,
             frames: None,
+            through: None,
             arrived: stats.arrived,
             delivered: bottleneck.delivered(),
             dropped: Dropped {
@@ -328,6 +337,11 @@ impl fmt::Display for Report {
         writeln!(f, "{:<22}{:>24}{:>24}", format!("{:.3} s", self.elapsed_s), "left to right", "right to left")?;
         for ((name, forward), (_, reverse)) in self.forward.rows().into_iter().zip(self.reverse.rows()) {
             writeln!(f, "{name:<22}{forward:>24}{reverse:>24}")?;
+        }
+        for (way, report) in [("left to right", &self.forward), ("right to left", &self.reverse)] {
+            if let Some(through) = &report.through {
+                writeln!(f, "through a kernel, {way}: {through}")?;
+            }
         }
         let Unclassified { malformed, untracked, not_from_syn } = self.unclassified;
         writeln!(
@@ -425,6 +439,7 @@ mod tests {
             lines: [None, None],
             stopwatch: None,
             changes: &[],
+            through: [None; 2],
             ended: "duration".into(),
             elapsed: Span::from_secs(10),
         };

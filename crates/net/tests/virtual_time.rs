@@ -151,6 +151,28 @@ fn a_journal_and_a_tap_change_nothing() {
     assert_eq!(watched, alone);
 }
 
+/// A queue of the kernel before this one let a packet go after 3 ms, which then waited for another here; it dropped one on
+/// arrival, and one from its queue when that had waited for 5 ms.
+#[test]
+fn the_journal_has_the_time_in_a_queue_before_and_what_that_dropped() {
+    let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
+    b.keep_journal();
+    let ms = |ms: u64| at(Span::from_millis(ms));
+    b.arrive_since(token(0), ms(0), ms(3), &mut log);
+    b.arrive_since(token(1), ms(1), ms(3), &mut log);
+    assert_eq!(drain(&mut b, ms(4), &mut log), []);
+    b.note_dropped(token(2), ms(2), ms(4), DropReason::Overflow);
+    drain(&mut b, ms(7), &mut log);
+    b.note_dropped(token(3), ms(2), ms(7), DropReason::Dequeue);
+    let mut text = Vec::new();
+    b.journal().unwrap().write("there", &mut text).unwrap();
+    let lines = ["3000000,3000000,0,1500,sent", "2000000,0,0,1500,drop_overflow", "4200000,3200000,0,1500,sent"];
+    let mut expected: Vec<_> = lines.iter().map(|line| format!("there,{line}")).collect();
+    expected.push("there,7000000,5000000,0,1500,drop_dequeue".into());
+    assert_eq!(String::from_utf8(text).unwrap().lines().collect::<Vec<_>>(), expected);
+    b.check().unwrap();
+}
+
 /// Of 10,000 packets with a probability of 0.1 the number lost is binomial: mean 1000, standard deviation 30, and the bound
 /// is five of them. Those that arrive come when they would have come without loss: a lost packet takes its time.
 #[test]

@@ -14,7 +14,7 @@ from penstock.cli.progress import Bar
 from penstock.cli.worlds import OnAny
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
-from penstock.worlds import KERNELS
+from penstock.worlds import KERNELS, REAL_TIME
 
 if TYPE_CHECKING:
     from penstock.engine import Result
@@ -26,6 +26,8 @@ _COUNTED = {
     "fluid": "steps",
     "wire": "packets",
     "jar": "packets",
+    "tc": "packets",
+    "jar-tc": "packets",
 }  # what the key `events` counts in each world
 
 
@@ -38,6 +40,8 @@ _COUNTED = {
     "penstock run home.toml --on wire --check",
     "sudo penstock run home.toml --on wire --shell c0",
     "penstock run home.toml --on jar",
+    "sudo penstock run home.toml --on tc",
+    "penstock run home.toml --on jar-tc",
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
     "penstock run 'https://example.org/playground/#p1=...'",
 )
@@ -87,8 +91,8 @@ def run(
 
 def _check_shell(on: str, shell: str, prints: bool) -> None:
     """Refuses a shell where there are no hosts, and beside other output."""
-    if shell and on != "wire":
-        raise MistakeError(f"--shell {shell}: only --on wire has hosts on which a shell can run")
+    if shell and on not in REAL_TIME:
+        raise MistakeError(f"--shell {shell}: only --on {' and '.join(REAL_TIME)} have hosts on which a shell can run")
     if shell and prints:
         raise MistakeError("--shell goes neither with --json nor with --check: the shell has the standard output")
 

@@ -15,6 +15,7 @@ from penstock.cli import show
 from penstock.cli.base import examples, group, old_name
 from penstock.cli.progress import Bar, RunsBar
 from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
 from penstock.worlds import NAMES
 
 verify = group(
@@ -190,6 +191,39 @@ def linux(
     show.line(found.summary)
     for name, why in found.refused.items():
         show.warn(f"left out: {name}: {why}")
+
+
+@verify.command(
+    "disciplines",
+    epilog=examples("penstock verify disciplines", "penstock verify disciplines --page docs/verify-linux.md"),
+)
+def disciplines(
+    names: list[str] = typer.Argument(None, help="Disciplines; default: all that both have.", metavar="NAME ..."),
+    seeds: int = typer.Option(3, min=1, max=100, help="Seeds of each world."),
+    seconds: float = typer.Option(15.0, min=2, max=3600, help="Time of a run."),
+    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    to: Path | None = typer.Option(None, "--page", help="Write the table into this page."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run our disciplines beside the kernel's own, behind the same hosts of a kernel in a jar."""
+    from penstock import beside_tc as beside
+
+    for name in names or ():
+        if name not in beside.DISCIPLINES:
+            known = ", ".join(beside.DISCIPLINES)
+            raise MistakeError(f"{name}: {did_you_mean(name, beside.DISCIPLINES)}there are {known}")
+    wanted = names or list(beside.DISCIPLINES)
+    with RunsBar("verify disciplines", json) as bar:
+        bar.begin(len(wanted) * len(beside.CONTROLS) * len(beside.COLUMNS) * seeds, 0, 0.0)
+        found = beside.compare(seeds, seconds, jobs, lambda _name: bar.finished(False), wanted)
+    if found is None:
+        raise typer.Exit(130)
+    if to:
+        beside.write(to, found)
+    if json:
+        show.as_json({**vars(found), "rows": [row.to_json() for row in found.rows]})
+        return
+    show.table(found.about, beside.HEADINGS, [row.cells for row in found.rows], left=2)
 
 
 @verify.command("ns3", epilog=examples("penstock verify ns3", "penstock verify ns3 --page docs/verify-ns3.md"))

@@ -10,21 +10,13 @@ from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 from penstock.worlds import NAMES as HERE
 
-# What has only a name and a description yet.
-_ELSEWHERE = {"tc": "the kernel's own disciplines"}
-
 
 def _checked(name: str, worlds: tuple[str, ...]) -> str:
     if name in worlds:
         return name
     if name in HERE:
         raise MistakeError(f"--on {name}: {HERE[name]}: this command runs in {', '.join(worlds)}")
-    if name in _ELSEWHERE:
-        raise MistakeError(f"--on {name}: {_ELSEWHERE[name]}: not in this version, which runs in {', '.join(HERE)}")
-    raise MistakeError(
-        f"--on {name}: there is no such world; {did_you_mean(name, (*HERE, *_ELSEWHERE))}this version runs in "
-        f"{', '.join(HERE)}"
-    )
+    raise MistakeError(f"--on {name}: there is no such world; {did_you_mean(name, HERE)}there are {', '.join(HERE)}")
 
 
 def option(*worlds: str) -> typer.models.OptionInfo:

@@ -58,7 +58,7 @@ def estimate(plan: Plan, out: Path, how: How) -> Estimate:
     on = plan.experiment.on
     jobs = worlds.at_once(on) or how.jobs or cores()
     busy = max(1, min(jobs, cores(), len(left)))
-    wall_s = plan.simulated_s(left) + _SETUP_S * len(left) if on == worlds.WIRE else cpu_s / busy
+    wall_s = plan.simulated_s(left) + _SETUP_S * len(left) if on in worlds.REAL_TIME else cpu_s / busy
     error = next((answer.error for answer in answers if answer.error), "")
     counts = (len(plan.points), len(tasks), len(tasks) - len(left))
     return Estimate(*counts, cpu_s, wall_s, size * len(left), jobs, bool(plan.experiment.until), error)

@@ -29,6 +29,7 @@ ENVIRONMENT = "PENSTOCK_JAR"
 _HERE = Path(__file__).parent
 _BUILT = _HERE.parents[2] / "build" / "jar" / "linux"  # where `tools/jar` puts it
 MEMORY_MB = 1500
+_ASKED = 2  # grows with what a kernel is asked of itself
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -67,11 +68,18 @@ class Jar:
         """The names of its congestion controls."""
         return list(self._about["controls"])
 
+    @property
+    def disciplines(self) -> list[str]:
+        """The kinds of queue disciplines which it has, as `tc` calls them."""
+        return list(self._about["disciplines"])
+
     @cached_property
     def _about(self) -> dict[str, Any]:
         """What the kernel says of itself; a file in the user's cache keeps it, so that it is booted once for this."""
         stat = self.linux.stat()
-        known = _cache() / f"{store.sha256(f'{self.linux} {stat.st_mtime_ns} {stat.st_size}'.encode())[:16]}.json"
+        known = (
+            _cache() / f"{store.sha256(f'{_ASKED} {self.linux} {stat.st_mtime_ns} {stat.st_size}'.encode())[:16]}.json"
+        )
         try:
             found: dict[str, Any] = json.loads(known.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -18,8 +18,8 @@ from penstock import store
 from penstock.engine import Result
 from penstock.jar import Jar
 from penstock.scenario import Scenario
-from penstock.wire import captures, jarred, measure, owner, plan, programs, shell, tcp, world
-from penstock.wire.packets import joined
+from penstock.wire import captures, jarred, kernel_queues, measure, owner, plan, programs, shell, tcp, world
+from penstock.wire.packets import dropped_on_arrival, joined
 from penstock.wire.world import Tick
 
 __all__ = ["check", "play"]
@@ -27,13 +27,20 @@ __all__ = ["check", "play"]
 _LATE_AGENT_S = 0.05  # a flow which begins so late has been disturbed
 
 
-def check(scenario: Scenario, seed: int | None = None, kernel: Jar | None = None) -> dict[str, Any]:
+def check(
+    scenario: Scenario, seed: int | None = None, kernel: Jar | None = None, has_tc: bool = False
+) -> dict[str, Any]:
     """Says what a run would do; raises `ScenarioError` at the first key that the wire cannot do."""
-    return plan.told(_planned(scenario, seed, kernel))
+    return plan.told(_planned(scenario, seed, kernel, has_tc))
 
 
-def _planned(scenario: Scenario, seed: int | None, kernel: Jar | None) -> plan.Plan:
-    wanted = plan.read(scenario, seed, "jar", kernel.controls) if kernel else plan.read(scenario, seed)
+def _planned(scenario: Scenario, seed: int | None, kernel: Jar | None, has_tc: bool) -> plan.Plan:
+    if kernel:
+        wanted = plan.read(scenario, seed, "jar-tc" if has_tc else "jar", kernel.controls, kernel.disciplines)
+    elif has_tc:
+        wanted = plan.read(scenario, seed, "tc", disciplines=kernel_queues.kinds())
+    else:
+        wanted = plan.read(scenario, seed)
     world.check(wanted)
     return wanted
 
@@ -46,19 +53,20 @@ def play(
     on_progress: Tick = lambda _now, _end: None,
     on_host: str | None = None,
     kernel: Jar | None = None,
+    has_tc: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> Result:
     """Plays a scenario in real time, or in the virtual time of a `kernel` in a jar.
 
     With `packets` the fate of each packet comes into that file: CSV if its name ends in .csv, else pcapng. With
-    `on_host` the terminal has a shell on that host while the scenario runs in real time. Raises `Stopped` when `stop`
-    returns true.
+    `on_host` the terminal has a shell on that host while the scenario runs in real time. With `has_tc` queues are
+    disciplines of the kernel. Raises `Stopped` when `stop` returns true.
     """
     if kernel is None:
         world.require()
     begin, cpu = time.perf_counter(), _cpu_s()
     as_capture = packets is not None and packets.suffix != ".csv"
-    wanted = replace(_planned(scenario, seed, kernel), keeps_capture=as_capture)
+    wanted = replace(_planned(scenario, seed, kernel, has_tc), keeps_capture=as_capture)
     if on_host is not None:
         shell.check(wanted, on_host)
     with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:
@@ -67,6 +75,10 @@ def play(
         else:
             owner.remove_leftovers()
             found = jarred.play(wanted, Path(directory), kernel, on_progress, stop)
+        for queue in found.tc:
+            if queue["kind"] == "codel" and queue["dropped"]["overflow"]:
+                way = ("forward", "reverse")[queue["reverse"]]
+                dropped_on_arrival(found.packets[queue["index"]], way, queue["dropped"]["overflow"])
         summary, tables = measure.summarize(wanted, found)
         measure.check_invariants(wanted, summary)
         if packets is not None:
@@ -101,6 +113,8 @@ def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
     lost = sum(one["lost_sessions"] for one in found.agents.values())
     disturbed += ["a flow waited for the budget of its node"] * (late_agents > _LATE_AGENT_S)
     disturbed += ["an agent lost its session"] * (lost > 0)
+    strange = sum(report[way].get("through", {}).get("strange", 0) for report in found.reports for way in lates)
+    disturbed += ["packets overtook others of their connection in the kernel"] * (strange > 0)
     disturbed += ["an agent failed"] * any(one["failed"] for one in found.agents.values())
     traffic = [one["late_s"] for one in found.sent.values() if "late_s" in one]
     return {
@@ -124,6 +138,7 @@ def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
         "unmeasured": measure.UNMEASURED | (measure.UNMEASURED_OF_GATEWAY if found.gateway else {}),
         "measured_otherwise": measure.OTHERWISE | (measure.OTHERWISE_OF_GATEWAY if found.gateway else {}),
         **({"cooperation": _of_agents(found)} if found.gateway else {}),
+        **({"tc": found.tc} if found.tc else {}),
     }
 
 

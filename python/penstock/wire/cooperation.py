@@ -83,8 +83,8 @@ def read(reading: Reading, flows: Sequence[Flow], links: Sequence[Link]) -> Coop
     told = reading.tree.get("cooperation")
     if told is None:
         return None
-    if reading.world != "wire":
-        raise reading.refuse(AT, f"there is no gateway of [cooperation] in the {reading.world}: its kernel has no BPF")
+    if reading.world.startswith("jar"):
+        raise reading.refuse(AT, "there is no gateway of [cooperation] in the jar: its kernel has no BPF")
     _check(reading, told)
     link = next(index for index, link in enumerate(links) if link.name == told["link"])
     _check_discipline(reading, links[link], link)

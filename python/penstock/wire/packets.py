@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from penstock import columns
+from penstock import columns, store
 
 # Smaller packets are handshakes and acknowledgments.
 _DATA_BYTES = 100
@@ -99,6 +99,26 @@ class Queue:
         delay = float(self.waited_ms[inside].mean()) if inside.any() else float("nan")
         bps = float(self.sent_sizes[inside].sum()) * 8 / (end - begin)
         return bps, int(waiting.max(initial=0)), self._mean(begin, end), delay
+
+
+def dropped_on_arrival(file: Path, queue: str, count: int) -> None:
+    """Writes into a file that so many packets of a queue were dropped for want of room when they came.
+
+    The emulator takes packets which the kernel dropped as dropped from the queue, at the time when that shows. Those
+    are chosen that found most packets when they came.
+    """
+    head, *lines = file.read_text(encoding="ascii").splitlines()
+    rows = [line.split(",") for line in lines]
+    places = [place for place, row in enumerate(rows) if row[0] == queue]
+    left = np.array([int(rows[place][1]) for place in places])
+    came = left - np.array([int(rows[place][2]) for place in places])
+    sent = np.array([rows[place][5] == "sent" for place in places], bool)
+    lost = [at for at, place in enumerate(places) if rows[place][5] == "drop_dequeue"]
+    found = np.searchsorted(np.sort(came[sent]), came[lost]) - np.searchsorted(np.sort(left[sent]), came[lost])
+    for at in np.argsort(-found, kind="stable")[:count]:
+        row = rows[places[lost[at]]]
+        rows[places[lost[at]]] = [row[0], str(came[lost[at]]), "0", row[3], row[4], "drop_overflow"]
+    store.write(file, "\n".join([head, *(",".join(row) for row in rows), ""]))
 
 
 def joined(links: Sequence[tuple[str, Path, float]]) -> bytes:

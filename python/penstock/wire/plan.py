@@ -11,8 +11,9 @@ from typing import Any
 from penstock import engine
 from penstock.scenario import Scenario
 from penstock.units import number
-from penstock.wire import cooperation, network, tcp
+from penstock.wire import cooperation, kernel_queues, network, tcp
 from penstock.wire.cooperation import Cooperation
+from penstock.wire.kernel_queues import KernelQueue
 from penstock.wire.network import Link, Step
 from penstock.wire.position import Path, refuse
 
@@ -22,6 +23,7 @@ _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
 _MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 64, 16
 _MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
 _LEAST_MTU = 1500
+_ROOM = "100000p"
 
 # Disciplines that do not use the rate of the link, so that it does not matter when they learn of a change.
 _DEAF = ("droptail", "codel", "modified-codel", "fq-codel")
@@ -91,6 +93,7 @@ class Plan:
     groups: tuple[tuple[str, float], ...] = ()  # routers, and the delay before them of some of their hosts
     cooperation: Cooperation | None = None
     keeps_capture: bool = False  # a capture of the packets is wanted, with headers
+    kernel_queues: tuple[tuple[KernelQueue, KernelQueue], ...] = ()  # of each link in both directions; none on the wire
 
     @property
     def keeps_series(self) -> bool:
@@ -114,6 +117,7 @@ class _Reading:
 
     def __init__(self, scenario: Scenario, seed: int | None, world: str, controls: Sequence[str]) -> None:
         self.scenario, self.world, self.controls = scenario, world, controls
+        self.has_tc = world in kernel_queues.WORLDS
         before = engine.before(scenario, seed)
         self.resolved, self.seed, self.empty = before.resolved, before.seed, before.summary
         self.paths, self.transfers = before.paths, before.transfers
@@ -127,11 +131,16 @@ class _Reading:
 
 
 def read(
-    scenario: Scenario, seed: int | None = None, world: str = "wire", controls: Sequence[str] | None = None
+    scenario: Scenario,
+    seed: int | None = None,
+    world: str = "wire",
+    controls: Sequence[str] | None = None,
+    disciplines: Sequence[str] | None = None,
 ) -> Plan:
     """Plans a run; raises `ScenarioError` with line and column at the first key that the wire cannot do.
 
-    `controls` are those of the kernel, by default of that of this machine; `world` is the name in messages.
+    `controls` are those of the kernel, by default of that of this machine, and `disciplines` the kinds of `tc` that it
+    has, if that is known. `world` is the name of one that has a kernel.
     """
     reading = _Reading(scenario, seed, world, tcp.controls() if controls is None else controls)
     _check_parts(reading)
@@ -166,7 +175,21 @@ def read(
         link_changes=table,
         groups=groups,
         cooperation=cooperation.read(reading, flows, links),
+        kernel_queues=_kernel_queues(reading, links, disciplines) if reading.has_tc else (),
     )
+
+
+def _kernel_queues(
+    reading: _Reading, links: Sequence[Link], has: Sequence[str] | None
+) -> tuple[tuple[KernelQueue, KernelQueue], ...]:
+    def queue(link: Link, place: network.Place, way: int) -> KernelQueue:
+        path, key = ((place.aqm, "limit"), (place.reverse_aqm, "reverse_limit"))[way]
+        at = kernel_queues.Place(path, (*place.link, key), _at(reading.written, path))
+        rate = link.rate_bps
+        in_real_time = reading.world == kernel_queues.WORLDS[0]
+        return kernel_queues.queue(link.aqm[way], link.table[key], rate, at, has, reading.refuse, in_real_time)
+
+    return tuple((queue(link, at, 0), queue(link, at, 1)) for link, at in zip(links, reading.places, strict=True))
 
 
 def _check_parts(reading: _Reading) -> None:
@@ -202,6 +225,8 @@ def _check_access(reading: _Reading) -> None:
 
 def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, Any]) -> None:
     name = str(discipline.get("name", ""))
+    if reading.has_tc:
+        return  # `kernel_queues` knows what the kernel has
     if ".py:" in name or name not in {entry.name for entry in engine.entries()}:
         raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
     if discipline.get("classify") == "index" or name == "lte-bearers":
@@ -323,7 +348,7 @@ def _changes(reading: _Reading, links: Sequence[Link], shared_s: float) -> tuple
     for index, change in enumerate(changes):
         at: Path = ("changes", index)
         link = next(link for link in links if link.name == change["link"])
-        deaf = all(aqm["name"] in _DEAF for aqm in link.aqm)
+        deaf = reading.has_tc or all(aqm["name"] in _DEAF for aqm in link.aqm)
         if "stations" in change:
             raise reading.refuse((*at, "stations"), "the emulator has no stations")
         if not change.get("told", True) and not deaf:
@@ -368,6 +393,9 @@ def config(plan: Plan, link: int) -> str:
     wanted = plan.links[link]
     forward, reverse = wanted.aqm
     head = {"mtu": plan.mtu, "seed": plan.seed + link}
+    if plan.kernel_queues:  # they decide; what they let go waits for the wire, and none of it is dropped
+        table = {**wanted.table, "limit": _ROOM, "reverse_limit": _ROOM}
+        return to_toml({**head, "link": table})
     return to_toml({**head, "link": wanted.table, "aqm": forward, "reverse_aqm": reverse})
 
 
@@ -384,5 +412,8 @@ def told(plan: Plan) -> dict[str, Any]:
         "changes": len(plan.changes),
         "duration_s": plan.duration_s,
         "links": {link.name: link.aqm[0]["name"] for link in plan.links},
+        **(
+            {"tc": [[queue.commands[0] for queue in ways] for ways in plan.kernel_queues]} if plan.kernel_queues else {}
+        ),
         **({"agents": len(plan.cooperation.nodes)} if plan.cooperation else {}),
     }

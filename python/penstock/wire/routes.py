@@ -20,6 +20,11 @@ def far(group: int) -> str:
     return f"far{group}"
 
 
+def queue(link: int, way: int) -> str:
+    """Returns the namespace of a queue of the kernel before a link, forward (0) or reverse (1)."""
+    return f"queue{link}{'fr'[way]}"
+
+
 def number_of_way(plan: Plan, group: int) -> int:
     """Returns the number of the emulator of a group; those of links come first."""
     return len(plan.links) + group - 1

@@ -19,8 +19,9 @@ from typing import Any
 from penstock import store
 from penstock.engine import Stopped
 from penstock.mistake import MistakeError
+from penstock.units import number
 from penstock.verify.recording import SYSCTLS, LabError, Program, inside
-from penstock.wire import daemons, owner, plan, programs, routes, shell
+from penstock.wire import daemons, kernel_queues, owner, plan, programs, routes, shell
 from penstock.wire.daemons import Daemons
 from penstock.wire.plan import Flow, Plan
 from penstock.wire.programs import WITH_PARENT
@@ -55,6 +56,7 @@ class Recorded:
     changed: tuple[dict[str, float], ...]
     sysctls: dict[str, str]
     gateway: dict[str, Any] | None = None  # what the gateway of budgets told at the end; `None` without one
+    tc: list[dict[str, Any]] = field(default_factory=list)  # queues of the kernel, with the commands that made them
     agents: dict[str, Any] = field(default_factory=dict)  # what the agents of nodes told, by node
 
 
@@ -110,6 +112,8 @@ def play(
         tick(now, end)
 
     require()
+    if wanted.kernel_queues:
+        kernel_queues.require()
     if wanted.cooperation:
         daemons.require()
     with _marked() as (mark, directory), contextlib.ExitStack() as stack:
@@ -145,6 +149,7 @@ class _Run:
             self._make(space)
         packets = tuple(folder / f"{link}.csv" for link in self._links)
         links = [self._link(link, file) for link, file in zip(self._links, packets, strict=True)]
+        self._make_queues()
         others = [self._longer(group) for group in self._groups]
         for space, wanted in lines.items():
             programs.run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
@@ -156,11 +161,17 @@ class _Run:
         with self._shell(on_host), _prompt():
             changed = self._wait(begin, tick)
         gateway = self._daemons.status() if self._daemons else None
+        tc = [self._told_of_queue(link, way) for link, way in self._kernel_queues]
         for program in (*links, *others):
             program.stop()
         told = {place: one.result(_PATIENCE_S) for place, one in hosts.items()}
+        reports = tuple(one.result(_PATIENCE_S) for one in links)
+        for (link, way), queue in zip(self._kernel_queues, tc, strict=True):
+            report = reports[link][("forward", "reverse")[way]]
+            report |= {"dropped": queue["dropped"], "marked": report["through"]["marked"]}
         return Recorded(
-            reports=tuple(one.result(_PATIENCE_S) for one in links),
+            reports=reports,
+            tc=tc,
             others=tuple(one.result(_PATIENCE_S) for one in others),
             sent={int(flow): one for host in told.values() for flow, one in host["sent"].items()},
             received={int(flow): one for host in told.values() for flow, one in host["received"].items()},
@@ -194,7 +205,49 @@ class _Run:
         options = ["--config", str(file), "--packets", str(packets)]
         if self._wanted.keeps_capture:
             options += ["--pcapng", str(packets.with_suffix(_CAPTURE))]
+        if self._wanted.kernel_queues:
+            for way, (queue, prefix) in enumerate(
+                zip(self._wanted.kernel_queues[link], ("--", "--reverse-"), strict=True)
+            ):
+                space = routes.queue(link, way)
+                self._make(space)
+                options += [f"{prefix}through", self._name(space), f"{prefix}drops", queue.drops]
         return self._emulate(left, right, link, options)
+
+    @property
+    def _kernel_queues(self) -> list[tuple[int, int]]:
+        """The queues of the kernel: links and directions."""
+        return [(link, way) for link in range(len(self._wanted.kernel_queues)) for way in (0, 1)]
+
+    def _make_queues(self) -> None:
+        for link, way in self._kernel_queues:
+            begin = inside(self._name(routes.queue(link, way)))
+            programs.run([*begin, "ip", "route", "replace", "default", "dev", kernel_queues.INTERFACE])
+            lines = self._wanted.kernel_queues[link][way].lines(self._wanted.links[link].rate_bps, self._wanted.mtu)
+            programs.run([*begin, "tc", "-batch", "-"], "\n".join(lines) + "\n")
+
+    def _shape(self, change: plan.Change) -> None:
+        """Gives the shapers of a link the rates of a change."""
+        for way, key in enumerate(("rate", "reverse_rate")):
+            if key in change.values:
+                queue = self._wanted.kernel_queues[change.link][way]
+                line = queue.shaped("change", number(change.values[key]), self._wanted.mtu)
+                programs.run([*inside(self._name(routes.queue(change.link, way))), "tc", *line.split()])
+
+    def _told_of_queue(self, link: int, way: int) -> dict[str, Any]:
+        """Returns how a queue of the kernel was made, and what it has counted."""
+        queue, wanted = self._wanted.kernel_queues[link][way], self._wanted.links[link]
+        command = ["tc", "-s", "-j", "qdisc", "show", "dev", kernel_queues.INTERFACE]
+        listed = programs.run([*inside(self._name(routes.queue(link, way))), *command])
+        return {
+            "link": wanted.name,
+            "index": link,
+            "reverse": bool(way),
+            "kind": queue.kind,
+            "commands": queue.lines(wanted.rate_bps, self._wanted.mtu),
+            "dropped": kernel_queues.counted(queue.kind, listed),
+            "told": json.loads(listed),
+        }
 
     def _longer(self, group: int) -> Program:
         """Starts the emulator through which hosts behind long access links reach their router."""
@@ -305,6 +358,8 @@ class _Run:
             if coming and now >= coming[0].at_s:
                 change = coming.pop(0)
                 self._ask(change.link, {"do": "set", "values": change.values})
+                if self._wanted.kernel_queues:
+                    self._shape(change)
                 if self._daemons:
                     self._daemons.changed(change.link, change.values)
                 changed.append({"at_s": change.at_s, "late_s": round(time.monotonic() - begin - change.at_s, 6)})
