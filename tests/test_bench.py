@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from penstock import bench, engine, ns3
-from penstock.bench import cases, compare, costs, instructions, layers, own, schedulers
+from penstock.bench import cases, compare, costs, emulated, instructions, layers, own, schedulers
 from penstock.mistake import MistakeError
+from penstock.verify import lab
+from penstock.verify.recording import LabError
 
 PEER = ns3.Run(
     packets=1000,
@@ -251,6 +253,43 @@ def test_without_cargo_costs_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert costs.measure(quick=True, say=lambda _line: None).pink == "no cargo in PATH"
 
 
+EMULATED = emulated.Costs(
+    None,
+    (
+        emulated.Line("TUN", 190.0, 200.0, 0.95, 3.9),
+        emulated.Line("ports", 170.0, 200.0, 0.85, 3.0),
+        emulated.Line("kernel", 300.0, None, None, None),
+    ),
+    (
+        emulated.Rate("ports", 100, 1500.0, 0.006),
+        emulated.Rate("TUN", 1000, 900.0, -0.1),
+        emulated.Rate("kernel", 100, 1500.0, 0.0),
+    ),
+    (emulated.Idle("TUN", False, 149.0, 60.0, 50.0), emulated.Idle("TUN", True, 31.0, 2.0, 50.0)),
+    (0.5, 1.5),
+)
+
+
+def _has_emulator() -> bool:
+    try:
+        return not lab.impossible() and lab.find_emulator(None).is_file()
+    except (LabError, MistakeError):
+        return False
+
+
+@pytest.mark.skipif(not _has_emulator(), reason="needs root, namespaces and penstock-emulate")
+def test_the_emulator_is_measured_beside_the_kernel() -> None:
+    """No bar is tested: a busy machine meets none. A link is never faster than its rate."""
+    measured = emulated._Bench(lab.find_emulator(None), quick=True)
+    for path in (emulated.TUN, emulated.PORTS, emulated.KERNEL):
+        found = measured.rate(path, 10)
+        assert found.offered_mbps > 1
+        assert -1 < found.error < emulated.RATE_ERROR
+    kpps, cpu_us = measured._carried(emulated.PORTS, ["--bare"])
+    assert kpps > 0
+    assert 0 < cpu_us < 1e6
+
+
 @pytest.mark.usefixtures("cargo")
 def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(bench, "measure", lambda *_: compare.row(case(), SUMMARY, 0.001, None, None))
@@ -259,6 +298,7 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(schedulers, "measure", lambda *_: scheduled)
     monkeypatch.setattr(layers, "measure", lambda *_: [layers.Cost("a", 100, 50.0, 59.0), layers.Cost("b", 9, 50, 61)])
     monkeypatch.setattr(own, "measure", lambda *_: [own.Cost("mine.py:Mine", "newreno", 2000, 1500.0, 500.0, 2)])
+    monkeypatch.setattr(emulated, "measure", lambda *_: EMULATED)
     assert bench.main(json=True, quick=True, peer=False) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"name", "packets", "cpu_s", "ns_per_packet", "peer", "peer_cpu_s", "ratio"} <= printed["rows"][0].keys()
@@ -266,6 +306,10 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert [row["name"] for row in printed["controls"]] == ["newreno", "cubic", "bbr"]
     assert [(row["ratio"], row["met"]) for row in printed["layers"]] == [(1.18, True), (1.22, False)]
     assert [row["ns_per_call"] for row in printed["python"]] == [500], "1000 ns more, in two calls"
+    assert [row["met"] for row in printed["emulator"]["line"]] == [True, False, None]
+    assert [row["met"] for row in printed["emulator"]["rates"]] == [False, None, None]
+    assert [row["met"] for row in printed["emulator"]["idle"]] == [True, False]
+    assert printed["emulator_missing"] is None
     assert printed["pink"]["sizes"][0]["bars"] == {"ns_per_ack": 60, "ns_per_data_packet": 40, "bytes_per_flow": 128}
     assert bench.main(quick=True, peer=False) == 0
     table = capsys.readouterr().out
@@ -278,6 +322,10 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["mine.py:Mine", "newreno", "2,000", "1,500", "500", "500", "2"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
+    assert ["TUN", "190", "200", "0.95", "3.90", "yes"] in lines
+    assert ["ports", "100", "1500.0", "+0.60%", "no"] in lines
+    assert ["TUN", "polling", "31", "2", "50", "no"] in lines
+    assert "load average: 0.5 before, 1.5 after" in table
     assert ["10,000", "2001", "no", "2000", "yes", "2000", "900", "1,600,000"] in lines
 
 

@@ -4,16 +4,18 @@
 //! not when the caller finds time to call, so a late caller delivers packets late but never slows the wire.
 
 use crate::histogram::Spans;
-use crate::journal::{Entry, Journal};
-use crate::tap::{Fate, Tap};
+use crate::journal::Journal;
+use crate::mahimahi::LinkLog;
+use crate::records::{Records, Stamped, Unstamped};
+use crate::tap::Tap;
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
+use penstock_core::packet::{Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, PacketObserver, Qdisc, Stats};
 use penstock_core::registry::{AnyConfig, AnyQdisc, tree};
 use penstock_core::rng::Rng;
-use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
+use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
 /// The settings of a bottleneck.
@@ -72,47 +74,6 @@ pub struct Delivery<P> {
     pub packet: P,
 }
 
-/// A packet with the time of its arrival.
-#[derive(Debug, Clone)]
-struct Stamped<P> {
-    packet: P,
-    since: Instant,
-    marked: bool,
-}
-
-impl<P: Packet> Packet for Stamped<P> {
-    type Tcp = P::Tcp;
-
-    fn size(&self) -> Bytes {
-        self.packet.size()
-    }
-    fn flow(&self) -> FlowId {
-        self.packet.flow()
-    }
-    fn ecn(&self) -> Ecn {
-        self.packet.ecn()
-    }
-    fn mark_ce(&mut self) {
-        self.packet.mark_ce();
-        self.marked = true;
-    }
-    fn tcp(&mut self) -> Option<&mut P::Tcp> {
-        self.packet.tcp()
-    }
-    fn is_syn(&self) -> bool {
-        self.packet.is_syn()
-    }
-    fn explicit_rate(&self) -> Ern {
-        self.packet.explicit_rate()
-    }
-}
-
-impl<P: Packet> Stamped<P> {
-    fn entry(&self, at: Instant, dropped: Option<DropReason>) -> Entry {
-        Entry { at, waited: at.since(self.since), flow: self.flow(), size: self.size(), dropped }
-    }
-}
-
 /// A discipline with the time of its last wake-up.
 #[derive(Debug)]
 struct Queue<P: Packet> {
@@ -140,47 +101,6 @@ impl<P: Packet> Queue<P> {
             self.qdisc.on_wakeup(at);
         }
         due
-    }
-}
-
-/// What is kept of each packet that leaves the queue.
-#[derive(Debug)]
-struct Records<P> {
-    journal: Option<Journal>,
-    tap: Option<Tap<P>>,
-}
-
-impl<P: Packet> Records<P> {
-    fn dropped(&mut self, packet: &Stamped<P>, reason: DropReason, now: Instant) {
-        if let Some(journal) = &mut self.journal {
-            journal.add(packet.entry(now, Some(reason)));
-        }
-        if let Some(tap) = &mut self.tap {
-            tap.add(&packet.packet, now, Fate::Dropped(reason));
-        }
-    }
-
-    fn sent(&mut self, packet: &Stamped<P>, lost: bool, now: Instant) {
-        if let Some(journal) = &mut self.journal {
-            journal.add(packet.entry(now, None));
-        }
-        if let Some(tap) = &mut self.tap {
-            let arrives = if packet.marked { Fate::Marked } else { Fate::Sent };
-            tap.add(&packet.packet, now, if lost { Fate::Lost } else { arrives });
-        }
-    }
-}
-
-/// Passes the fates of stamped packets on without the stamp, after recording them.
-struct Unstamped<'a, P, F>(&'a mut F, &'a mut Records<P>);
-
-impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'_, P, F> {
-    fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
-        self.1.dropped(&packet, reason, now);
-        self.0.dropped(packet.packet, reason, now);
-    }
-    fn marked(&mut self, packet: &Stamped<P>, now: Instant) {
-        self.0.marked(&packet.packet, now);
     }
 }
 
@@ -244,7 +164,7 @@ impl<P: Packet> Bottleneck<P> {
             in_flight: VecDeque::new(),
             delivered: Backlog::default(),
             sojourn: Spans::new(),
-            records: Records { journal: None, tap: None },
+            records: Records { journal: None, tap: None, log: None },
         }
     }
 
@@ -257,6 +177,16 @@ impl<P: Packet> Bottleneck<P> {
     /// the bytes of a packet from its IP header on.
     pub fn keep_tap(&mut self, bytes: fn(&P) -> &[u8]) {
         self.records.tap = Some(Tap::new(bytes));
+    }
+
+    /// Keeps a log of the link from now on, in which each packet has up to three entries of 40 bytes.
+    pub fn keep_log(&mut self) {
+        self.records.log.get_or_insert_default();
+    }
+
+    /// Returns the log, to take events out; `None` if none is kept.
+    pub fn log_mut(&mut self) -> Option<&mut LinkLog> {
+        self.records.log.as_mut()
     }
 
     /// Returns the tap, to take packets out; `None` if none is kept.
@@ -286,6 +216,9 @@ impl<P: Packet> Bottleneck<P> {
     /// Must be called after [`Bottleneck::poll`] has returned `None` for this `now`.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) {
         self.wire = Serializer::new(rate);
+        if let Some(log) = &mut self.records.log {
+            log.rate(rate, now);
+        }
         self.queues().for_each(|queue| queue.qdisc.on_fact(&Fact::Rate(rate), now));
     }
 
@@ -435,6 +368,7 @@ impl<P: Packet> Bottleneck<P> {
         {
             self.queue.qdisc.outbound(segment, now);
         }
+        self.records.arrived(&packet, now);
         // The verdict is counted in the statistics and passed to `fates`.
         let mut fate = Unstamped(fates, &mut self.records);
         let _ = self.queue.qdisc.enqueue(Stamped { packet, since, marked: false }, now, &mut self.rng, &mut fate);
@@ -510,12 +444,12 @@ impl<P: Packet> Bottleneck<P> {
         self.transmitting = next.is_some();
         if let Some(stamped) = next {
             let lost = self.loss.as_mut().is_some_and(Loss::strikes);
-            self.records.sent(&stamped, lost, now);
-            let Stamped { packet, since, .. } = stamped;
-            self.sojourn.record(now.since(since));
-            let transmission = self.wire.send(packet.size());
+            let transmission = self.wire.send(stamped.size());
             self.busy_until = now + transmission;
             self.busy = self.busy + transmission;
+            self.records.sent(&stamped, lost, self.busy_until, now);
+            let Stamped { packet, since, .. } = stamped;
+            self.sojourn.record(now.since(since));
             if !lost {
                 let last = self.in_flight.back().map_or(Instant::ZERO, |d| d.due);
                 self.in_flight.push_back(Delivery { due: last.max(self.busy_until + self.delay), packet });
@@ -612,6 +546,7 @@ mod tests {
     use penstock_core::aqm::foreign::{Config as Foreign, ForeignAqm, MakeAqm};
     use penstock_core::qdisc::Verdict;
     use penstock_core::rng::Streams;
+    use penstock_core::units::Bytes;
     use penstock_core::wire::RealPacket;
     use serde_json::Map;
     use std::sync::Arc;

@@ -186,6 +186,12 @@ pub struct Options {
     /// Write the headers (up to 128 bytes) and the fate of each packet to this file as pcapng while packets pass
     #[arg(long, value_name = "FILE")]
     pub pcapng: Option<PathBuf>,
+    /// Write a log of the link from left to right to this file, in the form of Mahimahi's mm-link
+    #[arg(long, value_name = "FILE")]
+    pub uplink_log: Option<PathBuf>,
+    /// Write a log of the link from right to left to this file
+    #[arg(long, value_name = "FILE")]
+    pub downlink_log: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -318,6 +324,8 @@ pub struct Plan {
     pub packets: Option<PathBuf>,
     /// The file for the headers of packets; `None` without one.
     pub pcapng: Option<PathBuf>,
+    /// The files for the logs of the links, forward first; `None` without one.
+    pub logs: [Option<PathBuf>; 2],
     /// True for reports as JSON.
     pub json: bool,
 }
@@ -383,6 +391,10 @@ impl Options {
             bare: self.bare,
             packets: self.packets.clone().or_else(|| run.packets.clone()),
             pcapng: self.pcapng.clone().or_else(|| run.pcapng.clone()),
+            logs: [
+                self.uplink_log.clone().or_else(|| run.uplink_log.clone()),
+                self.downlink_log.clone().or_else(|| run.downlink_log.clone()),
+            ],
             json: self.json,
         })
     }

@@ -15,7 +15,8 @@ use crate::keys::Keys;
 use crate::links::LinkWatch;
 use crate::netns::Namespace;
 use crate::output::Printer;
-use crate::packets::{self, Closed, PacketFile, Sheet};
+use crate::outputs::Outputs;
+use crate::packets::{Closed, ENTRIES, Lines};
 use crate::path::Path;
 use crate::pool::{LARGEST, Pool};
 use crate::report::{Change, Observed, Report};
@@ -23,7 +24,6 @@ use crate::scheduling;
 use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
-use crate::tap::{CaptureFile, Pcapng, Taps};
 use crate::through::{INTERFACES, Through};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -70,9 +70,7 @@ pub struct Emulator {
     short_of_memory: u64,
     /// Numbers of packets that were forwarded at once.
     bare: [u64; 2],
-    packets: Option<PacketFile>,
-    /// The file of `--pcapng`, with the sheet that is empty.
-    capture: Option<(CaptureFile, Taps)>,
+    outputs: Outputs,
     pub(crate) talkers: Talkers,
     pub(crate) changes: Vec<Change>,
     pub(crate) snapshot: answers::Snapshot,
@@ -153,37 +151,29 @@ impl Emulator {
     /// # Errors
     /// Returns what is missing, and what to do about it.
     pub fn open(plan: Plan, namespaces: &[Namespace; 2], server: Option<Server>) -> Result<Self, Error> {
+        let [here, there] = namespaces;
         let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
-        if makes && namespaces[0].is(&namespaces[1]) {
+        if makes && here.is(there) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::Options(message.into()));
         }
         let epoch = std::time::Instant::now();
         let signals = Signals::open()?;
-        let ends = [End::open(&plan.interfaces[0], &namespaces[0])?, End::open(&plan.interfaces[1], &namespaces[1])?];
+        let ends = [End::open(&plan.interfaces[0], here)?, End::open(&plan.interfaces[1], there)?];
         same_mtu(&plan, &ends)?;
-        let watch = |side: usize| LinkWatch::open(&namespaces[side], ends[side].index());
-        let links = [watch(0)?, watch(1)?];
+        let links = [LinkWatch::open(here, ends[0].index())?, LinkWatch::open(there, ends[1].index())?];
         let through =
             |at: usize| plan.through[at].as_ref().map(|one| Through::open(one, ends[0].mtu() as u16)).transpose();
         let through = [through(0)?, through(1)?];
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
-        let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
-        let capture = |path| CaptureFile::start(path, Pcapng::since(epoch)).map(|file| (file, Taps::empty()));
-        let capture = plan.pcapng.as_deref().map(capture).transpose()?;
+        let outputs = Outputs::open(&plan, epoch)?;
         let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
         scheduling::prompt(plan.realtime)?;
-        let streams = Streams::new(plan.seed);
-        let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams);
+        let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
         path.direction_mut(Direction::Forward).set_loss(plan.loss);
-        if packets.is_some() {
-            path.keep_journals();
-        }
-        if capture.is_some() {
-            path.keep_taps(Carried::bytes);
-        }
+        outputs.fill_from(&mut path);
         let keys = keys(&plan)?;
         Ok(Self {
             path,
@@ -201,8 +191,7 @@ impl Emulator {
             processor: ProcessorWait::open(),
             short_of_memory: 0,
             bare: [0; 2],
-            packets,
-            capture,
+            outputs,
             talkers: Talkers::new(keys.talkers),
             changes: Vec::new(),
             snapshot: answers::Snapshot::default(),
@@ -234,12 +223,10 @@ impl Emulator {
         self.links.iter_mut().for_each(LinkWatch::refresh);
         self.note_facts();
         let elapsed = self.now().since(Instant::ZERO);
-        self.exchange_journals(1);
-        let packets = self.packets.take().map(|file| file.close(FILE_PATIENCE));
-        let capture = self.capture.take().map(|(file, _)| file.close(FILE_PATIENCE));
-        let lines = [&packets, &capture].map(|file| file.as_ref().map(Closed::lines));
-        let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, lines));
-        let files = packets.into_iter().chain(capture).collect();
+        self.outputs.exchange(&mut self.path, 1, None);
+        let closed = self.outputs.close(FILE_PATIENCE);
+        let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, closed.lines()));
+        let files = closed.all();
         Finished { report, failure: ended.failure(), files, printer: self.printer, signals: self.signals }
     }
 
@@ -286,12 +273,12 @@ impl Emulator {
 
     /// Returns the report up to now.
     pub(crate) fn report(&self) -> Report {
-        let lines = [self.packets.as_ref().map(PacketFile::lines), self.capture.as_ref().map(|(file, _)| file.lines())];
+        let lines = self.outputs.lines();
         let elapsed = self.now().since(Instant::ZERO);
         Report::new(&self.plan, &self.path, self.observed(&Ended::Not, elapsed, lines))
     }
 
-    fn observed(&self, ended: &Ended, elapsed: Span, lines: [Option<packets::Lines>; 2]) -> Observed<'_> {
+    fn observed(&self, ended: &Ended, elapsed: Span, lines: [Option<Lines>; 2]) -> Observed<'_> {
         Observed {
             emissions: &self.emissions,
             intakes: &self.intakes,
@@ -325,7 +312,7 @@ impl Emulator {
                 self.time_since(now, Stopwatch::add);
             }
             let Some((direction, Delivery { due, packet })) = polled else {
-                self.exchange_journals(packets::ENTRIES);
+                self.outputs.exchange(&mut self.path, ENTRIES, None);
                 return now;
             };
             if self.server.is_some() {
@@ -333,7 +320,7 @@ impl Emulator {
             }
             let end = &mut self.ends[direction.opposite().index()];
             end.write(due, packet, now, &mut self.emissions[direction.index()], &mut self.pool);
-            self.exchange_journals(packets::ENTRIES);
+            self.outputs.exchange(&mut self.path, ENTRIES, None);
         }
     }
 
@@ -351,26 +338,6 @@ impl Emulator {
         if self.stopwatch.is_some() {
             let took = self.now().since(begin);
             self.stopwatch.iter_mut().for_each(|watch| add(watch, took));
-        }
-    }
-
-    /// Hands journals and taps with at least so many packets to the threads that write them.
-    fn exchange_journals(&mut self, least: usize) {
-        if let Some((file, empty)) = &mut self.capture
-            && self.path.tapped().is_some_and(|packets| packets >= least)
-        {
-            // A sheet has both directions, so that packets are in the file in the order of time.
-            self.path.swap_taps(empty);
-            let full = std::mem::replace(empty, Taps::none());
-            *empty = file.exchange_sheet(full);
-        }
-        let Some(file) = &mut self.packets else { return };
-        for direction in Direction::BOTH {
-            if let Some(journal) = self.path.direction_mut(direction).journal_mut()
-                && journal.entries().len() >= least
-            {
-                file.exchange(direction, journal);
-            }
         }
     }
 
@@ -465,7 +432,7 @@ impl Emulator {
         self.links.iter().for_each(LinkWatch::ask);
         self.note_facts();
         self.talkers.tick(now);
-        self.exchange_journals(1);
+        self.outputs.exchange(&mut self.path, 1, Some(now));
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
         }
@@ -567,7 +534,8 @@ impl Emulator {
         }
         let next_slow = (self.next_slow > now).then_some(self.next_slow);
         let next = [self.path.next_due(), end, next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
-        next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now))
+        let timeout = next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now));
+        if timeout > SHORTEST_SLEEP { timeout } else { Span::ZERO }
     }
 }
 
@@ -584,6 +552,9 @@ fn same_mtu(plan: &Plan, ends: &[End; 2]) -> Result<(), Error> {
     )))
 }
 
+/// A sleep takes more time of the processor than this: two switches of tasks, and a timer. Until a packet is due so soon the
+/// loop looks for further ones.
+const SHORTEST_SLEEP: Span = Span::from_micros(10);
 /// A call of `ppoll` that took no longer has not slept: a packet was there before.
 const NO_SLEEP: Span = Span::from_micros(5);
 /// Returns the keys of hashes: those of the seed, if one was given.

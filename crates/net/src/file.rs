@@ -101,6 +101,10 @@ pub struct RunKeys {
     pub packets: Option<PathBuf>,
     /// File to which the headers and the fate of each packet are written.
     pub pcapng: Option<PathBuf>,
+    /// File for a log of the link from left to right in the form of Mahimahi.
+    pub uplink_log: Option<PathBuf>,
+    /// File for a log of the link from right to left.
+    pub downlink_log: Option<PathBuf>,
 }
 
 /// The tables of a configuration file.

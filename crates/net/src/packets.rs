@@ -37,10 +37,10 @@ pub trait Sheet: Sized + Send + 'static {
 pub trait Form: Send + 'static {
     /// What the loop fills.
     type Sheet: Sheet;
-    /// The option that names the file.
-    const OPTION: &'static str;
     /// Largest number of sheets, which bounds the memory.
     const SHEETS: usize;
+    /// Returns the option that names the file.
+    fn option(&self) -> &'static str;
     /// Writes what the file begins with.
     fn head(&mut self, text: &mut Vec<u8>) -> io::Result<()>;
     /// Writes all packets of a sheet.
@@ -68,9 +68,12 @@ pub struct Csv;
 
 impl Form for Csv {
     type Sheet = OneWay;
-    const OPTION: &'static str = "--packets";
     /// They hold half a million packets in 21 MB.
     const SHEETS: usize = 128;
+
+    fn option(&self) -> &'static str {
+        "--packets"
+    }
 
     fn head(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
         writeln!(text, "{}", journal::CSV_HEADER)
@@ -102,6 +105,7 @@ impl PacketFile {
 /// A file that is being written.
 #[derive(Debug)]
 pub struct FateFile<F: Form> {
+    option: &'static str,
     path: PathBuf,
     full: SyncSender<F::Sheet>,
     empty: Receiver<F::Sheet>,
@@ -135,7 +139,8 @@ impl<F: Form> FateFile<F> {
     /// # Errors
     /// Fails if the file cannot be opened or written.
     pub fn start(path: &Path, mut form: F) -> Result<Self, Error> {
-        let failed = |source| Error::Packets { option: F::OPTION, path: path.to_owned(), source };
+        let option = form.option();
+        let failed = |source| Error::Packets { option, path: path.to_owned(), source };
         let (full, orders) = sync_channel(F::SHEETS);
         let (returns, empty) = sync_channel(F::SHEETS);
         let counters = Arc::new(Counters::default());
@@ -144,7 +149,7 @@ impl<F: Form> FateFile<F> {
         let writer = Writer { file, end: None, counters: Arc::clone(&counters) };
         let builder = std::thread::Builder::new().name("packets".into());
         let writer = builder.spawn(move || writer.run(form, &orders, &returns)).map_err(failed)?;
-        Ok(Self { path: path.to_owned(), full, empty, made: 0, counters, writer })
+        Ok(Self { option, path: path.to_owned(), full, empty, made: 0, counters, writer })
     }
 
     /// Exchanges a full sheet for an empty one. Never waits: if no sheet is empty the packets of this one are lost.
@@ -173,9 +178,9 @@ impl<F: Form> FateFile<F> {
 
     /// Ends the file. The writer has this long to write what waits; then it is left alone with it.
     pub fn close(self, patience: Duration) -> Closed {
-        let Self { path, full, counters, writer, .. } = self;
+        let Self { option, path, full, counters, writer, .. } = self;
         drop(full);
-        let closed = Closed { option: F::OPTION, path, counters, writer };
+        let closed = Closed { option, path, counters, writer };
         closed.wait(patience);
         closed
     }
@@ -212,7 +217,7 @@ impl Closed {
         let slow = if self.writer.is_finished() { "" } else { "; more of them wait to be written" };
         let why = error.unwrap_or_else(|| "the file was slower than the packets".into());
         let complains = lost > 0 || !self.writer.is_finished();
-        let what = if self.option == Csv::OPTION { "lines" } else { "packets" };
+        let what = if option == "--pcapng" { "packets" } else { "lines" };
         complains.then(|| format!("{option} {path}: {lines} {what} are in the file, {lost} are lost{slow}: {why}"))
     }
 }

@@ -134,9 +134,12 @@ impl Pcapng {
 
 impl Form for Pcapng {
     type Sheet = Taps;
-    const OPTION: &'static str = "--pcapng";
     /// They hold a quarter of a million packets in 40 MB.
     const SHEETS: usize = 64;
+
+    fn option(&self) -> &'static str {
+        "--pcapng"
+    }
 
     fn head(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
         let mut writer = Writer::new(Vec::new())?;

@@ -147,6 +147,43 @@ fn each_fate_in_the_capture_is_one_in_the_report() {
     }
 }
 
+/// The log of a link has the packets of the report, and as many opportunities as the rate: 10 Mbit/s are 833 in a second. It
+/// is in the order of time, and a packet leaves by as many milliseconds after its arrival as it says.
+#[test]
+fn the_log_of_a_link_has_the_packets_of_the_report() {
+    let log = std::env::temp_dir().join(format!("pncapture-{}.log", std::process::id()));
+    let Some(mut run) = Run::start(&["--limit", "20p", "--uplink-log", log.to_str().unwrap()]) else { return };
+    let socket = run.socket(0);
+    for _ in 0..100 {
+        let _ = socket.send(&[0x55; 1000]);
+    }
+    std::thread::sleep(Duration::from_millis(1500));
+    let report = run.report();
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(&log).unwrap();
+    assert!(text.starts_with("# ") && text.contains("\n# base timestamp: 0\n"), "{text}");
+    let (mut counts, mut bytes, mut last) = (BTreeMap::new(), BTreeMap::new(), 0);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().unwrap();
+        assert!(number(0) >= last, "{line} after {last}");
+        last = number(0);
+        *counts.entry(words[1]).or_default() += 1;
+        *bytes.entry(words[1]).or_default() += number(if words[1] == "d" { 3 } else { 2 });
+        assert!(words[1] != "-" || number(3) <= number(0), "{line}");
+    }
+    let of = |pointer: &str| report["forward"].pointer(pointer).and_then(Value::as_u64).unwrap();
+    let overflow = of("/dropped/overflow");
+    assert!(overflow > 0, "{report}");
+    let expected = BTreeMap::from([("+", of("/arrived/packets")), ("-", of("/delivered/packets")), ("d", overflow)]);
+    let opportunities = counts.remove("#").unwrap();
+    assert_eq!(counts, expected);
+    assert_eq!((bytes["+"], bytes["-"]), (of("/arrived/bytes"), of("/delivered/bytes")));
+    // The log ends with the last event, or with the last second.
+    let exact = last as f64 / 1e3 * 10e6 / 8.0 / 1500.0;
+    assert!((opportunities as f64 - exact).abs() <= 2.0, "{opportunities} instead of {exact}");
+}
+
 #[test]
 fn packets_that_the_wire_lost_are_told() {
     let Some(mut run) = Run::start(&["--loss", "0.5"]) else { return };

@@ -2,7 +2,8 @@
 
 `cases` reads bench/scenarios, `penstock.ns3` runs them in ns-3, `compare` runs both programs in turn, `instructions`
 counts instructions, `costs` measures disciplines and controls alone, `schedulers` packet schedulers, `layers` two
-schedulers in a row, `own` algorithms in Python, and this module shows the results.
+schedulers in a row, `own` algorithms in Python, `emulated` the emulator of real packets, and this module shows the
+results.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from typing import Any
 
 from penstock import ns3
-from penstock.bench import cases, costs, instructions, layers, own, schedulers
+from penstock.bench import cases, costs, emulated, instructions, layers, own, schedulers
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -33,6 +34,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
     scheduled = schedulers.NOT_REACHED
     layered: list[layers.Cost] = []
     python: list[own.Cost] = []
+    real = emulated.NOT_REACHED
     missing: str | None = "not asked for (--no-peer)"
     interrupted = False
     try:
@@ -46,12 +48,13 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
         scheduled = schedulers.measure(quick, _say)
         layered = layers.measure(quick, _say)
         python = own.measure(quick, repeat, _say)
+        real = emulated.measure(quick, _say)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what is done is shown")
     if json:
         two = {"layers": [cost.to_json() for cost in layered], "python": [cost.to_json() for cost in python]}
-        costs_alone = {**alone.to_json(), **scheduled.to_json(), **two}
+        costs_alone = {**alone.to_json(), **scheduled.to_json(), **two, **real.to_json()}
         _print_json(rows, missing, counted, costs_alone, interrupted)
     else:
         _print_table(rows, missing, counted)
@@ -59,6 +62,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
         _print_schedulers(scheduled)
         _print_layers(layered)
         _print_own(python)
+        print_emulated(real)
     return 130 if interrupted else 0
 
 
@@ -153,6 +157,20 @@ def _print_own(python: list[own.Cost]) -> None:
     from penstock.cli import show
 
     show.table("Algorithms in Python (docs/your-own.md), beside built-in ones", own.COLUMNS, own.cells(python))
+
+
+def print_emulated(real: emulated.Costs) -> None:
+    """Prints what the emulator of real packets costs, and how exact it is."""
+    from penstock.cli import show
+
+    if real.missing:
+        print(f"\nemulator: not measured: {real.missing}")
+        return
+    title = "penstock-emulate at line rate: packets of 1500 B, FQ-CoDel, beside itself as a bare forwarder and TBF"
+    show.table(title, emulated.LINE_COLUMNS, emulated.line_cells(real))
+    show.table("Rate between two arrivals, beside the kernel's TBF", emulated.RATE_COLUMNS, emulated.rate_cells(real))
+    show.table("Round trips of an idle path of 10 ms each way", emulated.IDLE_COLUMNS, emulated.idle_cells(real))
+    print("load average: {:.1f} before, {:.1f} after".format(*real.load))
 
 
 def _print_schedulers(costs: schedulers.Costs) -> None:

@@ -87,6 +87,11 @@ class Program:
             if pipe:
                 pipe.close()
 
+    @property
+    def pid(self) -> int:
+        """The number of the process; a program that takes its place, as `nsenter` has, keeps it."""
+        return self._child.pid
+
     def await_line(self, word: str, of_stderr: bool = False) -> None:
         """Waits until the child prints a line with `word`, which means that it is ready."""
         pipe = self._child.stderr if of_stderr else self._child.stdout
