@@ -281,11 +281,10 @@ impl File {
         subscribers.check(&source, rates, [&bottlenecks[0].aqm, &bottlenecks[1].aqm])?;
         let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
         let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
-        if keys.datapath == Datapath::Kernel {
-            in_the_kernel(&source, &interfaces, &bottlenecks)?;
-        }
         let c2ml = c2ml(&source, rates[1])?;
-        if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
+        if keys.datapath == Datapath::Kernel {
+            in_the_kernel(&source, &interfaces, &bottlenecks, c2ml.as_ref())?;
+        } else if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
             let message = format!(
                 "the discipline of the upload is {}, which takes no budgets; write name = \"qrm\", or name = \"pink\" with \
                  queue = \"qrm\", in [discipline] or [reverse_discipline]",
@@ -367,14 +366,25 @@ fn on_a_bridge(keys: &Keys, source: &Text<'_>) -> Result<(), Diagnosis> {
 }
 
 /// Checks what the programs of the kernel do not have.
-fn in_the_kernel(source: &Text<'_>, interfaces: &Interfaces, bottlenecks: &[Config; 2]) -> Result<(), Diagnosis> {
-    if interfaces.lan.is_some() {
+fn in_the_kernel(
+    source: &Text<'_>,
+    interfaces: &Interfaces,
+    bottlenecks: &[Config; 2],
+    c2ml: Option<&C2ml>,
+) -> Result<(), Diagnosis> {
+    let enforces = c2ml.is_some_and(|c2ml| c2ml.enforce);
+    if interfaces.lan.is_some() && !enforces {
         let message =
             "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
         return Err(source.at(&["interfaces", "lan"], message));
     }
+    if interfaces.lan.is_none() && enforces {
+        let message =
+            "in the kernel hosts are held to budgets at the interface of the LAN: write lan = \"eth1\" in [interfaces]";
+        return Err(source.at(&["c2ml", "enforce"], message));
+    }
     let sources = fields::of::<keys::Keys>().iter().map(|key| vec!["link", *key]);
-    for place in sources.chain([vec!["page"], vec!["subscribers"], vec!["c2ml"]]) {
+    for place in sources.chain([vec!["page"], vec!["subscribers"]]) {
         if source.get(&place).is_some() {
             return Err(source.at(&place, "the kernel data path does not have this yet; write datapath = \"user\""));
         }
