@@ -13,7 +13,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CLANG");
     let out = std::env::var("OUT_DIR").unwrap_or_default();
     let mut missing = None;
-    for name in ["pink.bpf", "cost.bpf", "bridge.bpf"] {
+    for name in ["pink.bpf", "cost.bpf", "bridge.bpf", "police.bpf"] {
         let target = Path::new(&out).join(format!("{name}.o"));
         if let Err(why) = compile(&sources.join(format!("{name}.c")), &target) {
             // An empty object; that it cannot be written shows when it is included.

@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// The kernel attaches no program by TCX.
     #[error(
-        "the kernel attaches no program to {interface} by TCX: {why}; a bridge needs Linux 6.6 or newer, and root or CAP_BPF \
+        "the kernel attaches no program to {interface} by TCX: {why}; this needs Linux 6.6 or newer, and root or CAP_BPF \
          and CAP_NET_ADMIN"
     )]
     NoTcx {

@@ -5,12 +5,14 @@
 //! be wrong. The programs themselves are in `bpf/`, in the order in which a packet passes them: `parse.h`, `table.h`,
 //! `probe.h`, `census.h`, `windows.h`, `pink.bpf.c`.
 //!
-//! [`bridge`] has other programs, which take frames from a bridge of the kernel: `bridge.bpf.c`.
+//! [`bridge`] has other programs, which take frames from a bridge of the kernel: `bridge.bpf.c`; [`police`] those that hold
+//! hosts to budgets: `police.bpf.c`.
 
 pub mod bridge;
 pub mod datapath;
 pub mod error;
 pub mod layout;
+pub mod police;
 
 pub use datapath::{Attached, Datapath, MISSING, Program};
 pub use error::Error;

@@ -40,7 +40,7 @@ impl Count {
 
 /// What came of a node in a second may exceed its budget by this part, which packets of the seconds before and after it
 /// make, in percent.
-const TOLERANCE_PERCENT: u64 = 5;
+pub(crate) const TOLERANCE_PERCENT: u64 = 5;
 
 /// A node whose budget was told.
 #[derive(Debug, Clone, Copy)]

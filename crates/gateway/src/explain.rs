@@ -74,6 +74,7 @@ pub fn in_the_kernel(file: &File) -> Value {
         "wan": file.interfaces.wan,
         "datapath": "kernel",
         "observe": file.keys.observe,
+        "enforced_at": file.interfaces.lan,
         "forward": way(file, Direction::Forward),
         "reverse": way(file, Direction::Reverse),
     })
@@ -91,6 +92,11 @@ pub fn kernel_text(explained: &Value) -> String {
     text +=
         &format!("programs `outward` and `inward` at {wan}, by TCX, or by filters of clsact where there is no TCX\n");
     text += "they write windows into ACKs and drop nothing; without a sign of life for 1 s they pass everything untouched\n";
+    if let Some(lan) = explained["enforced_at"].as_str() {
+        text += &format!(
+            "programs `hold` and `answer` at {lan}, by TCX: they drop what hosts send to {wan} beyond their budgets\n"
+        );
+    }
     text + "memory: 20 MB in the kernel for 65536 connections\n"
 }
 

@@ -284,11 +284,10 @@ impl File {
         subscribers.check(&source, rates, [&bottlenecks[0].aqm, &bottlenecks[1].aqm])?;
         let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
         let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
-        if keys.datapath == Datapath::Kernel {
-            in_the_kernel(&source, keys.scone, &interfaces, &bottlenecks)?;
-        }
         let c2ml = c2ml(&source, rates[1])?;
-        if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
+        if keys.datapath == Datapath::Kernel {
+            in_the_kernel(&source, keys.scone, &interfaces, &bottlenecks, c2ml.as_ref())?;
+        } else if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
             let message = format!(
                 "the discipline of the upload is {}, which takes no budgets; write name = \"qrm\", or name = \"pink\" with \
                  queue = \"qrm\", in [discipline] or [reverse_discipline]",
@@ -375,15 +374,22 @@ fn in_the_kernel(
     scone: bool,
     interfaces: &Interfaces,
     bottlenecks: &[Config; 2],
+    c2ml: Option<&C2ml>,
 ) -> Result<(), Diagnosis> {
-    if interfaces.lan.is_some() {
+    let enforces = c2ml.is_some_and(|c2ml| c2ml.enforce);
+    if interfaces.lan.is_some() && !enforces {
         let message =
             "the kernel data path governs all that passes `wan`; leave `lan` out, or write datapath = \"user\"";
         return Err(source.at(&["interfaces", "lan"], message));
     }
+    if interfaces.lan.is_none() && enforces {
+        let message =
+            "in the kernel hosts are held to budgets at the interface of the LAN: write lan = \"eth1\" in [interfaces]";
+        return Err(source.at(&["c2ml", "enforce"], message));
+    }
     let sources = fields::of::<keys::Keys>().iter().map(|key| vec!["link", *key]);
     let off = |place: &[&str]| place == ["scone"] && !scone;
-    for place in sources.chain([vec!["page"], vec!["subscribers"], vec!["c2ml"], vec!["scone"]]) {
+    for place in sources.chain([vec!["page"], vec!["subscribers"], vec!["scone"]]) {
         if source.get(&place).is_some() && !off(&place) {
             return Err(source.at(&place, "the kernel data path does not have this yet; write datapath = \"user\""));
         }

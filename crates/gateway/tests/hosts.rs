@@ -5,7 +5,7 @@ mod scene;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use scene::{HOSTS, PART, PAYLOAD, Scene, TCP, WEIGHTS, mean, seconds, wait_until};
+use scene::{GATEWAY, HOSTS, PART, PAYLOAD, Scene, TCP, WEIGHTS, mean, seconds, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::process::Child;
@@ -340,4 +340,68 @@ fn budgets_alone_have_a_page() {
     scene.join(1e6, "apply = \"nothing\"");
     the_page_tells_the_same(&scene, false);
     assert!(scene.page("/").contains("id=\"budgets-table\""));
+}
+
+/// In the kernel data path sessions fill the programs at the interface of the LAN: a host that floods is held to its budget
+/// there, the counters are those of what arrives at the server, and when the gateway dies everything passes.
+#[test]
+fn the_kernel_holds_a_flood_to_its_budget() {
+    if !penstock_bpf::MISSING.is_empty() {
+        return eprintln!("skipped: {}", penstock_bpf::MISSING);
+    }
+    let Some(mut scene) = Scene::new("10Mbit/s") else { return };
+    let file = format!(
+        "name = \"{0}g\"\nlog = \"{0}.jsonl\"\ndatapath = \"kernel\"\n[interfaces]\nwan = \"eth0\"\nlan = \"h1\"\n[link]\n\
+         rate = \"9.5Mbit/s\"\nreverse_rate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 90\nenforce = true\n\
+         directory = \"c2ml\"\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    let gateway = scene.start("g", &format!("exec {GATEWAY} run gateway.toml"));
+    let log = || fs::read_to_string(scene.directory.join("g.log")).unwrap_or_default();
+    wait_until("the gateway serves, or says why not", || scene.ask_gateway().is_some() || log().contains("error"));
+    if scene.ask_gateway().is_none() {
+        return eprintln!("skipped: {}", log());
+    }
+    scene.join(0.9e6, "apply = \"nothing\"");
+    let node = |scene: &Scene| {
+        let nodes = scene.ask_gateway()?["enforcement"]["nodes"].as_array().cloned()?;
+        nodes.into_iter().find(|node| node["address"] == "10.90.1.2")
+    };
+    // Datagrams to a port that nobody has.
+    let arrived = |scene: &Scene| {
+        let line = scene.sh("s", "grep '^Udp: [0-9]' /proc/net/snmp");
+        line.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap()
+    };
+    wait_until("the budget is told", || node(&scene).is_some_and(|node| node["budget_bps"] == 900_000));
+    let flood = scene.flood(1, "10.77.0.2");
+    wait_until("the flood is held", || {
+        node(&scene).is_some_and(|node| node["over"] == true && node["policed"]["packets"].as_u64() > Some(2000))
+    });
+    let used = node(&scene).unwrap()["used_bps"].as_f64().unwrap();
+    drop(flood);
+    let passed =
+        |node: &Value| node["arrived"]["packets"].as_u64().unwrap() - node["policed"]["packets"].as_u64().unwrap();
+    let mut last = (0, 0);
+    wait_until("what passed has arrived", || {
+        last = (passed(&node(&scene).unwrap()), arrived(&scene));
+        last.0 == last.1 && node(&scene).unwrap()["over"] == false
+    });
+    assert!(last.0 > 100, "{last:?}");
+    eprintln!("of its budget the flood used {:.3}, {} datagrams passed", used / 0.9e6, last.0);
+    // A second of the gateway may be late on a busy machine.
+    assert!(used < 1.3 * 0.9e6, "{used}");
+    let status = scene.ask_gateway().unwrap();
+    assert_eq!(status["enforcement"]["sessions"]["policed"]["packets"], node(&scene).unwrap()["policed"]["packets"]);
+    assert_eq!(status["c2ml"]["holders"], 4);
+    kill(Pid::from_raw(gateway), Signal::SIGKILL).unwrap();
+    let before = arrived(&scene);
+    let flood = scene.flood(1, "10.77.0.2");
+    // 2000 datagrams at its budget would take 21 s.
+    let begin = std::time::Instant::now();
+    wait_until("everything passes", || arrived(&scene) > before + 2000);
+    drop(flood);
+    eprintln!("2000 datagrams in {:.1?} without a gateway", begin.elapsed());
+    scene.sh("g", "ip link del eth0");
+    scene.link.take().unwrap().join().unwrap();
 }

@@ -2,6 +2,7 @@
 //! only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
 
 pub mod answers;
+mod budgets;
 pub mod report;
 
 use crate::apply::{self, Own};
@@ -11,6 +12,7 @@ use crate::history::{History, Settings};
 use crate::log::Log;
 use crate::report::{Event, State, add_event};
 use crate::setting;
+use budgets::Budgets;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -18,6 +20,7 @@ use nix::sys::signal::Signal;
 use penstock_bpf::{Attached, Control, Datapath, Way};
 use penstock_control::server::Server;
 use penstock_core::units::{Instant, Limit, Span};
+use penstock_hosts::served::Served;
 use penstock_net::bottleneck::Config;
 use penstock_net::keys::Keys;
 use penstock_net::links::LinkWatch;
@@ -46,6 +49,7 @@ pub struct Kernel {
     pub(crate) changes: Vec<Change>,
     pub(crate) own: Own,
     path: Datapath,
+    budgets: Option<Budgets>,
     attached: Attached,
     wan: LinkWatch,
     name: String,
@@ -105,6 +109,10 @@ impl Kernel {
         };
         let mut path = Datapath::load(control)?;
         let attached = path.attach(&file.interfaces.wan)?;
+        let lan = file.interfaces.lan.as_deref().map(|lan| (lan, is_ethernet(lan)));
+        let upload = file.bottlenecks[1].rate;
+        let budgets = file.c2ml.as_ref().map(|keys| Budgets::open(keys, upload, lan, wan, file.keys.observe));
+        let budgets = budgets.transpose().map_err(Error::Hosts)?;
         let mut log = Log::new(file.keys.log.clone());
         let details = json!({"wan": file.interfaces.wan, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")});
         log.add(None, "start", &details);
@@ -115,6 +123,7 @@ impl Kernel {
             changes: Vec::new(),
             own,
             path,
+            budgets,
             attached,
             wan: watch,
             name: file.interfaces.wan.clone(),
@@ -154,6 +163,8 @@ impl Kernel {
         }
         if due[0] {
             self.path.beat()?;
+            let upload = self.settings[1].rate;
+            self.budgets.iter_mut().try_for_each(|budgets| budgets.beat(upload))?;
         }
         if due[1] {
             self.path.sweep()?;
@@ -172,6 +183,11 @@ impl Kernel {
             self.stale = stale;
         }
         setting::lapse(self, now);
+        let told = self.budgets.as_ref().map(|budgets| budgets.served.events()).unwrap_or_default();
+        told.into_iter().for_each(|what| self.note(now, what));
+        if !self.budgets.as_mut().map_or(Ok(true), Budgets::tick)? {
+            self.note(now, "the kernel had other budgets than it was told; it has been told again".into());
+        }
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
         }
@@ -232,9 +248,15 @@ impl Kernel {
         let read = self.path.sums().and_then(|sums| Ok((sums, self.path.gauges()?)));
         let failed = read.as_ref().err().map(|error| format!("the counters cannot be read: {error}"));
         let (sums, gauges) = read.unwrap_or_default();
+        let enforced = self.budgets.as_ref().map_or(Ok(None), Budgets::report);
+        let unread = enforced.as_ref().err().map(|error| format!("the accounts of hosts cannot be read: {error}"));
+        let c2ml = self.budgets.as_ref().map(|budgets| &budgets.served);
         let facts = self.wan.facts();
         let marks = [
             failed,
+            unread,
+            c2ml.filter(|served| served.has_failed())
+                .map(|_| "budgets for hosts have stopped by a fault of this program".into()),
             facts.gone.then(|| format!("the interface {} is gone", self.name)),
             (!facts.gone && !facts.up).then(|| format!("the interface {} is down", self.name)),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
@@ -254,6 +276,8 @@ impl Kernel {
             capacity: SETS * penstock_bpf::datapath::WAYS,
             forward: report::way(&self.settings[0], &sums[1], gauges.packets[1], gauges.bytes[1]),
             reverse: report::way(&self.settings[1], &sums[0], gauges.packets[0], gauges.bytes[0]),
+            c2ml: c2ml.and_then(Served::status),
+            enforcement: enforced.ok().flatten(),
             table: gauges,
         }
     }
@@ -283,5 +307,21 @@ mod tests {
         assert!(refused("name = \"codel\"").contains("allowed is \"pink\""));
         assert!(refused("name = \"pink\"\nwindow = \"literal\"").contains("only c, rate and reserve"));
         assert!(File::parse(&format!("{FILE}[discipline]\nname = \"pink\"\nc = 0.9"), "f").is_ok());
+    }
+
+    /// Budgets are given with any file; they are enforced at the interface of the LAN, so it must be named, and only then.
+    #[test]
+    fn budgets_are_enforced_where_the_file_says() {
+        let with = |lan: &str, c2ml: &str| {
+            File::parse(&format!("{}{c2ml}", FILE.replace("wan =", &format!("{lan}wan ="))), "f")
+        };
+        let (lan, enforce) = ("lan = \"h1\"\n", "[c2ml]\npercent = 90\nenforce = true\n");
+        assert!(with("", "[c2ml]\n").is_ok() && with(lan, enforce).is_ok());
+        for (lan, c2ml, said) in
+            [("", enforce, "write lan"), (lan, "[c2ml]\n", "leave `lan` out"), (lan, "", "leave `lan` out")]
+        {
+            let refused = with(lan, c2ml).unwrap_err();
+            assert!(refused.line > 2 && refused.to_string().contains(said), "{refused}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The status of a gateway with the kernel data path.
 
+use crate::enforce::Enforcement;
 use crate::history::Lapse;
 use crate::report::{Event, State};
 use penstock_bpf::{Attached, Gauges, Sums};
@@ -42,6 +43,12 @@ pub struct Report {
     pub forward: WayReport,
     /// From the LAN to the WAN.
     pub reverse: WayReport,
+    /// Budgets for hosts, if the file has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c2ml: Option<penstock_hosts::gateway::Status>,
+    /// Who keeps to its budget, if that is enforced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<Enforcement>,
 }
 
 /// The status of one direction.
@@ -101,5 +108,5 @@ pub fn text(answer: &Value, headings: &[&str; 2]) -> String {
         number("/table/unknown"),
         number("/table/stale"),
     );
-    text
+    text + &crate::ask::hosts(answer)
 }

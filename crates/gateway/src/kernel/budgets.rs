@@ -1,0 +1,165 @@
+//! Budgets for hosts in the kernel data path: sessions fill the programs that hold hosts to them (`bpf/police.bpf.c`), with the
+//! rules and defaults of QRM.
+
+use crate::enforce::{Count, Enforcement, Held, TOLERANCE_PERCENT};
+use penstock_bpf::police::{Host, Key, Police, Rules};
+use penstock_core::ack::qrm;
+use penstock_core::qdisc::Backlog;
+use penstock_core::units::{Rate, Span};
+use penstock_hosts::gateway::Grant;
+use penstock_hosts::served::{Keys, Served};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What the programs do without a sign of life for so long: they let everything pass.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The role that gives budgets, and the programs that hold hosts to them if the file says so.
+pub(super) struct Budgets {
+    keys: Keys,
+    pub served: Served,
+    police: Option<Policing>,
+}
+
+struct Policing {
+    police: Police,
+    upload: Rate,
+    grants: Vec<Grant>,
+    /// What the programs knew of each host at the last two ticks.
+    known: BTreeMap<Key, [Host; 2]>,
+    ticked: [std::time::Instant; 2],
+}
+
+fn time(span: Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+impl Budgets {
+    /// Begins to serve; with `enforce` programs are attached to `lan` that count what leaves to the interface `wan`.
+    pub fn open(keys: &Keys, upload: Rate, lan: Option<(&str, bool)>, wan: u32, observe: bool) -> Result<Self, String> {
+        let attach = |(lan, ethernet): (&str, bool)| {
+            let qrm = qrm::Config::default();
+            let rules = Rules {
+                patience: PATIENCE,
+                enforces: !observe,
+                wan,
+                each_bps: upload.as_bps(),
+                rtt: time(qrm.rtt),
+                max_lan: time(qrm.max_lan),
+                tolerance_permille: (qrm.tolerance * 1000.0) as u64,
+                syn_rate: qrm.syn_rate.into(),
+                ethernet,
+                clock: 0,
+            };
+            let mut police = Police::load(rules, keys.most).map_err(|e| e.to_string())?;
+            police.attach(lan).map_err(|e| e.to_string())?;
+            let ticked = [std::time::Instant::now(); 2];
+            Ok::<Policing, String>(Policing { police, upload, grants: Vec::new(), known: BTreeMap::new(), ticked })
+        };
+        let police = lan.filter(|_| keys.enforce).map(attach).transpose()?;
+        let served = Served::start(keys, upload, police.is_some())?;
+        Ok(Self { keys: keys.clone(), served, police })
+    }
+
+    /// Gives a sign of life, and tells what has changed: the rate of the upload, and budgets.
+    pub fn beat(&mut self, upload: Rate) -> Result<(), penstock_bpf::Error> {
+        self.served.set_rate(self.keys.shared(upload));
+        let Some(policing) = &mut self.police else { return Ok(()) };
+        policing.upload = upload;
+        if let Some(grants) = self.served.grants() {
+            policing.grants = grants;
+            policing.police.set_budgets(policing.wanted())?;
+        }
+        policing.police.beat()
+    }
+
+    /// Ends a second. Returns false if the kernel had other budgets than those that it was told; it has them again.
+    pub fn tick(&mut self) -> Result<bool, penstock_bpf::Error> {
+        let Some(policing) = &mut self.police else { return Ok(true) };
+        policing.tick()?;
+        policing.police.check_budgets()
+    }
+
+    /// What the status tells of hosts and their budgets; nothing if no packet is seen.
+    pub fn report(&self) -> Result<Option<Enforcement>, penstock_bpf::Error> {
+        self.police.as_ref().map(Policing::report).transpose()
+    }
+}
+
+impl Policing {
+    /// The budgets of addresses: the sums of their sessions.
+    fn wanted(&self) -> BTreeMap<Key, u64> {
+        let mut wanted = BTreeMap::new();
+        for Grant { address, budget, .. } in &self.grants {
+            let sum: &mut u64 = wanted.entry(Key::from(*address)).or_default();
+            *sum = sum.saturating_add(budget.as_bps());
+        }
+        wanted
+    }
+
+    fn rest(&self) -> u64 {
+        self.upload.as_bps().saturating_sub(self.wanted().values().fold(0, |sum, budget| sum.saturating_add(*budget)))
+    }
+
+    fn tick(&mut self) -> Result<(), penstock_bpf::Error> {
+        let mut known = BTreeMap::new();
+        for key in self.wanted().into_keys() {
+            let now = self.police.host(key)?.unwrap_or_default();
+            let before = self.known.get(&key).map_or(now, |[before, _]| *before);
+            known.insert(key, [now, before]);
+        }
+        self.known = known;
+        self.ticked = [std::time::Instant::now(), self.ticked[0]];
+        let strangers = self.police.strangers(time(qrm::Config::default().idle))?;
+        let each_bps = self.rest() / strangers.max(1);
+        if self.police.told().each_bps != each_bps {
+            let rules = Rules { each_bps, ..*self.police.told() };
+            self.police.tell(rules)?;
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> Result<Enforcement, penstock_bpf::Error> {
+        let [now, before] = self.ticked;
+        let nanos = now.duration_since(before).as_nanos().max(1);
+        let wanted = self.wanted();
+        let count = |arrived: [u64; 2], policed: [u64; 2]| {
+            let backlog = |[packets, bytes]: [u64; 2]| Backlog { packets, bytes };
+            Count { arrived: backlog(arrived), policed: backlog(policed) }
+        };
+        let rate = |key: &Key, bytes: fn(&Host) -> u64| {
+            let [new, old] = self.known.get(key).map_or([0; 2], |known| [bytes(&known[0]), bytes(&known[1])]);
+            (u128::from(new.saturating_sub(old)) * 8_000_000_000 / nanos) as u64
+        };
+        let used = |key: &Key| rate(key, |host| host.arrived[1].saturating_sub(host.policed[1]));
+        let offered = |key: &Key| rate(key, |host| host.arrived[1]);
+        let over = |key: &Key, budget: u64| {
+            u128::from(offered(key)) * 100 > u128::from(budget) * u128::from(100 + TOLERANCE_PERCENT)
+        };
+        let mut nodes = Vec::new();
+        for Grant { node, address, .. } in &self.grants {
+            let key = Key::from(*address);
+            let budget_bps = wanted.get(&key).copied().unwrap_or_default();
+            let host = self.police.host(key)?.unwrap_or_default();
+            nodes.push(Held {
+                node: *node,
+                address: *address,
+                budget_bps,
+                offered_bps: offered(&key),
+                used_bps: used(&key),
+                over: over(&key, budget_bps),
+                count: count(host.arrived, host.policed),
+            });
+        }
+        let totals = self.police.totals()?;
+        Ok(Enforcement {
+            enforces: self.police.told().enforces,
+            used_bps: wanted.keys().map(used).sum(),
+            over: wanted.iter().filter(|(key, budget)| over(key, **budget)).count(),
+            rest_bps: self.rest(),
+            nodes,
+            strangers: count(totals.arrived[0], totals.policed[0]),
+            sessions: count(totals.arrived[1], totals.policed[1]),
+        })
+    }
+}
