@@ -316,3 +316,15 @@ def test_who_leaves_the_gateway_leaves_its_budget_to_others() -> None:
     assert queue(result)["drops_overflow"] == 0
     assert queue(result)["queue_delay_ms"]["p50"] < 5
     assert result.summary["flows"][2]["transfers"]["failed"] == 0
+
+
+def test_flows_of_quic_keep_to_their_part_and_lose_nothing() -> None:
+    result = ran("scone")
+    told, rates = queue(result)["scone"], [flow["advised_bps"] for flow in result.summary["flows"]]
+    assert queue(result)["drops_overflow"] == 0 and told["lowered"] == told["seen"] and told["busy"] == 8
+    assert rates == [2_238_721] * 8  # the highest signal that is not above an eighth of 20 Mbit/s
+    seconds = result.frame("queue_seconds").set_index("t_s")
+    assert seconds.loc[125:200, "queue_delay_ms_mean"].max() < 10
+    without = tree("scone")
+    del without["topology"]["scone"]
+    assert queue(penstock.run(without))["drops_overflow"] > 1000

@@ -87,6 +87,7 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + BUDGETS + 'sharing = "dybra"\nliteral = true\n' + FLOWS, "13:11", "literal = false"),
         (HEAD + BUDGETS + 'nodes = [{ name = "a", lie = "claims" }]\n' + FLOWS + 'node = "a"\n', "12:9", "do not lie"),
         (HEAD + '[tcp]\nc2ml = "literal"\n' + FLOWS, "9:8", "Figure 2.13"),
+        (HEAD + '[tcp]\nscone = "20s"\n' + FLOWS, "9:9", "have no QUIC"),
         (HEAD + BUDGETS + '[aqm]\nname = "qrm"\n' + FLOWS, "13:8", "no discipline of budgets"),
         (HEAD + BUDGETS + FLOWS + "count = 65\n", "12:3", "up to 64"),
         (
@@ -267,6 +268,7 @@ def test_each_link_of_a_graph_has_its_changes() -> None:
     [
         ('name = "last"', "stations = [0.1]", "8:99", "no stations"),
         ('name = "last"', 'police = { rate = "1Mbit/s", burst = "9kB" }', "8:97", "not police"),
+        ('name = "last"', "scone = true", "8:96", "no advice"),
         ('reverse_aqm = "pie"', 'reverse_aqm = { name = "drr", flows = 4 }', "7:96", "classes"),
         ('to = "y"\n', 'to = "y"\nnode = "a"\n', "14:8", "on the left of all links"),
         ('access_delay = "1ms"', 'access_rate = "4Mbit/s"', "4:15", "slower than the bottleneck"),

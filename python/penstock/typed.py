@@ -1190,6 +1190,7 @@ class Tcp(TypedDict):
     receive_buffer: NotRequired[str]  # Size of the receive buffer, which bounds the advertised window.
     rto_granularity: NotRequired[str]
     sack: NotRequired[bool]  # Selective acknowledgments (RFC 2018, RFC 6675).
+    scone: NotRequired[str | None]
     send_buffer: NotRequired[str]  # Size of the send buffer, which bounds the unacknowledged data.
     silly_window: NotRequired[SillyWindow]  # The sender's rule for short segments (silly window avoidance).
     timestamps: NotRequired[bool]  # Timestamps (RFC 7323).
@@ -1507,6 +1508,8 @@ class DumbbellTopology(TypedDict):
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
+    reverse_scone: NotRequired[bool]  # The same from the second end to the first.
+    scone: NotRequired[bool]
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1525,6 +1528,8 @@ class ParkingLotTopologyHopsItem(TypedDict):
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
+    reverse_scone: NotRequired[bool]  # The same from the second end to the first.
+    scone: NotRequired[bool]
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1555,6 +1560,8 @@ class GraphTopologyLinksItem(TypedDict):
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
+    reverse_scone: NotRequired[bool]  # The same from the second end to the first.
+    scone: NotRequired[bool]
     stations: NotRequired[list[StationSpec]]  # The channels to the stations behind a wireless link.
 
 
@@ -1598,6 +1605,15 @@ class Quantiles(TypedDict):
     p99: float  # 99th percentile.
 
 
+class AdviceStats(TypedDict):
+    busy: int  # Those of them that use their part now.
+    flows: int  # Flows that are known now.
+    kept: int  # Those whose signal was as low already.
+    lowered: int  # Those whose signal was lowered.
+    seen: int  # SCONE packets that came.
+    spared: int
+
+
 class BottleneckSummary(TypedDict):
     algorithm: NotRequired[Json]  # Numbers that the algorithm reports of itself; absent if it reports none.
     aqm: str  # Name of the queue discipline.
@@ -1619,6 +1635,7 @@ class BottleneckSummary(TypedDict):
     queue_bytes: QueueBytes  # Bytes waiting, without the packet on the wire.
     queue_delay_ms: Quantiles  # Queueing delay of the packets sent, in milliseconds.
     reordered: NotRequired[int | None]
+    scone: NotRequired[AdviceStats | None]  # Throughput advice that was given; absent without `scone`.
     throughput_bps: float  # Bits sent per second, headers included, counted as for `utilization`.
     utilization: float
 
@@ -1707,6 +1724,7 @@ class VoipSummary(TypedDict):
 
 
 class FlowSummary(TypedDict):
+    advised_bps: NotRequired[int | None]
     cc: str  # Name of the congestion control; empty for UDP.
     completion_s: float | None
     delivered_bytes: int  # Payload delivered, in bytes.

@@ -66,6 +66,9 @@ fn model(scenario: &Scenario) -> Told<Model> {
             let message = "the equations have no link that polices, aggregates or reorders";
             return Err(Refusal::new(&["topology", &format!("{prefix}{key}")], message));
         }
+        if queue.advice {
+            return Err(Refusal::new(&["topology", &format!("{prefix}scone")], "the equations have no advice"));
+        }
     }
     let mut classes = Vec::new();
     for (index, spec) in scenario.flows.iter().enumerate() {
@@ -121,6 +124,9 @@ fn classes_of(scenario: &Scenario, link: &LinkSpec, index: usize, spec: &FlowSpe
     let at = |key: &str| vec!["flows".to_owned(), place.clone(), key.to_owned()];
     if spec.from != link.a {
         return Err(Refusal { path: at("direction"), message: "the equations have flows in one direction".into() });
+    }
+    if spec.tcp.scone.is_some() {
+        return Err(Refusal { path: at("kind"), message: "the equations have no advice (tcp.scone)".into() });
     }
     let class = match &spec.traffic {
         Traffic::Bulk(_) => window(scenario, link, spec).ok_or_else(|| {
@@ -221,6 +227,21 @@ mod tests {
                     [[flows]]\nkind = \"bulk\"\ntcp = { cc = \"newreno\", mss = \"948B\" }\n";
         let read = read(text, "mixed.toml", None, &()).unwrap_or_else(|mistake| panic!("{mistake}"));
         assert_eq!(read.model.room, 400.0 * 1375.0);
+    }
+
+    #[test]
+    fn advice_is_refused_at_its_key() {
+        for (link, tcp, place) in
+            [("scone = true", "", ":7:"), ("reverse_scone = true", "", ":7:"), ("", "scone = \"20s\"", ":9:")]
+        {
+            let text = format!(
+                "duration = \"10s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
+                 {link}\n[[flows]]\nkind = \"bulk\"\n[flows.tcp]\ncc = \"newreno\"\n{tcp}\n"
+            );
+            let Err(mistake) = read(&text, "advised.toml", None, &()) else { panic!("{text} is read") };
+            let told = mistake.to_string();
+            assert!(told.contains("no advice") && told.contains(place), "{told}");
+        }
     }
 
     #[test]

@@ -263,6 +263,7 @@ fn bottleneck(
         marks: run.marked.round() as u64,
         lost: 0,
         policed: None,
+        scone: None,
         bursts: None,
         reordered: None,
         algorithm: None,
@@ -301,6 +302,7 @@ fn flow(id: u32, class: &Class, totals: &Totals, spec: &FlowSpec, duration: f64,
             used: u64::from(spec.tcp.ecn),
             ..Default::default()
         },
+        advised_bps: None,
         rtt_ms: rtt(delays, class.base_rtt * 1e3),
         measures: Default::default(),
     }

@@ -58,6 +58,7 @@
 
 mod access;
 mod actors;
+mod advice;
 pub mod ahead;
 pub mod audit;
 mod audited;

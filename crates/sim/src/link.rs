@@ -12,6 +12,7 @@
 //! first of their packets can arrive.
 
 use crate::access::AccessLinks;
+use crate::advice::Element;
 use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
 use crate::event::EventQueue;
@@ -133,6 +134,8 @@ pub struct Queue {
     pub sees_segments: bool,
     /// Random loss of packets on the wire, behind the queue.
     pub loss: Loss,
+    /// Gives throughput advice; `None` for a link that does not.
+    pub advice: Option<Box<Element>>,
     /// The policer before the queue; `None` without one.
     pub policer: Option<Policer>,
     /// What comes behind the wire and changes when packets arrive; `None` if that is nothing. With it the link does not
@@ -157,6 +160,14 @@ impl Queue {
     /// Tells the discipline a fact.
     pub fn tell(&mut self, fact: &Fact, now: Instant) {
         self.qdisc.on_fact(fact, now);
+        self.advice.iter_mut().for_each(|element| element.hear(fact));
+    }
+
+    /// Shows a packet that comes to the element that gives advice.
+    #[cold]
+    fn advise(&mut self, packet: &mut Segment, rate: Rate, now: Instant) {
+        let members = self.advice.as_mut().and_then(|element| element.pass(packet, rate, &self.qdisc, now));
+        members.into_iter().for_each(|members| self.qdisc.on_fact(&Fact::Advised(members), now));
     }
 
     /// Lets the channels of stations change up to `now`, and tells the discipline those that have.
@@ -235,6 +246,9 @@ impl Link {
         }
         if packet.is_marked() {
             packet.clear_marked();
+        }
+        if queue.advice.is_some() {
+            queue.advise(packet, self.line.wire.rate(), now);
         }
         if queue.sees_segments
             && let Some(segment) = packet.tcp()

@@ -213,6 +213,7 @@ impl<'a> Builder<'a> {
             ack_path_of: None,
             relays: behind.is_none(),
             loss,
+            advice: queue.advice.then(Default::default),
             policer: queue.impairments.policer(),
             behind,
             capacity: Capacity::new(spec.link.rate),

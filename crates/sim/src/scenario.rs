@@ -33,6 +33,8 @@ pub struct QueueSpec {
     pub config: AnyConfig,
     /// The stations behind the link; empty for a link that is not wireless.
     pub stations: Vec<StationSpec>,
+    /// True if a network element before the queue gives throughput advice.
+    pub advice: bool,
     /// What the link does to packets before and behind the queue.
     pub impairments: Impairments,
     /// True if the queue is measured and appears in summaries.

@@ -4,6 +4,7 @@ use penstock_core::packet::{
     AccEcn, ByteCounters, Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView, Timestamps,
 };
 use penstock_core::units::{Bytes, Instant};
+use penstock_core::wire::scone::Signal;
 
 /// Largest number of SACK blocks in a segment, which is what fits beside timestamps (RFC 2018 §3).
 pub const MAX_SACK: usize = 3;
@@ -64,6 +65,8 @@ const FROM_CLIENT: u8 = 1 << 4;
 const RETRANSMISSION: u8 = 1 << 5;
 /// The queue in which the packet is, or which it just left, marked it CE.
 const MARKED: u8 = 1 << 6;
+/// No element of the network sees the header of the transport, as with QUIC.
+const OPAQUE: u8 = 1 << 7;
 
 // Bits of the field `sacks`:
 const SACK_COUNT: u8 = 0b11;
@@ -72,7 +75,15 @@ const ERN_TELLS_RATE: u8 = 1 << 3;
 const ERN_OPTION: u8 = 1 << 4;
 const AE: u8 = 1 << 5;
 const ACCECN_OPTION: u8 = 1 << 6;
+/// The last block has a rate signal or a report of one.
+const SCONE: u8 = 1 << 7;
+/// Bytes of a SCONE packet with a connection ID of 8 bytes, and one of padding.
+pub const SCONE_PACKET: u8 = 16;
+/// Bytes of a report of a rate signal.
+pub const REPORT: u8 = 8;
 const RATE_BLOCK: usize = MAX_SACK - 1;
+/// Beside a report: what it is not.
+const SIGNAL: u32 = u32::MAX;
 /// Beside the counter in the last block of a segment with an AccECN option: its order, and the number of its fields.
 const ECT1_FIRST: u32 = 1 << 31;
 const COUNT_SHIFT: u32 = 24;
@@ -168,7 +179,7 @@ impl Segment {
     /// rate. Must not be called on a SYN.
     pub fn add_sack(&mut self, block: (u32, u32)) {
         let n = usize::from(self.sacks & SACK_COUNT);
-        let room = if self.sacks & (ERN_OPTION | ACCECN_OPTION) == 0 { MAX_SACK } else { RATE_BLOCK };
+        let room = if self.sacks & (ERN_OPTION | ACCECN_OPTION | SCONE) == 0 { MAX_SACK } else { RATE_BLOCK };
         if n < room {
             self.header += if n == 0 { SACK_HEAD + SACK_BLOCK } else { SACK_BLOCK };
             self.blocks[n] = block;
@@ -224,6 +235,50 @@ impl Segment {
         let (ect0, ect1) = if ect1_first { (last, first) } else { (first, last) };
         let counters = ByteCounters { ect0, ce: field(1), ect1 };
         (self.sacks & ACCECN_OPTION != 0).then(|| AccEcn::new(ect1_first, count as u8, &counters))
+    }
+
+    /// Adds a SCONE packet whose signal is not known. Must be called before SACK blocks are added, not on a SYN, and not with
+    /// a rate or an AccECN option.
+    pub fn ask_for_advice(&mut self) {
+        debug_assert!(self.sacks & (ERN_OPTION | ACCECN_OPTION) == 0);
+        self.sacks |= SCONE;
+        self.blocks[RATE_BLOCK] = (Signal::UNKNOWN.get().into(), SIGNAL);
+        self.header += SCONE_PACKET;
+    }
+
+    /// Adds a report of a rate signal with its number; the same restrictions as with [`Segment::ask_for_advice`].
+    pub fn report_advice(&mut self, (signal, number): (Signal, u16)) {
+        debug_assert!(self.sacks & (ERN_OPTION | ACCECN_OPTION) == 0);
+        self.sacks |= SCONE;
+        self.blocks[RATE_BLOCK] = (signal.get().into(), number.into());
+        self.header += REPORT;
+    }
+
+    fn advice(&self) -> Option<(Signal, u32)> {
+        let (signal, number) = self.blocks[RATE_BLOCK];
+        (self.sacks & SCONE != 0).then_some((Signal::new(signal as u8), number))
+    }
+
+    /// Returns the signal of the SCONE packet; `None` without one.
+    pub fn rate_signal(&self) -> Option<Signal> {
+        self.advice().filter(|(_, number)| *number == SIGNAL).map(|(signal, _)| signal)
+    }
+
+    /// Lowers the signal of the SCONE packet, if there is one and it is higher.
+    pub fn lower_rate_signal(&mut self, to: Signal) {
+        if self.rate_signal().is_some_and(|is| to < is) {
+            self.blocks[RATE_BLOCK].0 = to.get().into();
+        }
+    }
+
+    /// Returns the reported signal with its number; `None` without one.
+    pub fn reported_advice(&self) -> Option<(Signal, u16)> {
+        self.advice().and_then(|(signal, number)| Some((signal, u16::try_from(number).ok()?)))
+    }
+
+    /// Hides the header of the transport from elements of the network.
+    pub fn set_opaque(&mut self) {
+        self.bits |= OPAQUE;
     }
 
     /// Returns the SACK blocks, most recent first.
@@ -294,7 +349,7 @@ impl Packet for Segment {
     }
     #[inline]
     fn tcp(&mut self) -> Option<&mut Self> {
-        (!self.is_udp()).then_some(self)
+        (self.bits & (UDP | OPAQUE) == 0).then_some(self)
     }
     fn explicit_rate(&self) -> Ern {
         let has = |bit| self.sacks & bit != 0;

@@ -16,6 +16,7 @@ use crate::network::Bottleneck;
 use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
 use crate::run::Simulation;
 use crate::tcp::{Counters, EcnUse};
+use penstock_core::advice::AdviceStats;
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
 use serde::Serialize;
@@ -64,6 +65,9 @@ pub struct BottleneckSummary {
     /// Number of packets which a policer dropped before the queue; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policed: Option<u64>,
+    /// Throughput advice that was given; absent without `scone`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scone: Option<AdviceStats>,
     /// Number of bursts in which the link released packets; absent if it does not aggregate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bursts: Option<u64>,
@@ -123,6 +127,9 @@ pub struct FlowSummary {
     /// Which of the flow's connections use ECN.
     #[serde(flatten)]
     pub ecn: EcnUse,
+    /// The rate in bits per second to which the flow keeps at the end because it was advised to; absent without such a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advised_bps: Option<u64>,
     /// Round trip times as the flow's sender measured them.
     pub rtt_ms: RttSummary,
     /// What the application measured of itself, under the name of its kind of measures.
@@ -229,6 +236,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         marks: stats.marked.packets,
         lost: queue.loss.lost,
         policed: queue.policer.as_ref().map(|policer| policer.dropped),
+        scone: queue.advice.as_ref().map(|element| element.stats()),
         bursts: queue.behind.as_ref().map(|behind| behind.bursts).filter(|bursts| *bursts > 0),
         reordered: queue.behind.as_ref().map(|behind| behind.reordered).filter(|reordered| *reordered > 0),
         algorithm: queue.qdisc.report(),
@@ -272,6 +280,7 @@ fn flow_summary(id: u32, flow: &Flow, (open, ecn): (Counters, EcnUse), now: Inst
         retransmits: counters.retransmits,
         timeouts: counters.timeouts.into(),
         ecn: flow.tcp().map_or(ecn, |tcp| tcp.client.ecn_use()),
+        advised_bps: flow.tcp().and_then(|tcp| tcp.client.advised(now)).map(penstock_core::units::Rate::as_bps),
         rtt_ms: rtt_summary(&flow.rtt),
         measures: application.measures(),
     }

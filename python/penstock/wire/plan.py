@@ -32,7 +32,15 @@ _PARTS = {
     "handovers": "hosts on the wire stay where they are: there are no [[handovers]]",
     "profile": "a profile is the TCP of another simulator; the wire has the kernel's",
 }
-_IMPAIRMENTS = [f"{way}{what}" for way in ("", "reverse_") for what in ("police", "aggregate", "reorder")]
+_IMPAIRED = "the emulator does not police, aggregate or reorder"
+_IMPAIRMENTS = {
+    f"{way}{what}": message
+    for way in ("", "reverse_")
+    for what, message in {
+        **dict.fromkeys(("police", "aggregate", "reorder"), _IMPAIRED),
+        "scone": "the emulator gives no advice; penstock-gateway does",
+    }.items()
+}
 _FLOW_KEYS = {
     "weight": "the emulator does not know weights of flows",
     "class": "the emulator does not know classes of flows",
@@ -205,9 +213,9 @@ def _check_parts(reading: _Reading) -> None:
     for place, spec in zip(reading.places, topology.get("links", [topology]), strict=True):
         if "stations" in spec:
             raise reading.refuse((*place.link, "stations"), "the emulator has no stations")
-        for key in _IMPAIRMENTS:
+        for key, message in _IMPAIRMENTS.items():
             if key in spec:
-                raise reading.refuse((*place.link, key), "the emulator does not police, aggregate or reorder")
+                raise reading.refuse((*place.link, key), message)
         forward = tree if reading.is_dumbbell else spec
         _check_discipline(reading, place.aqm, forward.get("aqm", network.DROPTAIL))
         _check_discipline(reading, place.reverse_aqm, spec.get("reverse_aqm", network.DROPTAIL))

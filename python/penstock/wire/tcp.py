@@ -85,6 +85,8 @@ def settings(
     own = written.get("tcp", {})
     if "initial_ssthresh" in told:
         raise refuse(_place("initial_ssthresh", own, at), "the kernel's slow start has no threshold at the start")
+    if "scone" in told:
+        raise refuse(_place("scone", own, at), "the hosts have no QUIC; penstock-gateway gives advice to those with it")
     if told["c2ml"] == "literal":
         raise refuse(_place("c2ml", own, at), "an agent clamps windows and paces, and has no Figure 2.13 to the letter")
     for key, (value, message) in FIXED.items():

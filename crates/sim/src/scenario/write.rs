@@ -90,8 +90,7 @@ fn keys(value: &impl Serialize) -> Table {
     }
 }
 
-/// Writes the stations behind a link; `None` if there are none.
-/// Returns the impairments that a link has, in both directions.
+/// Returns the impairments that a link has, and whether it gives advice, in both directions.
 fn impairments(spec: &LinkSpec) -> Table {
     let mut table = Table::new();
     for (prefix, queue) in [("", &spec.queue), ("reverse_", &spec.reverse_queue)] {
@@ -101,11 +100,13 @@ fn impairments(spec: &LinkSpec) -> Table {
             ("aggregate", aggregate.as_ref().map(keys)),
             ("reorder", reorder.as_ref().map(keys)),
         ];
+        table.extend(queue.advice.then(|| (format!("{prefix}scone"), Value::Boolean(true))));
         table.extend(written.into_iter().filter_map(|(key, of)| Some((format!("{prefix}{key}"), Value::Table(of?)))));
     }
     table
 }
 
+/// Writes the stations behind a link; `None` if there are none.
 fn stations(queue: &QueueSpec) -> Option<Value> {
     Value::try_from(&queue.stations).ok().filter(|_| !queue.stations.is_empty())
 }

@@ -1,10 +1,12 @@
 //! The options of a host's TCP. The defaults are those of a current Linux host; the options exist to match the
 //! simulators that papers used.
 
+use super::scone::INTERVALS;
 use penstock_core::cc::c2ml::Form;
 use penstock_core::cc::{self, AnyCc, AnyControlConfig};
 use penstock_core::config::ConfigError;
 use penstock_core::units::{Bytes, Span};
+use penstock_grammar::range::within;
 use serde::{Deserialize, Serialize};
 
 /// The sender's rule for short segments when the peer's window is small (silly window avoidance).
@@ -50,6 +52,9 @@ pub struct TcpConfig {
     pub cc: AnyControlConfig,
     /// Whether the control keeps to the budget that a gateway gives its node: "off", "on", or "literal" (Figure 2.13).
     pub c2ml: Form,
+    /// The flow stands for one of QUIC with throughput advice (SCONE), for which it asks this often; none is TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scone: Option<Span>,
     /// Largest payload of a segment.
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928).
@@ -108,6 +113,7 @@ impl Default for TcpConfig {
         Self {
             cc: AnyControlConfig::Cubic(cc::cubic::Config::default()),
             c2ml: Form::Off,
+            scone: None,
             mss: Bytes::new(1448),
             initial_window: 10,
             initial_ssthresh: None,
@@ -170,6 +176,18 @@ impl TcpConfig {
         if self.rack && !self.sack {
             return Err(ConfigError::new("rack", "needs sack = true: it looks at which segments arrived"));
         }
+        if let Some(interval) = self.scone {
+            within("scone", &interval, INTERVALS)?;
+            for (key, set) in [("c2ml", self.c2ml != Form::Off), ("ern", self.ern), ("accurate_ecn", self.accurate_ecn)]
+            {
+                if set {
+                    return Err(ConfigError::new(
+                        "scone",
+                        format!("cannot be together with {key}: leave one of them out"),
+                    ));
+                }
+            }
+        }
         let within = |key, value: u64, low: u64, high: u64, unit: &str| {
             let message = || format!("{value}{unit} is not within {low}{unit} and {high}{unit}");
             if (low..=high).contains(&value) { Ok(()) } else { Err(ConfigError::new(key, message())) }
@@ -210,7 +228,8 @@ impl TcpConfig {
     pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
         let setup = self.setup(mss, iss);
         let headers = Bytes::new(if self.timestamps { 52 } else { 40 }); // IPv4 20, TCP 20, timestamps 12
-        self.cc.build(&setup).with_budget(&setup, self.c2ml, headers)
+        let form = if self.scone.is_some() { Form::On } else { self.c2ml };
+        self.cc.build(&setup).with_budget(&setup, form, headers)
     }
 
     /// Returns the smallest window scale with which the receive buffer can be advertised; at most 14 (RFC 7323 §2.3).
@@ -228,6 +247,21 @@ mod tests {
         let refused = |rack, sack| TcpConfig { rack, sack, ..TcpConfig::default() }.validate();
         assert_eq!(refused(true, false).unwrap_err().key, "rack");
         assert_eq!((refused(true, true), refused(false, false)), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn advice_is_asked_for_twice_in_a_period_and_stands_alone() {
+        let asked = |interval| TcpConfig { scone: Some(Span::from_millis(interval)), ..TcpConfig::default() };
+        assert_eq!((asked(20_000).validate(), asked(33_500).validate()), (Ok(()), Ok(())));
+        for wrong in [
+            asked(33_501),
+            asked(99),
+            TcpConfig { c2ml: Form::On, ..asked(20_000) },
+            TcpConfig { ecn: true, ern: true, ..asked(20_000) },
+            TcpConfig { ecn: true, accurate_ecn: true, ..asked(20_000) },
+        ] {
+            assert_eq!(wrong.validate().unwrap_err().key, "scone");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::accecn::Negotiation;
 use super::config::TcpConfig;
 use super::ecn::{self, EcnLost, EcnUse};
 use super::receiver::Receiver;
+use super::scone::Scone;
 use super::sender::{Next, Sender};
 use super::sequence::timestamp;
 use super::snapshot::{Counters, Snapshot};
@@ -91,6 +92,8 @@ pub struct Endpoint {
     /// A reset that must be sent. It is rare, so it is in a box.
     reset: Option<Box<Segment>>,
     close_with_peer: bool,
+    /// Throughput advice of a flow that stands for one of QUIC; `None` for TCP.
+    scone: Option<Box<Scone>>,
     /// The round trip time sample that was not taken yet; `Span::MAX` if there is none.
     rtt_sample: Span,
 }
@@ -116,6 +119,7 @@ impl Endpoint {
             ect: ecn::of_every_segment(&config, sender.needs.as_ref().map(|needs| needs.requirements)),
             sender,
             reset: None,
+            scone: config.scone.map(|interval| Box::new(Scone::new(interval))),
             close_with_peer: role == Role::Server,
             rtt_sample: Span::MAX,
             config,
@@ -199,10 +203,29 @@ impl Endpoint {
 
     /// Sets the budget that the gateway grants to this connection; returns true if the control uses it.
     pub fn set_budget(&mut self, budget: Option<Rate>) -> bool {
+        self.scone.is_none() && self.limit(budget)
+    }
+
+    fn limit(&mut self, rate: Option<Rate>) -> bool {
         self.sender.cc.cooperation().is_some_and(|cc| {
-            cc.set_budget(budget);
+            cc.set_budget(rate);
             true
         })
+    }
+
+    /// Takes the advice that a segment brings, and keeps to what holds now.
+    #[cold]
+    fn heed(&mut self, segment: &Segment, now: Instant) {
+        if let Some(scone) = &mut self.scone {
+            scone.arrive(segment, now);
+            let rate = scone.rate(now);
+            self.limit(rate);
+        }
+    }
+
+    /// Returns the rate to which the flow keeps because it was advised to; `None` without advice.
+    pub fn advised(&self, now: Instant) -> Option<Rate> {
+        self.scone.as_ref().and_then(|scone| scone.rate(now))
     }
 
     /// Tells that the path to the peer, and with it the round trip time, changed at `now`.
@@ -470,6 +493,9 @@ impl Endpoint {
             self.receiver.ack_now = true; // a SYN-ACK again: our ACK was lost (RFC 5961 §4.2 answers with an ACK)
             return;
         }
+        if self.scone.is_some() {
+            self.heed(segment, now);
+        }
         if !self.receiver.on_segment(segment, &self.config, now) && segment.sequence_len() == 0 {
             return;
         }
@@ -526,6 +552,9 @@ impl Endpoint {
             Outgoing::Greeting => *segment = self.greeting(now),
             Outgoing::Reset => *segment = self.reset.take().map_or(*segment, |reset| *reset),
         }
+        if self.scone.is_some() {
+            segment.set_opaque();
+        }
     }
 
     fn write_segment(&mut self, segment: &mut Segment, next: Option<Next>, now: Instant) {
@@ -533,6 +562,9 @@ impl Endpoint {
         match next {
             Some(next) => self.sender.emit(segment, next, now),
             None => segment.seq = self.sender.sequence_number(),
+        }
+        if let Some(scone) = &mut self.scone {
+            scone.leave(segment, now);
         }
         self.receiver.fill(segment, self.sender.sack, self.sender.mss());
     }

@@ -17,6 +17,7 @@ mod rack;
 mod ranges;
 mod receiver;
 mod rtt;
+mod scone;
 mod scoreboard;
 mod sender;
 mod sequence;

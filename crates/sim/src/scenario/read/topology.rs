@@ -40,6 +40,12 @@ pub(super) struct RadioKeys {
     /// The channels to the stations behind a wireless link.
     #[serde(default)]
     stations: Vec<StationSpec>,
+    /// A network element before the queue gives throughput advice (SCONE), from the first end to the second.
+    #[serde(default)]
+    scone: bool,
+    /// The same from the second end to the first.
+    #[serde(default)]
+    reverse_scone: bool,
 }
 
 /// The impairments of a link in both directions.
@@ -189,7 +195,7 @@ impl Checker<'_> {
     fn link(&self, path: &[&str], aqm: &[&str], table: &Table<'_, '_>, edge: EdgeKeys) -> Check<LinkSpec> {
         let link: Link = table.part()?;
         self.placed(path, link.validate())?;
-        let RadioKeys { stations } = table.part()?;
+        let RadioKeys { stations, scone, reverse_scone } = table.part()?;
         let [forward, backward] = self.impairments(path, table)?;
         let reverse_aqm = [path, &["reverse_aqm"]].concat();
         let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
@@ -201,12 +207,14 @@ impl Checker<'_> {
             queue: QueueSpec {
                 config: self.discipline(aqm)?,
                 stations: self.stations(path, &stations)?,
+                advice: scone,
                 impairments: forward,
                 looked_at,
             },
             reverse_queue: QueueSpec {
                 config: self.discipline(&reverse_aqm)?,
                 stations: Vec::new(),
+                advice: reverse_scone,
                 impairments: backward,
                 looked_at: looked_at && self.source.get(&reverse_aqm).is_some(),
             },
