@@ -98,15 +98,36 @@ fn red_ern_of_a_gateway_marks_flows_that_announce_rates() {
     scene.start_agents(&["announce_rates = true"; HOSTS]);
     // From here on nobody gives budgets, so that TCP fills the queue.
     kill(Pid::from_raw(gateway), Signal::SIGKILL).unwrap();
+    serve(&mut scene, "announced");
+    wait_until("budgets have ended", || scene.ask_agent(HOST)["budget_bps"].is_null());
+    marks_come(scene, 5900);
+}
+
+/// The same marks without an agent: the gateway estimates the rates.
+#[test]
+fn red_ern_of_a_gateway_marks_flows_whose_rates_it_estimates() {
+    let Some(mut scene) = Scene::new("10Mbit/s") else { return };
+    for side in ["s".to_owned(), format!("c{HOST}")] {
+        scene.sh(&side, "echo 1 > /proc/sys/net/ipv4/tcp_ecn");
+    }
+    serve(&mut scene, "estimated");
+    marks_come(scene, 5950);
+}
+
+/// Starts a gateway with RED-ERN for the upload.
+fn serve(scene: &mut Scene, rates: &str) {
     let file = format!(
         "name = \"{}g\"\n[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"9Mbit/s\"\nreverse_rate = \"4Mbit/s\"\nreverse_limit = \"200p\"\n\
-         [discipline]\nname = \"droptail\"\n[reverse_discipline]\nname = \"red-ern\"\nweight = 0.02\n",
+         [discipline]\nname = \"droptail\"\n[reverse_discipline]\nname = \"red-ern\"\nweight = 0.02\nrates = \"{rates}\"\n",
         scene.name
     );
     fs::write(scene.directory.join("gateway.toml"), file).unwrap();
     scene.gateway();
-    wait_until("budgets have ended", || scene.ask_agent(HOST)["budget_bps"].is_null());
-    let mut transfer = scene.transfers_of(&[HOST], 5900, 55, "-l 4K -C reno").remove(0);
+}
+
+/// Uploads to this port until there were marks again and again.
+fn marks_come(mut scene: Scene, port: usize) {
+    let mut transfer = scene.transfers_of(&[HOST], port, 55, "-l 4K -C reno").remove(0);
     // Slow start ends with drops; then there are marks.
     wait_until("flows are marked", || refused(&scene).0 > 0);
     let before = refused(&scene);

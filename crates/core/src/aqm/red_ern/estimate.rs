@@ -140,6 +140,10 @@ impl Estimator {
     fn flow(&mut self, id: FlowId) -> Option<&mut Flow> {
         let index = id.0 as usize;
         if index >= self.flows.len() && index < MAX_FLOWS {
+            if index >= self.flows.capacity() {
+                // An eighth more than needed; the default growth would double the table.
+                self.flows.reserve_exact(index + 1 - self.flows.len() + index / 8);
+            }
             self.flows.resize_with(index + 1, Flow::default);
         }
         self.flows.get_mut(index)
