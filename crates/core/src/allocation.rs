@@ -185,8 +185,8 @@ impl Kept {
 }
 
 /// Returns what each of `asks` gets of `capacity`. Of what floors leave of what reaches a class, `reserve_percent`
-/// stay for the classes below it, if these have members. Members of class `N` or more, and those without a weight, get their floor alone; they come
-/// after the others.
+/// stay for the classes below it, if these have members. Members of class `N` or more, and those without a weight, get
+/// their floor alone; they come after the others.
 pub fn allocate<const N: usize>(capacity: u64, reserve_percent: u8, asks: &[Ask]) -> Vec<u64> {
     let class_of = |ask: &Ask| if ask.weight == 0 { N } else { ask.class.min(N) };
     let mut classes: [Vec<Ask>; N] = std::array::from_fn(|_| Vec::new());
