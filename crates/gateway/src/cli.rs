@@ -107,7 +107,7 @@ pub struct Invite {
     /// The weight of nodes that enrol with it, within their class
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub weight: u16,
-    /// The rate that each of them has before weights divide the rest, or "none"; without it, what `floors` says for its class
+    /// The rate that each has before weights divide the rest, or "none" [default: that of its class in the file]
     #[arg(long, value_name = "RATE")]
     pub floor: Option<Floor>,
     /// How many nodes may enrol with it

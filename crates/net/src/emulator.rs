@@ -384,7 +384,7 @@ impl Emulator {
             let begin = self.stopwatch.as_ref().map_or(now, |_| self.now());
             let packet = Carried::new(packet, lead);
             let stays = match &mut self.through[at] {
-                Some(through) => through.lend(packet, now).err(),
+                Some(through) => through.lend(packet, now),
                 None => Some(packet),
             };
             if let Some(packet) = stays {

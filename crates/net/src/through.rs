@@ -104,20 +104,17 @@ impl Default for Loans {
 
 impl Loans {
     /// Keeps a packet, and writes the copy for the kernel into `copy`. Adds to `lost` the packet that went [`PLACES`] packets
-    /// ago, if nothing was heard of it since. Gives the packet back if it is not of IPv4, or no room is for it.
-    ///
-    /// # Errors
-    /// Returns the packet, which is not lent.
+    /// ago, if nothing was heard of it since. Returns the packet if it is not lent, since it is not of IPv4.
     pub fn lend(
         &mut self,
         packet: Carried,
         now: Instant,
         copy: &mut Vec<u8>,
         lost: &mut Vec<Loan>,
-    ) -> Result<(), Carried> {
-        let Some(key) = FlowKey::of(packet.bytes(), packet.packet().headers()) else { return Err(packet) };
+    ) -> Option<Carried> {
+        let Some(key) = FlowKey::of(packet.bytes(), packet.packet().headers()) else { return Some(packet) };
         if packet.packet().headers().version != IpVersion::V4 {
-            return Err(packet);
+            return Some(packet);
         }
         let (number, size) = (self.next, packet.size());
         self.next += 1;
@@ -135,7 +132,7 @@ impl Loans {
         let before = self.newest.insert(key, number);
         self.counters.lent.add(size);
         self.places[place(number)] = Some(Loan { packet, since: now, key, number, before });
-        Ok(())
+        None
     }
 
     /// Returns the packet whose copy these bytes are, with the mark that the copy got. Adds those of its connection that went
@@ -231,14 +228,13 @@ impl Through {
         Ok(Self { into, out, watch, loans, copy, lost: Vec::new(), drops: config.drops, refused: 0 })
     }
 
-    /// Gives a packet to the kernel, which decides on it within the call.
-    ///
-    /// # Errors
-    /// Returns the packet if it cannot be lent.
-    pub fn lend(&mut self, packet: Carried, now: Instant) -> Result<(), Carried> {
-        self.loans.lend(packet, now, &mut self.copy, &mut self.lost)?;
-        self.refused += u64::from(self.into.write(&self.copy).is_err());
-        Ok(())
+    /// Gives a packet to the kernel, which decides on it within the call. Returns the packet if it cannot be lent.
+    pub fn lend(&mut self, packet: Carried, now: Instant) -> Option<Carried> {
+        let stays = self.loans.lend(packet, now, &mut self.copy, &mut self.lost);
+        if stays.is_none() {
+            self.refused += u64::from(self.into.write(&self.copy).is_err());
+        }
+        stays
     }
 
     /// Reads what the kernel sends next into `buffer`; returns its length, `None` if there is nothing.
@@ -308,7 +304,7 @@ mod tests {
         let mut lost = Vec::new();
         let lend = |(ms, packet): (usize, &Carried)| {
             let mut copy = Vec::new();
-            loans.lend(packet.clone(), at(ms as u64), &mut copy, &mut lost).unwrap();
+            assert!(loans.lend(packet.clone(), at(ms as u64), &mut copy, &mut lost).is_none());
             copy
         };
         let copies = packets.iter().enumerate().map(lend).collect();
@@ -395,6 +391,6 @@ mod tests {
         assert!(loans.take_back(&copy, &mut lost).is_some());
         assert_eq!(loans.counters().strange, 4);
         let six = RealPacket::new([0x60; 40], FlowId(0));
-        assert!(loans.lend(Carried::new(six, Lead::NONE), at(0), &mut Vec::new(), &mut lost).is_err());
+        assert!(loans.lend(Carried::new(six, Lead::NONE), at(0), &mut Vec::new(), &mut lost).is_some());
     }
 }

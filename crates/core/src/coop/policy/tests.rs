@@ -372,8 +372,8 @@ proptest! {
         sharing in sharings(), bw in 1u64..100,
         shares in prop::collection::vec((0u8..4, 1u16..=10, 0u64..90), 1..20)
     ) {
-        let shares: Vec<Share> =
-            shares.into_iter().map(|(class, weight, tenths)| Share { class, weight, floor: floor(tenths * MBIT / 10) }).collect();
+        let share = |(class, weight, tenths)| Share { class, weight, floor: floor(tenths * MBIT / 10) };
+        let shares: Vec<Share> = shares.into_iter().map(share).collect();
         let given = |bw: u64, shares: &[Share]| {
             let mut room = Room::of(sharing, bw * MBIT, 0);
             shares.iter().for_each(|share| room.join(*share));
