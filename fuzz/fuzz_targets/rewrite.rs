@@ -1,10 +1,11 @@
-//! Any bytes as a packet whose window is rewritten and which is marked: no panic, and only these fields and their
-//! checksums change. A checksum keeps its difference from the correct value, and a correct checksum stays correct to
+//! Any bytes as a packet whose window is rewritten, which is marked, and whose rate signal is lowered if it is one of SCONE: no
+//! panic, and only these fields and their checksums change; a signal never rises. A checksum keeps its difference from the correct value, and a correct checksum stays correct to
 //! the bit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use penstock_core::packet::{Ecn, FlowId, Packet, TcpView};
+use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{FlowKey, Headers, IpVersion, RealPacket, Transport, TransportChecksum};
 
 /// The ones' complement sum of the words, as its residue modulo 65535: a slow and simple version of RFC 1071 §1.
@@ -82,6 +83,38 @@ fn mark(mut bytes: Vec<u8>, version: IpVersion, right: bool) {
     }
 }
 
+/// Writes the correct checksum of a datagram with its pseudo header, or none.
+fn sum_datagram(bytes: &mut [u8], version: IpVersion, offset: usize, checksummed: bool) {
+    let length = usize::from(u16::from_be_bytes([bytes[offset + 4], bytes[offset + 5]]));
+    bytes[offset + 6..offset + 8].fill(0);
+    if checksummed {
+        let addresses = if version == IpVersion::V4 { 12..20 } else { 8..40 };
+        let covered = [&bytes[addresses], &[0, 17, bytes[offset + 4], bytes[offset + 5]], &bytes[offset..offset + length]];
+        let sum = checksum(&covered.concat());
+        bytes[offset + 6..offset + 8].copy_from_slice(if sum == [0, 0] { &[0xff, 0xff] } else { &sum });
+    }
+}
+
+/// Lowers the rate signal of a datagram, with its checksum as it comes, made correct, and without one.
+fn lower(mut bytes: Vec<u8>, version: IpVersion, offset: usize, to: Signal) {
+    for made in [None, Some(true), Some(false)] {
+        let Some(is) = RealPacket::new(bytes.clone(), FlowId(0)).rate_signal() else { return };
+        if let Some(checksummed) = made {
+            sum_datagram(&mut bytes, version, offset, checksummed);
+        }
+        let mut packet = RealPacket::new(bytes.clone(), FlowId(0));
+        assert_eq!(packet.lower_rate_signal(to), to < is);
+        assert_eq!(packet.rate_signal(), Some(is.min(to)), "it never rises");
+        let after = packet.into_bytes();
+        assert!(changed(&bytes, &after).iter().all(|at| (offset + 6..offset + 10).contains(at)));
+        if let Some(checksummed) = made {
+            let mut fresh = after.to_vec();
+            sum_datagram(&mut fresh, version, offset, checksummed);
+            assert_eq!(fresh[..], after[..], "a right checksum stays right to the bit, and none stays none");
+        }
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((window, bytes)) = data.split_first_chunk::<2>() else { return };
     let window = u16::from_be_bytes(*window);
@@ -99,6 +132,10 @@ fuzz_target!(|data: &[u8]| {
     if packet.tcp().is_none() {
         packet.set_window(window);
         assert_eq!(packet.bytes(), bytes, "there is no window");
+    }
+    match headers.transport {
+        Transport::Udp { offset } => lower(bytes.to_vec(), headers.version, offset, Signal::new(window as u8)),
+        _ => assert_eq!(packet.rate_signal(), None),
     }
     for right in [false, true] {
         mark(bytes.to_vec(), headers.version, right);
