@@ -372,7 +372,15 @@ mod tests {
     }
 
     fn arrival(ms: u64, in_flight: u64) -> Arrival {
-        Arrival { now: at(ms), echo: None, min_rtt: MS(100), in_flight, prior_in_flight: in_flight, departs: at(ms), kernel: false }
+        Arrival {
+            now: at(ms),
+            echo: None,
+            min_rtt: MS(100),
+            in_flight,
+            prior_in_flight: in_flight,
+            departs: at(ms),
+            kernel: false,
+        }
     }
 
     /// Segments of 1000 bytes, all sent at time 0.

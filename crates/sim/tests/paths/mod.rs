@@ -268,8 +268,13 @@ impl Path {
 
     fn control(&self) -> AnyCc {
         let initial_ssthresh = self.first_threshold().unwrap_or(Bytes::MAX);
-        let setup =
-            Setup { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS), initial_ssthresh, paced: false, seed: 1 };
+        let setup = Setup {
+            mss: Bytes::new(MSS),
+            initial_window: Bytes::new(10 * MSS),
+            initial_ssthresh,
+            paced: false,
+            seed: 1,
+        };
         AnyControlConfig::default_of(self.cc).unwrap().build(&setup)
     }
 

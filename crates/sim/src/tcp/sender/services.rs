@@ -59,7 +59,8 @@ impl Sender {
         // What is in flight is a guess: after a timeout it is nothing, and the ACK of the first retransmission, which covers
         // all that had arrived before, would be a rate far above that of the path. Linux asks what is outstanding
         // (`tcp_rate_skb_sent`), the draft of BBRv3 what is in flight.
-        let is_first = if self.kernel { start == self.una && matches!(kind, Kind::New | Kind::Probe) } else { self.pipe == 0 };
+        let is_first =
+            if self.kernel { start == self.una && matches!(kind, Kind::New | Kind::Probe) } else { self.pipe == 0 };
         if is_first {
             needs.restart_clock(now);
         }
