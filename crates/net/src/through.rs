@@ -103,7 +103,7 @@ impl Default for Loans {
 }
 
 impl Loans {
-    /// Keeps a packet, and writes the copy for the kernel into `copy`. Adds to `lost` the packet that went [`PLACES`] packets
+    /// Keeps a packet, and writes the copy for the kernel into `copy`. Adds to `lost` the packet that went `PLACES` packets
     /// ago, if nothing was heard of it since. Returns the packet if it is not lent, since it is not of IPv4.
     pub fn lend(&mut self, packet: Carried, now: Instant, copy: &mut Vec<u8>, lost: &mut Vec<Loan>) -> Option<Carried> {
         let Some(key) = FlowKey::of(packet.bytes(), packet.packet().headers()) else { return Some(packet) };
