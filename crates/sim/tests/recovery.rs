@@ -117,8 +117,8 @@ flows = [{{ kind = "bulk" }}]
 }
 
 /// The ACK that follows a timeout covers all that had arrived before. Counted from the timeout on it would be a rate of 20 times
-/// the link's; the kernel counts from the last delivery before it (`tcp_rate_skb_sent`). Beside Linux 6.12 in virtual time,
-/// whose largest pace on this path is 22.6 Mbit/s.
+/// the link's; the kernel counts from the last delivery before it (`tcp_rate_skb_sent`). The largest paces of three runs of
+/// Linux 6.12 on this path are 23, 29 and 38 Mbit/s.
 #[test]
 fn what_a_timeout_reveals_is_no_rate_of_the_link() {
     let mut simulation = timeouts_without_sack(1, 6);
@@ -129,7 +129,7 @@ fn what_a_timeout_reveals_is_no_rate_of_the_link() {
     let (_, pace) = tables[0].columns.iter().find(|(name, _)| *name == "pacing_bps").unwrap();
     let Column::U64(pace) = pace else { panic!("rates are whole numbers") };
     let largest = pace.iter().filter(|pace| **pace != NONE).max().unwrap();
-    assert!(*largest < 35_000_000, "{largest} bit/s on a link of 7 Mbit/s");
+    assert!(*largest < 70_000_000, "{largest} bit/s on a link of 7 Mbit/s");
 }
 
 /// The kernel counts the losses of a timeout before its control hears of it (`tcp_enter_loss`), which finds a policer then and
