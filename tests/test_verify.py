@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,26 @@ from typing import Any
 import pytest
 from penstock import marked
 from penstock.mistake import MistakeError
-from penstock.verify import cases, compare, drawn, kernels, lab, page, real, selection, simulated
+from penstock.verify import cases, compare, drawn, kernels, lab, page, real, selection, simulated, traffic
 from penstock.verify.measure import Measures, Packets, measure, median, period_s
+from penstock.wire import traffic as wire_traffic
 
 HEADER = "queue,t_ns,waited_ns,flow,bytes,fate\n"
 MS = 1_000_000
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="a fixed buffer needs root")
+def test_the_send_buffers_of_kernels_have_the_size_that_was_asked_for() -> None:
+    # Linux doubles what it is asked for, and never changes it again (socket(7)).
+    asked = 3_000_000
+    wire_flow = {"cc": "reno", "max_segment": 1448, "buffer": asked, "from": "127.0.0.1", "to": "127.0.0.1"}
+    made = [
+        traffic._connect({"cc": "reno", "buffer": asked, "address": "127.0.0.1", "port": 9}),
+        wire_traffic._connected(wire_flow, 0),
+    ]
+    for connection in made:
+        with connection:
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * asked
 
 
 def packets(tmp_path: Path, rows: list[tuple[int, int, int, str]]) -> Packets:

@@ -160,6 +160,17 @@ fn what_was_sent_in_probe_rtt_is_no_measure() {
     assert_eq!((cc.mode, cc.cwnd() >= 100 * MSS), (Mode::ProbeBw, true), "200 ms and a round later, with its window");
 }
 
+/// tcp_enter_loss asks for a threshold, and thus saves the window (bbr_save_cwnd), unless a recovery has done so before.
+#[test]
+fn a_timeout_in_recovery_leaves_the_saved_window() {
+    for (state, saved) in [(State::Open, 100), (State::Recovery, 20)] {
+        let mut cc = settled();
+        (cc.state, cc.prev_state, cc.prior_cwnd) = (state, state, 20);
+        cc.on_rto(&driver::loss(3 * MSS));
+        assert_eq!((cc.prior_cwnd, cc.cwnd), (saved, 4), "{state:?}");
+    }
+}
+
 /// bbr_reset_probe_bw_mode: any phase but the second, which is 7 - n with n below 7, and one further.
 #[test]
 fn probing_begins_anywhere_but_in_the_phase_that_drains() {
