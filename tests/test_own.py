@@ -89,6 +89,19 @@ class Coin(lab.Aqm):
         return "drop" if self.random.random() < 0.5 else None
 
 
+DRAWS = """
+import penstock
+
+class Toss(penstock.Aqm):
+    def on_dequeue(self, packet):
+        return "drop" if self.random.random() < 0.05 else None
+
+class Jumpy(penstock.CongestionControl):
+    def on_ack(self, ack):
+        self.cwnd += self.random.random() * ack.acked
+"""
+
+
 def unnamed(summary: dict[str, Any]) -> dict[str, Any]:
     """Without the names of controls."""
     return {**summary, "flows": [{**flow, "cc": ""} for flow in summary["flows"]]}
@@ -245,6 +258,18 @@ def test_random_numbers_follow_the_seed() -> None:
     assert first.summary["bottlenecks"] != other.summary["bottlenecks"]
     bottleneck = first.summary["bottlenecks"][0]
     assert 0.4 < bottleneck["drops_aqm"] / (bottleneck["drops_aqm"] + bottleneck["packets_all"]) < 0.6
+
+
+def test_random_numbers_do_not_depend_on_the_directory(tmp_path: Path) -> None:
+    """The stream of an algorithm was named by the whole path of its file."""
+    found = []
+    for place in (tmp_path / "a", tmp_path / "b" / "c"):
+        place.mkdir(parents=True)
+        (place / "draws.py").write_text(DRAWS, encoding="utf-8")
+        mine = {"aqm": {"name": f"{place}/draws.py:Toss"}, "tcp": {"cc": f"{place}/draws.py:Jumpy"}}
+        summary = lab.run({**TREE, **mine}).summary
+        found.append([{k: v for k, v in row.items() if k not in ("aqm", "cc")} for row in summary["flows"]])
+    assert found[0] == found[1]
 
 
 def test_pace_and_measured_rate() -> None:

@@ -28,6 +28,13 @@ impl Streams {
     pub fn get(&self, name: &str) -> Rng {
         Rng::named(self.seed, name)
     }
+
+    /// Creates the stream of an algorithm. One of a file is named by its path, of which only the part after the last
+    /// slash counts, so that its numbers do not depend on the directory.
+    pub fn of_algorithm(&self, place: &str, name: &str) -> Rng {
+        let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        self.get(&format!("{place}{name}"))
+    }
 }
 
 /// One stream of random numbers: xoshiro256++, or numbers that were given.

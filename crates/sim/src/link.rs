@@ -197,6 +197,8 @@ struct Line {
     busy_until: Instant,
     /// The latest arrival so far. After the delay was reduced, no packet may arrive before it.
     last_arrival: Instant,
+    /// What divisions left over when the rate changed, in billionths of a bit: the wire sent it before its time.
+    rounded: u128,
 }
 
 impl Line {
@@ -222,7 +224,7 @@ pub struct Link {
 impl Link {
     /// Creates an idle link.
     pub fn new(wire: Serializer, delay: Span, queue: Queue) -> Self {
-        let line = Line { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO };
+        let line = Line { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO, rounded: 0 };
         Self { line, queue, in_flight: VecDeque::new() }
     }
 
@@ -436,6 +438,9 @@ impl Link {
     /// Sets the rate of the wire from `at` on, which is now or the end of the packet that is being transmitted.
     fn set_rate(&mut self, rate: Rate, at: Instant) {
         self.queue.capacity.change(self.line.wire.rate(), at);
+        if self.line.busy_until >= at {
+            self.line.rounded += u128::from(self.line.wire.left_over());
+        }
         self.line.wire = Serializer::new(rate);
     }
 
@@ -447,6 +452,7 @@ impl Link {
             return;
         }
         let work = u128::from(rest.as_nanos()) * u128::from(before.as_bps());
+        self.line.rounded += work % u128::from(rate.as_bps());
         self.line.busy_until = now + Span::from_nanos((work / u128::from(rate.as_bps())) as u64);
         if self.queue.behind.is_some() {
             return; // the packet that is being transmitted arrives when it would have, held or overtaken
@@ -522,7 +528,7 @@ impl Link {
     /// the bits that have left count.
     pub fn sent(&self, now: Instant) -> u128 {
         let begun = u128::from(self.queue.qdisc.stats().sent.bytes) * u128::from(8 * BILLIONTHS);
-        begun.saturating_sub(self.on_wire(now))
+        begun.saturating_sub(self.on_wire(now) + self.line.rounded)
     }
 
     /// Returns how much of the packet that is being transmitted has not left yet at `now`, in billionths of a bit:

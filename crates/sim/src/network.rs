@@ -221,7 +221,7 @@ impl<'a> Builder<'a> {
             waiting: Backlog::default(),
             wakes: qdisc.wakes() || waits,
             qdisc,
-            rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
+            rng: self.streams.of_algorithm(&format!("{name}/"), queue.config.name()),
             probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),
             interface: if queue.looked_at { self.bottlenecks.len() as u32 } else { u32::MAX },
         };

@@ -114,6 +114,27 @@ proptest! {
     }
 }
 
+/// At 186,004 bit/s the division of a packet's time leaves a part of a nanosecond, which must not be forgotten when the
+/// rate changes while the packet is transmitted: the last second had 186,004.000139 bit/s.
+#[test]
+fn a_change_of_the_rate_forgets_nothing_of_the_packet_before_it() {
+    let steps = (1960..1995).map(|at| (186_004.0, 1995, format!("at = \"{at}ms\"\nrate = \"50kbit/s\"")));
+    let walk = "states = [{ lasts = \"70ms\", rate = \"186001bit/s\" }, { lasts = \"30ms\", rate = \"186002bit/s\" }]";
+    for (rate, duration, course) in steps.chain([(186_002.0, 20_000, walk.to_owned())]) {
+        let (_, tables) = run(&format!(
+            r#"
+            duration = "{duration}ms"
+            topology = {{ kind = "dumbbell", rate = "186004bit/s", delay = "61ms", limit = "20p" }}
+            flows = [{{ kind = "cbr", rate = "1Mbit/s", packet_size = "1000B" }}]
+            [[changes]]
+            link = "bottleneck"
+            {course}"#
+        ));
+        let rows = numbers(&tables, "queue_seconds", "throughput_bps");
+        assert!(rows.iter().all(|row| *row <= rate && *row > 0.95 * rate), "{rows:?} at {rate}");
+    }
+}
+
 /// 1 Mbit/s, and ten times as much offered for a second: the queue of 5 MB empties after 8.75 s more... until then the
 /// flow is active, and its goodput is the payload's share of the link: 972 of 1000 bytes.
 #[test]

@@ -99,7 +99,7 @@ impl MakeCc for Maker {
             pacing: None,
         };
         let first_threshold = Some(setup.initial_ssthresh).filter(|size| *size < Bytes::MAX).map(Bytes::get);
-        let seed = Streams::new(seed).get(&self.name).bits();
+        let seed = Streams::new(seed).of_algorithm("", &self.name).bits();
         control.attempt("__init__", |control, py| {
             let made = self
                 .maker
