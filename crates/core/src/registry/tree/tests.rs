@@ -197,10 +197,11 @@ proptest! {
         let begin = bench.now;
         bench.keep_busy(&busy, Span::from_secs(4));
         let expected = fluid(&members, &busy);
+        let packets = (3 * busy.len()).max(6); // by so much is each above its ceiling at most, see below
         for (at, _) in &busy {
             let got = bench.bytes(*at, begin, bench.now) as f64;
             let wanted = bench.now.since(begin).as_secs_f64() * expected[*at] as f64 / 8.0;
-            prop_assert!((got - wanted).abs() < 6.0 * LARGEST as f64 + 0.002 * wanted, "{at}: {got} of {wanted}, {members:?}");
+            prop_assert!((got - wanted).abs() < packets as f64 * LARGEST as f64 + 0.002 * wanted, "{at}: {got} of {wanted}, {members:?}");
         }
     }
 

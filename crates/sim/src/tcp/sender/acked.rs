@@ -103,7 +103,10 @@ impl Sender {
                 return;
             }
         }
-        self.measure(acked, in_flight, sample, now);
+        let ends = ack >= self.recover && !self.holds_its_state();
+        if !ends || !self.kernel {
+            self.measure(acked, in_flight, sample, now);
+        }
         if self.holds_its_state() {
             self.forget_emulated();
             self.forget_first_again();
@@ -112,12 +115,19 @@ impl Sender {
                 self.take_back_in_state(now);
             }
             self.on_emulated_ack(0, delivered, config);
-        } else if ack >= self.recover {
+        } else if ends {
             if delayed {
                 self.take_back(now);
             }
             self.leave_recovery(now);
             self.look_again(delivered, config, now);
+            // The kernel's control hears of an ACK after the state has changed: the last one of a recovery opens the window
+            // again, unless another recovery begins at once (`tcp_cong_control`).
+            match (self.kernel, self.phase) {
+                (true, Phase::Open) => self.grow(delivered, in_flight, sample, false, now),
+                (true, _) => self.measure(acked, in_flight, sample, now),
+                (false, _) => {}
+            }
         } else if !delayed {
             self.on_partial(acked, delivered, config, now);
         }

@@ -21,9 +21,16 @@ impl Sender {
         let twice = self.reported_twice(segment, ack);
         let Some(rack) = &mut self.board.rack else { return };
         rack.advance(ack, &arrival);
-        for (start, end) in segment.sacks() {
-            let start = sequence::unwrap(*start, self.una).max(ack);
-            rack.sack(start..sequence::unwrap(*end, self.una).min(self.nxt), &arrival);
+        // The block that came last is the first one. In that order, what one ACK reports would seem to have overtaken
+        // each other; RFC 8985 §6.2 step 3 and `tcp_sacktag_write_queue` take segments in the order of their numbers.
+        let (una, nxt) = (self.una, self.nxt);
+        let block = |&(s, e): &(u32, u32)| (sequence::unwrap(s, una).max(ack), sequence::unwrap(e, una).min(nxt));
+        let mut from = ack;
+        while let Some((start, end)) =
+            segment.sacks().iter().map(block).filter(|(start, end)| *start >= from && start < end).min()
+        {
+            rack.sack(start..end, &arrival);
+            from = end;
         }
         rack.note_twice(ack..self.nxt, twice.is_some());
         rack.detect(&arrival);
