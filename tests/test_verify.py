@@ -34,6 +34,27 @@ def test_the_send_buffers_of_kernels_have_the_size_that_was_asked_for() -> None:
             assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 2 * asked
 
 
+@pytest.mark.skipif(os.name != "posix", reason="asks the kernel")
+def test_samples_count_what_waits_and_leave_it_there() -> None:
+    # A read may make the kernel acknowledge: flows without SACK were a second faster out of a long recovery.
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sender:
+        connection, _ = listener.accept()
+        with connection:
+            assert traffic._unread(connection) == 0
+            sender.sendall(bytes(5000))
+            while connection.recv(5000, socket.MSG_PEEK | socket.MSG_WAITALL) != bytes(5000):
+                pass
+            assert [traffic._unread(connection) for _ in range(2)] == [5000, 5000]
+
+
+def test_the_goodput_ends_with_the_sample_at_the_end() -> None:
+    # 1 Mbit each 0.15 s, at once; the last sample comes 2 ms late.
+    samples = [[5.0 + 0.1 * n, int(0.1 * n / 0.15) * 125_000.0] for n in range(30)]
+    samples.append([8.002, 20 * 125_000.0])
+    samples.append([8.1, 20 * 125_000.0])
+    assert real._goodput_mbps(samples, 0.0, 3.0) == pytest.approx(20 / 3.002)
+
+
 def packets(tmp_path: Path, rows: list[tuple[int, int, int, str]]) -> Packets:
     """Of (ms, ms waited, flow, fate)."""
     file = tmp_path / "packets.csv"
