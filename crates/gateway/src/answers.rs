@@ -40,26 +40,41 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
     }
 }
 
-/// One line of `top` by node, with what enforcement says of it.
+/// One line of `top` by node.
 #[derive(Debug, Serialize)]
 struct Row {
     #[serde(flatten)]
     entry: Entry,
+    /// Whether it is a subscriber with a name, if there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisioned: Option<bool>,
+    #[serde(flatten)]
+    held: Option<Held>,
+}
+
+/// What budgets say of a node.
+#[derive(Debug, Serialize)]
+struct Held {
     /// The budget in bits per second; `None` for a host without a session.
     budget_bps: Option<u64>,
     /// What was refused.
     policed: Backlog,
 }
 
-/// Returns the hosts with the highest rates; with their budgets, if they have any.
+/// Returns the subscribers and the other hosts with the highest rates; with their budgets, if they have any.
 fn nodes(daemon: &Daemon, most: usize) -> Answer {
-    let top = daemon.talkers.nodes(Side::Right, most);
-    let Some(enforcer) = &daemon.enforcer else { return text(&top) };
+    let (now, classifier) = (daemon.now(), &daemon.classifier);
+    let top = daemon.talkers.nodes(Side::Right, most, |address| classifier.name_at(address, now));
+    let some = !daemon.settings.subscribers.is_empty();
     let row = |entry: Entry| {
-        let address = entry.name.split('/').next().and_then(|address| address.parse().ok());
-        let of = address.and_then(HostKey::at).map(|host| enforcer.of(host, &daemon.classifier));
-        let (budget_bps, Count { policed, .. }) = of.unwrap_or_default();
-        Row { entry, budget_bps, policed }
+        let named = classifier.number_of(&entry.name).filter(|_| some);
+        let host = || HostKey::at(entry.name.split('/').next()?.parse().ok()?);
+        let node = named.or_else(|| classifier.node_at(host()?));
+        let held = daemon.enforcer.as_ref().map(|enforcer| {
+            let (budget_bps, Count { policed, .. }) = enforcer.of(node);
+            Held { budget_bps, policed }
+        });
+        Row { provisioned: some.then_some(named.is_some()), held, entry }
     };
     let rows: Vec<Row> = top.entries.into_iter().map(row).collect();
     text(&serde_json::json!({"entries": rows, "known": top.known, "others_bytes": top.others_bytes}))

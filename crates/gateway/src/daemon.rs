@@ -26,6 +26,7 @@ use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
+use penstock_flows::Mac;
 use penstock_hosts::served::{Keys as C2ml, Served};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;
@@ -306,7 +307,7 @@ impl Daemon {
                 self.short_of_memory += 1;
                 return Ok(());
             };
-            let Some(Arrived { direction, origin, bytes }) = self.gate.read()? else {
+            let Some(Arrived { direction, origin, hardware, bytes }) = self.gate.read()? else {
                 self.pool.give(buffer);
                 return Ok(());
             };
@@ -317,13 +318,20 @@ impl Daemon {
             }
             buffer[..len].copy_from_slice(bytes);
             let now = self.release();
-            self.arrive(direction, origin, buffer, len, now);
+            self.arrive(direction, origin, hardware, (buffer, len), now);
         }
         Ok(())
     }
 
-    fn arrive(&mut self, direction: Direction, origin: Origin, buffer: Box<[u8]>, len: usize, now: Instant) {
-        let (packet, facts) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+    fn arrive(
+        &mut self,
+        direction: Direction,
+        origin: Origin,
+        hardware: Option<Mac>,
+        (buffer, len): (Box<[u8]>, usize),
+        now: Instant,
+    ) {
+        let (packet, facts) = self.classifier.packet_of(hardware, direction, buffer, len, now, &mut self.pool);
         if let Some(warning) = self.classifier.warning() {
             self.note(now, warning);
         }

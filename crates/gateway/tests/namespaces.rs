@@ -550,6 +550,50 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
     eprintln!("{changes} changes, {sent} packets of one who stays, none lost; the flood: {flood}");
 }
 
+/// Packets and bytes that came of a subscriber with this name; `None` is for all others.
+fn came(status: &Value, way: &str, name: Option<&str>) -> u64 {
+    let all = status["subscribers"].as_array().unwrap();
+    let one = all.iter().find(|one| one["name"].as_str() == name).unwrap();
+    one[way]["arrived"]["packets"].as_u64().unwrap()
+}
+
+/// All addresses of an interface are of one subscriber, in both directions, until the interface is another one.
+#[test]
+fn a_hardware_address_is_a_subscriber() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    lab.sh("c", "ip addr add 10.88.0.3/24 dev eth0");
+    lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:01");
+    let device = "[subscribers.device]\nprefixes = [\"02:00:5E:00:53:01\", \"10.99.0.0/16\"]\n";
+    let gateway = lab.govern(&format!("{}{device}", LINK.replace("wan = \"eth0\"", "wan = \"eth0\"\nlan = \"eth1\"")));
+    let server = lab.socket("s", "10.77.0.2:9999");
+    let clients = ["10.88.0.2:0", "10.88.0.3:0"].map(|address| lab.socket("c", address));
+    for client in &clients {
+        wait_until("packets pass up", || passes(client, &server));
+        // Something from each address has come, so what goes back is known.
+        let to = client.local_addr().unwrap();
+        let mut buffer = [0; 600];
+        wait_until("packets pass down", || {
+            let _ = server.send_to(&[7; 100], to);
+            client.recv(&mut buffer).is_ok()
+        });
+    }
+    let mut status = Value::Null;
+    wait_until("all are counted", || {
+        status = lab.status();
+        ["forward", "reverse"].iter().all(|way| came(&status, way, Some("device")) >= 2)
+    });
+    assert_eq!((came(&status, "reverse", None), came(&status, "forward", None)), (0, 0));
+    let (done, said) = lab.set(&["top", "--by", "node"]);
+    assert!(done && said.contains(" device\n") && !said.contains("10.88.0"), "one row: {said}");
+    lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:02; ip route add default via 10.88.0.1 || true");
+    wait_until("another interface has the address", || {
+        passes(&clients[0], &server) && came(&lab.status(), "reverse", None) >= 1
+    });
+    let (_, said) = lab.set(&["top", "--by", "node"]);
+    assert!(said.contains("10.88.0.2 (not provisioned)"), "{said}");
+    gateway.end();
+}
+
 /// The commands of the guide, as written, on a router whose interfaces have the names that it uses.
 #[test]
 fn the_guide_works_as_written() {

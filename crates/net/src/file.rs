@@ -158,10 +158,14 @@ impl File {
 /// Returns the subscribers in the order of their names.
 ///
 /// # Errors
-/// Fails if a subscriber has no prefix, or one that another has.
-pub fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
+/// Fails if a subscriber has no prefix, one that another has, or a hardware address.
+fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
     let mut known = Vec::new();
     for (name, prefixes) in &table {
+        if prefixes.iter().any(|prefix| prefix.is_hardware()) {
+            let what = format!("{name:?} has a hardware address; the emulator knows hosts by their IP addresses");
+            return Err(ConfigError::new("subscribers", what));
+        }
         if prefixes.is_empty() || prefixes.iter().any(|prefix| known.contains(prefix)) {
             let what = format!("{name:?} needs at least one prefix, and none that another subscriber has");
             return Err(ConfigError::new("subscribers", what));
