@@ -3,7 +3,7 @@
 
 use crate::answers;
 use crate::apply::{self, Own};
-use crate::calls::Calls;
+use crate::calls::{Call, Calls, Voice};
 use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Keys};
@@ -14,7 +14,7 @@ use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
 use crate::page::process::Process;
-use crate::report::{self, Delays, Event, State, Status, Subscriber, add_event};
+use crate::report::{self, Caller, Delays, Event, State, Status, Subscriber, add_event};
 use crate::scone::Advice;
 use crate::setting;
 use nix::errno::Errno;
@@ -22,7 +22,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
 use penstock_control::server::Server;
-use penstock_core::packet::NodeId;
+use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
@@ -294,8 +294,8 @@ impl Daemon {
             self.steer.show(direction, packet.packet(), now);
         }
         self.windows[direction.index()].count(&packet);
-        if let Some((_, came)) = packet.call() {
-            self.calls.passed(direction, now.since(came));
+        if let Some(voice) = packet.call() {
+            self.calls.passed(voice, now.since(voice.came));
         }
         self.gate.accept(direction, packet, late, &mut self.pool);
     }
@@ -347,7 +347,9 @@ impl Daemon {
         }
         self.path.tell(&facts, now);
         let node = (direction == Direction::Reverse).then(|| self.node(&packet, &facts, now)).flatten();
-        let mut held = Held::new(packet, origin, node, (direction, now));
+        let node_of_flow = self.classifier.node_of(Packet::flow(&packet));
+        let caller = self.classifier.name_of(node_of_flow).map_or(NodeId::NOBODY, |_| node_of_flow);
+        let mut held = Held::new(packet, origin, node, Voice { direction, came: now, caller });
         if let Some(scone) = &mut self.scone {
             scone.arrives(direction, &mut held, &self.classifier, &self.path, now);
         }
@@ -492,11 +494,25 @@ impl Daemon {
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             enforcement: self.enforcer.as_ref().map(|enforcer| enforcer.report(&self.classifier)),
             calls: Direction::BOTH.map(|d| self.calls.estimate(d, self.steer.trip())),
+            callers: self.callers(),
             scone: self.scone.as_ref().map(Advice::stats),
             subscribers: self.subscribers(),
             kernel_queues: told.kernel_queues,
             frames: told.frames,
         }
+    }
+
+    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers.
+    fn callers(&self) -> Vec<Caller> {
+        let of = |(node, [down, up]): (NodeId, [Option<Call>; 2])| Caller {
+            name: self.classifier.name_of(node).map(str::to_owned),
+            download: down,
+            upload: up,
+        };
+        let all = self.calls.callers(self.steer.trip()).filter(|_| !self.settings.subscribers.is_empty());
+        let mut all: Vec<Caller> = all.map(of).collect();
+        all.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
+        all
     }
 
     fn subscribers(&self) -> Vec<Subscriber> {

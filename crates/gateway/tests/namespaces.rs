@@ -583,6 +583,12 @@ fn a_hardware_address_is_a_subscriber() {
         ["forward", "reverse"].iter().all(|way| came(&status, way, Some("device")) >= 2)
     });
     assert_eq!((came(&status, "reverse", None), came(&status, "forward", None)), (0, 0));
+    nix::sys::socket::setsockopt(&clients[1], nix::sys::socket::sockopt::Ipv4Tos, &(46 << 2)).unwrap();
+    wait_until("its calls are told", || {
+        send(&clients[1], 5);
+        let one = &lab.status()["callers"][0];
+        one["name"] == "device" && one["download"].is_null() && one["upload"]["mos_estimate"].as_f64() > Some(1.0)
+    });
     let (done, said) = lab.set(&["top", "--by", "node"]);
     assert!(done && said.contains(" device\n") && !said.contains("10.88.0"), "one row: {said}");
     lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:02; ip route add default via 10.88.0.1 || true");

@@ -225,7 +225,7 @@ impl PacketObserver<Held> for Verdicts<'_> {
         if let (Some(enforcer), Some(node), DropReason::Early) = (&mut self.enforcer, packet.node(), reason) {
             enforcer.refused(node, packet.size());
         }
-        packet.call().into_iter().for_each(|(direction, _)| self.calls.dropped(direction));
+        packet.call().into_iter().for_each(|voice| self.calls.dropped(voice));
         self.gate.dropped(packet.origin());
         self.pool.give(packet.into_bytes());
     }

@@ -153,6 +153,9 @@
     const named = status.subscribers ?? [], part = ({ sent, dropped, waiting }) => [whole(sent.bytes), whole(dropped), whole(waiting.packets)];
     by("tree").hidden = !named.length;
     table(by("parts-table"), ["Subscriber", "Discipline", "down, bytes", "dropped", "waiting", "up, bytes", "dropped", "waiting"], [...named.slice(0, 20), ...named.slice(20).slice(-1)].map((one) => [one.name ?? "all others", one.forward.aqm, ...part(one.forward), ...part(one.reverse)]), 2);
+    const callers = status.callers ?? [], gone = (call) => (call ? `${digits(100 * (call.lost + call.late), 2)} %` : "–"), mos = (call) => (call ? call.mos_estimate.toFixed(1) : "–");
+    by("calls").hidden = !callers.length;
+    table(by("calls-table"), ["Subscriber", "MOS, down", "delay to the ear", "lost or late", "MOS, up", "delay to the ear", "lost or late"], callers.slice(0, 20).map((one) => [one.name ?? "all others", ...[one.download, one.upload].flatMap((call) => [mos(call), ms(call?.delay_ms), gone(call)])]));
     table(by("counters"), ["Counter", "Download", "Upload"], counters(status));
     const events = [...status.events].reverse();
     same(by("events-list"), JSON.stringify(events), () => by("events-list").append(...(events.length ? events : [{ what: "Nothing has happened." }]).map(({ at_s, what }) => make("li", {}, at_s == null ? what : `${digits(at_s)} s: ${what}`))));
