@@ -15,7 +15,7 @@ use crate::segment::Arrived;
 use crate::sets::{Line, Sets};
 use penstock_core::packet::NodeId;
 use penstock_core::wire::HostKey;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The number of whatever has no number of its own.
@@ -165,6 +165,8 @@ pub(crate) struct Subscribers {
     hosts: Sets<Host>,
     /// All names that there were, in the order of their numbers.
     names: Vec<String>,
+    /// Their places.
+    places: BTreeMap<String, usize>,
     /// Prefixes with the numbers of their subscribers, in order.
     prefixes: Vec<(Prefix, u32)>,
     /// The place of the longest other prefix around each of them.
@@ -186,6 +188,7 @@ impl Subscribers {
             entries: vec![0; 1 + hosts.capacity() as usize],
             hosts,
             names: Vec::new(),
+            places: BTreeMap::new(),
             prefixes: Vec::new(),
             around: Vec::new(),
             hardware: Hardware::default(),
@@ -198,10 +201,12 @@ impl Subscribers {
 
     /// From now on these are the subscribers with names. Hosts are looked up anew with their next packets.
     pub fn rename(&mut self, names: &[Named]) {
-        let known: BTreeSet<String> = self.names.iter().cloned().collect();
-        for Named { name, .. } in names.iter().filter(|named| !known.contains(&named.name)) {
-            self.names.push(name.clone());
-            self.entries.push(0);
+        for Named { name, .. } in names {
+            if !self.places.contains_key(name) {
+                self.places.insert(name.clone(), self.names.len());
+                self.names.push(name.clone());
+                self.entries.push(0);
+            }
         }
         self.prefixes = self.prefixes_of(names);
         self.around = around(&self.prefixes);
@@ -211,8 +216,7 @@ impl Subscribers {
     }
 
     fn prefixes_of(&self, names: &[Named]) -> Vec<(Prefix, u32)> {
-        let places: BTreeMap<&str, usize> = self.names.iter().map(String::as_str).zip(0..).collect();
-        let number = |name: &str| places.get(name).map_or(STRANGERS.0, |place| self.number_of_name(*place));
+        let number = |name: &str| self.number_of(name).unwrap_or(STRANGERS).0;
         let of = |named: &Named| (number(&named.name), named.prefixes.clone());
         let all = names.iter().map(of).flat_map(|(number, own)| own.into_iter().map(move |prefix| (prefix, number)));
         let mut prefixes: Vec<_> = all.collect();
@@ -237,8 +241,7 @@ impl Subscribers {
 
     /// Returns the number of a subscriber with this name.
     pub fn number_of(&self, name: &str) -> Option<NodeId> {
-        let place = self.names.iter().position(|known| known == name)?;
-        Some(NodeId(self.number_of_name(place)))
+        Some(NodeId(self.number_of_name(*self.places.get(name)?)))
     }
 
     /// Returns how many names there were.

@@ -7,7 +7,7 @@ use crate::gate::Verdicts;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_control::message::{Answer, By, Refusal, Request};
-use penstock_control::server::Peer;
+use penstock_control::server::{Asker, Peer};
 use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree;
@@ -24,14 +24,37 @@ const FRESH: Span = Span::from_millis(100);
 /// Number of names of subscribers that one run may have seen: each keeps its number.
 const MOST_NAMES: usize = 65_536;
 
-/// Carries out a request from the control socket and returns the answer to it.
-pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
+/// Carries out a request from the control socket and returns the answer to it; `None` if a file must be read before.
+pub fn answer(daemon: &mut Daemon, asker: Asker, request: Request) -> Option<Answer> {
+    match request {
+        Request::Apply(file) => {
+            let may = daemon.history.may_set().and_then(|()| daemon.reader.read(Some((asker, file))));
+            may.err().map(Err)
+        }
+        other => Some(answer_now(daemon, asker.peer, other)),
+    }
+}
+
+/// Applies the files that were read since.
+pub(crate) fn apply_what_was_read(daemon: &mut Daemon) {
+    let finished: Vec<_> = daemon.reader.finished().collect();
+    for (asker, read) in finished {
+        let Some(asker) = asker else {
+            apply::apply_again(daemon, read);
+            continue;
+        };
+        let answer = read.and_then(|read| apply::apply(daemon, Some(asker.peer), &read));
+        daemon.tell(asker, &answer);
+    }
+}
+
+fn answer_now(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
     match request {
         Request::Status => status(daemon),
         Request::Top { by: By::Flow, most } => text(&daemon.talkers.flows(most)),
         Request::Top { by: By::Node, most } => nodes(daemon, most),
         Request::Set(set) => setting::set(daemon, peer, &set),
-        Request::Apply(file) => apply::apply(daemon, Some(peer), &file),
+        Request::Apply(_) => Err(Refusal::new("a file is read before it is applied")),
         Request::Keep => {
             daemon.snapshot = None;
             setting::keep(daemon, peer)

@@ -14,6 +14,7 @@ use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
 use crate::page::process::Process;
+use crate::reader::Reader;
 use crate::report::{self, Caller, Delays, Event, State, Status, Subscriber, add_event};
 use crate::scone::Advice;
 use crate::setting;
@@ -21,7 +22,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
-use penstock_control::server::Server;
+use penstock_control::message::Answer;
+use penstock_control::server::{Asker, Server};
 use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
@@ -68,6 +70,7 @@ pub struct Daemon {
     pub(crate) steer: Steer,
     pub(crate) snapshot: Option<(Instant, String)>,
     pub(crate) own: Own,
+    pub(crate) reader: Reader,
     keys: Keys,
     interfaces: [String; 2],
     pub(crate) classifier: Classifier,
@@ -104,11 +107,12 @@ fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
 }
 
 /// Descriptors of what is slow.
-fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> Result<Epoll, Errno> {
+fn slow_events(signals: &Signals, wan: &LinkWatch, reader: &Reader, server: Option<&Server>) -> Result<Epoll, Errno> {
     let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
     slow.add(signals, readable)?;
     slow.add(wan, readable)?;
+    slow.add(reader, readable)?;
     server.map_or(Ok(()), |server| slow.add(server, readable))?;
     Ok(slow)
 }
@@ -153,7 +157,10 @@ impl Daemon {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
         let wan = LinkWatch::here(wan)?;
-        let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
+        // Before this thread gets its priority, which another one would inherit.
+        let reader = Reader::start(own.clone())?;
+        let slow = slow_events(&signals, &wan, &reader, server.as_ref());
+        let slow = slow.map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
         let c2ml = serving(file)?;
         let (gate, begun) = Gate::open(file)?;
@@ -175,6 +182,7 @@ impl Daemon {
             steer: Steer::start(file.source.clone(), talkers)?,
             snapshot: None,
             own,
+            reader,
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
             classifier,
             pool: Pool::new(BUFFER),
@@ -358,6 +366,12 @@ impl Daemon {
         self.path.arrive(direction, held, now, &mut verdicts);
     }
 
+    /// Answers a client whose request took long.
+    pub(crate) fn tell(&mut self, asker: Asker, answer: &Answer) {
+        let server = self.server.iter_mut();
+        server.for_each(|server| server.answer(asker, answer, std::time::Instant::now()));
+    }
+
     /// Gives a sign of life, and learns whether packets still come.
     fn beat(&mut self, now: Instant) {
         self.due.beat = now + Span::from_nanos(self.keys.patience.as_nanos() / 4);
@@ -414,7 +428,11 @@ impl Daemon {
     fn serve_slow(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
-                Request::End(Signal::SIGHUP) => apply::again(self),
+                Request::End(Signal::SIGHUP) => {
+                    if let Err(busy) = self.reader.read(None) {
+                        apply::apply_again(self, Err(busy));
+                    }
+                }
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {
@@ -424,8 +442,9 @@ impl Daemon {
             }
         }
         self.wan.read();
+        answers::apply_what_was_read(self);
         if let Some(mut server) = self.server.take() {
-            server.turn(std::time::Instant::now(), &mut |peer, request| answers::answer(self, peer, request));
+            server.turn_later(std::time::Instant::now(), &mut |asker, request| answers::answer(self, asker, request));
             self.server = Some(server);
         }
         self.due.slow = self.now() + BETWEEN_SLOW;

@@ -31,7 +31,7 @@ use penstock_grammar::{Diagnosis, Source as Text, fields, link};
 use penstock_net::direction::Direction;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The keys of a subscriber that is a table.
 #[derive(Debug, Deserialize)]
@@ -102,10 +102,10 @@ impl Subscribers {
     }
 
     fn check_prefixes(&self, source: &Text<'_>) -> Result<(), Diagnosis> {
-        let is_parent = |at: usize| self.list.iter().any(|other| other.parent == Some(at));
+        let parents: BTreeSet<usize> = self.list.iter().filter_map(|one| one.parent).collect();
         for (at, Subscriber { name, prefixes, discipline, .. }) in self.list.iter().enumerate() {
             let wrong = |key: &str, what: &str| Err(source.at(&["subscribers", name, key], what));
-            match (prefixes.is_empty(), is_parent(at)) {
+            match (prefixes.is_empty(), parents.contains(&at)) {
                 (true, false) => {
                     return wrong("prefixes", "it needs at least one prefix, or members that name it as `parent`");
                 }
@@ -297,9 +297,12 @@ fn subscriber(source: &Text<'_>, name: &str, value: &Value<'_>, names: &[String]
         rate.map_or(Ok(()), |rate| link::rate(key, rate)).map_err(invalid)?;
     }
     let parent = |parent: String| {
-        let known: Vec<&str> = names.iter().map(String::as_str).filter(|other| *other != name).collect();
-        let place = names.iter().position(|other| *other == parent).filter(|_| parent != name);
-        place.ok_or_else(|| source.unknown(&["subscribers", name, "parent"], "group", &parent, &known))
+        // Names are in order.
+        let place = names.binary_search(&parent).ok().filter(|_| parent != name);
+        place.ok_or_else(|| {
+            let known: Vec<&str> = names.iter().map(String::as_str).filter(|other| *other != name).collect();
+            source.unknown(&["subscribers", name, "parent"], "group", &parent, &known)
+        })
     };
     let discipline = source.get(&["subscribers", name, "discipline"]);
     Ok(Subscriber {

@@ -482,10 +482,12 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
     let Some(lab) = Lab::new(QUICK) else { return };
     let changes = std::env::var("PENSTOCK_CHANGES").map_or(24, |changes| changes.parse().unwrap());
     lab.sh("c", "ip addr add 10.88.0.3/24 dev eth0");
-    let file = |n: usize| {
-        let others = (0..20).filter(|at| !(at + n).is_multiple_of(7)).map(|at| {
+    let file_of = |most: usize, n: usize| {
+        let others = (0..most).filter(|at| !(at + n).is_multiple_of(7)).map(|at| {
             let (weight, ceiling) = (1 + (at + n) % 3, 1 + (at * n) % 5);
-            format!("[subscribers.s{at}]\nprefixes = [\"10.99.{at}.0/24\"]\nweight = {weight}\nceiling = \"{ceiling}Mbit/s\"\n")
+            let (a, b) = (100 + at / 250, at % 250);
+            let prefixes = format!("[subscribers.s{at}]\nprefixes = [\"10.{a}.{b}.0/24\"]\n");
+            format!("{prefixes}weight = {weight}\nceiling = \"{ceiling}Mbit/s\"\n")
         });
         let link = LINK.replace("10Mbit/s\"", "10Mbit/s\"\nlimit = \"2000p\"");
         format!(
@@ -494,6 +496,7 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
             others.collect::<String>()
         )
     };
+    let file = |n: usize| file_of(20, n);
     let gateway = lab.govern(&file(0));
     let apply = |text: &str, more: &[&str]| {
         let path = lab.write(text);
@@ -521,6 +524,11 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
             let (done, said) = apply(&file(n), &[]);
             assert!(done && said.contains("subscribers="), "{said}");
         }
+        for n in 0..2 {
+            let (done, said) = apply(&file_of(1000, n), &[]);
+            assert!(done && said.contains("subscribers="), "{said}");
+        }
+        assert!(apply(&file(changes), &[]).0);
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         sender.join().unwrap()
     });

@@ -215,7 +215,10 @@ impl Kernel {
     fn serve(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
-                Request::End(Signal::SIGHUP) => apply::again(self),
+                Request::End(Signal::SIGHUP) => {
+                    let read = apply::again(&self.own);
+                    apply::apply_again(self, read);
+                }
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {
