@@ -17,6 +17,7 @@ use crate::page::process::Process;
 use crate::reader::Reader;
 use crate::report::{self, Caller, Delays, Event, State, Status, Subscriber, add_event};
 use crate::scone::Advice;
+use crate::service;
 use crate::setting;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -44,7 +45,6 @@ use penstock_net::report::{Change, DirectionReport};
 use penstock_net::signals::{Request, Signals, is_orderly};
 use penstock_net::stalls::{LONGEST_SLEEP, Stalls};
 use penstock_net::talkers::Talkers;
-use sd_notify::NotifyState;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -216,7 +216,7 @@ impl Daemon {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Some(format!("a fault of this program: {}", text.unwrap_or_default()))
         });
-        let _ = sd_notify::notify(&[NotifyState::Stopping]);
+        service::stopping();
         self.page = None;
         let closed = self.gate.close();
         self.let_go();
@@ -244,7 +244,7 @@ impl Daemon {
     fn forward(&mut self) -> Option<String> {
         self.woken = self.now();
         self.gate.begin();
-        let _ = sd_notify::notify(&[NotifyState::Ready]);
+        service::ready();
         loop {
             let now = self.release();
             self.gate.flush(&mut self.pool);
@@ -402,8 +402,7 @@ impl Daemon {
         self.calls.tick(now);
         self.wan.ask();
         self.page.iter_mut().for_each(|page| page.tick(now));
-        // Whoever started this may watch over it; without such a one nothing is told.
-        let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+        service::alive();
         self.talkers.tick(now);
         self.enforcer.iter_mut().for_each(|enforcer| enforcer.tick(now));
         self.scone.iter_mut().for_each(|scone| scone.tick(&mut self.path, now));

@@ -48,6 +48,7 @@ pub mod record;
 pub mod report;
 pub mod rules;
 pub mod scone;
+mod service;
 mod setting;
 pub mod subscribers;
 pub mod support;
