@@ -1,11 +1,11 @@
 //! A packet between its arrival and the time at which it is due.
 
 use crate::calls::{Voice, is_call};
-use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
-use penstock_core::units::Bytes;
+use penstock_core::packet::{Ecn, Ern, NodeId, Packet, TcpView};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_net::announced;
+use penstock_net::carried::Carrier;
 use penstock_net::lead::Lead;
 use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
@@ -115,33 +115,22 @@ impl Held {
     }
 }
 
-impl Packet for Held {
-    type Tcp = RealPacket;
-
-    fn size(&self) -> Bytes {
-        self.packet.size()
+impl Carrier for Held {
+    fn real(&self) -> &RealPacket {
+        &self.packet
     }
-    fn flow(&self) -> FlowId {
-        Packet::flow(&self.packet)
+    fn real_mut(&mut self) -> &mut RealPacket {
+        &mut self.packet
     }
-    /// A packet that cannot be marked is told as one that is not ECN-capable.
-    fn ecn(&self) -> Ecn {
-        if self.is_whole() { self.packet.ecn() } else { Ecn::NotEct }
+    fn is_editable(&self) -> bool {
+        self.is_whole()
     }
-    fn mark_ce(&mut self) {
-        self.packet.mark_ce();
-    }
-    fn tcp(&mut self) -> Option<&mut RealPacket> {
-        let whole = self.is_whole();
-        self.packet.tcp().filter(|_| whole)
-    }
-    fn is_syn(&self) -> bool {
-        self.packet.is_syn()
-    }
-    fn explicit_rate(&self) -> Ern {
+    fn announced_rate(&self) -> Ern {
         announced::explicit_rate(&self.packet)
     }
 }
+
+penstock_net::carrier!(Held);
 
 /// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
 /// unit of their connection. The ratio of the sums tells how much of the windows is left.
@@ -174,6 +163,7 @@ impl Windows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_core::packet::FlowId;
     use penstock_core::units::Instant;
     use penstock_net::direction::Direction;
 
