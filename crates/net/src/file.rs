@@ -253,6 +253,7 @@ address = "10.0.0.1/24"
         let twice = refused("10.1.0.0/28", "10.2.0.0/16");
         assert!(twice.what.contains("that another subscriber has"), "{twice}");
         assert!(refused("\"10.2.0.0/16\"", "").what.contains("at least one prefix"));
+        assert!(refused("10.2.0.0/16", "02:00:5e:00:53:01").what.contains("knows hosts by their IP addresses"));
     }
 
     #[test]

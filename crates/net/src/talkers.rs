@@ -268,6 +268,9 @@ mod tests {
         assert_eq!((left[0].bytes, left[1].bytes), ([500, 0], [100, 0]));
         let right = talkers.nodes(Side::Right, 10, |_| None).entries;
         assert_eq!((right.len(), right[0].name.as_str(), right[0].bytes), (1, "10.0.0.2", [600, 0]));
+        let house = |address: IpAddr| (address == IpAddr::from([10, 0, 0, 9])).then_some("house");
+        let named = talkers.nodes(Side::Left, 10, house).entries;
+        assert_eq!([named[0].name.as_str(), named[1].name.as_str()], ["house", "10.0.0.1"]);
         assert_eq!(node_name("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1:2::/64");
     }
 
