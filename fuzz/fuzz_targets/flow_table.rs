@@ -37,7 +37,7 @@ impl Name {
         let (key, from_low) = FlowKey::with_side(&bytes, &Headers::parse(&bytes)).expect("it is an IP packet");
         let outward = from_client != self.forged;
         let host = if outward == from_client { ends[0].0 } else { ends[1].0 };
-        Arrived { key: Some(key), from_low, outward, segment: Some(segment), host: HostKey::at(host.into()) }
+        Arrived { key: Some(key), from_low, outward, segment: Some(segment), host: HostKey::at(host.into()), hardware: None }
     }
 }
 

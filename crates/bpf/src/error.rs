@@ -10,7 +10,9 @@ pub enum Error {
     )]
     NotBuilt(&'static str),
     /// The kernel refused a program or a map.
-    #[error("the kernel refuses {what}: {why}; it needs Linux 5.17 or newer, root or CAP_BPF and CAP_NET_ADMIN")]
+    #[error(
+        "the kernel refuses {what}: {why}; it needs Linux 5.17 or newer, root or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+    )]
     Refused {
         /// What was refused.
         what: &'static str,
@@ -19,8 +21,8 @@ pub enum Error {
     },
     /// The kernel attaches no program by TCX.
     #[error(
-        "the kernel attaches no program to {interface} by TCX: {why}; this needs Linux 6.6 or newer, and root or CAP_BPF \
-         and CAP_NET_ADMIN"
+        "the kernel attaches no program to {interface} by TCX: {why}; this needs Linux 6.6 or newer, and root or CAP_BPF, \
+         CAP_PERFMON and CAP_NET_ADMIN"
     )]
     NoTcx {
         /// The interface.

@@ -1,6 +1,6 @@
 //! A server that never blocks. Its owner polls the descriptor of [`Server::as_fd`] beside its own and calls
 //! [`Server::turn`] when it is readable: one turn accepts one client, or reads at most 4096 bytes and answers at most
-//! one request.
+//! one request. What takes long may be answered later ([`Server::turn_later`]).
 
 use crate::message::{Answer, LONGEST_REQUEST, Refusal, Request, answer_line};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -48,6 +48,8 @@ pub struct Server {
     _lock: File,
     epoll: Epoll,
     clients: [Option<Client>; MOST_CLIENTS],
+    /// Number of clients that there were.
+    admitted: u64,
     /// No client is accepted before this time.
     paused: Option<Instant>,
 }
@@ -68,9 +70,22 @@ impl Peer {
     }
 }
 
+/// A request that may be answered later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker {
+    /// The process that asks.
+    pub peer: Peer,
+    place: usize,
+    number: u64,
+}
+
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
+    /// Tells it from others that had this place.
+    number: u64,
+    /// True while its request waits for [`Server::answer`].
+    waits: bool,
     peer: Peer,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -103,7 +118,15 @@ impl Server {
         listener.set_nonblocking(true).map_err(io)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| io(e.into()))?;
         epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(|e| io(e.into()))?;
-        Ok(Self { path: path.to_owned(), listener, _lock: lock, epoll, clients: Default::default(), paused: None })
+        Ok(Self {
+            path: path.to_owned(),
+            listener,
+            _lock: lock,
+            epoll,
+            clients: Default::default(),
+            admitted: 0,
+            paused: None,
+        })
     }
 
     /// Returns the path of the socket.
@@ -118,6 +141,11 @@ impl Server {
 
     /// Does what is ready, at most one thing. `answer` is called with who asks and what.
     pub fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(Peer, Request) -> Answer) {
+        self.turn_later(now, &mut |asker, request| Some(answer(asker.peer, request)));
+    }
+
+    /// Does what [`Server::turn`] does; a request for which `answer` returns `None` is answered by [`Server::answer`].
+    pub fn turn_later(&mut self, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
         let mut events = [EpollEvent::empty()];
         if self.epoll.wait(&mut events, EpollTimeout::ZERO) != Ok(1) {
             return;
@@ -125,6 +153,17 @@ impl Server {
         match events[0].data() {
             LISTENER => self.accept(now),
             at => self.serve(at as usize, now, answer),
+        }
+    }
+
+    /// Answers a request that was not answered at once. Does nothing if the client has gone.
+    pub fn answer(&mut self, asker: Asker, answer: &Answer, now: Instant) {
+        let client = self.clients.get_mut(asker.place).and_then(Option::as_mut);
+        let Some(client) = client.filter(|client| client.number == asker.number && client.waits) else { return };
+        (client.waits, client.active, client.output) = (false, now, answer_line(answer).into_bytes());
+        let mut interest = EpollEvent::new(client.interest(), asker.place as u64);
+        if self.epoll.modify(&client.stream, &mut interest).is_err() {
+            self.disconnect(asker.place);
         }
     }
 
@@ -162,16 +201,18 @@ impl Server {
             return;
         };
         if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, at as u64)).is_ok() {
-            let peer = Peer::of(&stream);
+            let (peer, number) = (Peer::of(&stream), self.admitted);
+            self.admitted += 1;
+            let (input, output) = (Vec::new(), Vec::new());
             self.clients[at] =
-                Some(Client { stream, peer, input: Vec::new(), output: Vec::new(), active: now, last: false });
+                Some(Client { stream, number, waits: false, peer, input, output, active: now, last: false });
         }
     }
 
-    fn serve(&mut self, at: usize, now: Instant, answer: &mut dyn FnMut(Peer, Request) -> Answer) {
+    fn serve(&mut self, at: usize, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
         let Some(client) = self.clients.get_mut(at).and_then(Option::as_mut) else { return };
         client.active = now;
-        let goes_on = client.turn(answer).is_ok() && !client.is_done();
+        let goes_on = client.turn(at, answer).is_ok() && !client.is_done();
         let interest = EpollEvent::new(client.interest(), at as u64);
         if !goes_on || self.epoll.modify(&client.stream, &mut interest.clone()).is_err() {
             self.disconnect(at);
@@ -201,15 +242,22 @@ impl Drop for Server {
 
 impl Client {
     /// Answers one request that has come, or reads; then writes as much as the client takes.
-    fn turn(&mut self, answer: &mut dyn FnMut(Peer, Request) -> Answer) -> io::Result<()> {
+    fn turn(&mut self, place: usize, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) -> io::Result<()> {
+        if self.waits {
+            // Nothing is expected of it, so it is gone.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         if self.output.is_empty() {
             if !self.has_request() {
                 self.read()?;
             }
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.input.drain(..=end).collect();
-                self.output =
-                    answer_line(&Request::parse(&line).and_then(|request| answer(self.peer, request))).into_bytes();
+                let asker = Asker { peer: self.peer, place, number: self.number };
+                let told =
+                    Request::parse(&line).map_or_else(|wrong| Some(Err(wrong)), |request| answer(asker, request));
+                self.waits = told.is_none();
+                self.output = told.map_or_else(Vec::new, |told| answer_line(&told).into_bytes());
             } else if self.input.len() >= LONGEST_REQUEST {
                 let refusal = Refusal::new(format!("a request has at most {LONGEST_REQUEST} bytes"));
                 self.output = answer_line(&Err(refusal)).into_bytes();
@@ -245,11 +293,14 @@ impl Client {
     }
 
     fn is_done(&self) -> bool {
-        self.last && self.output.is_empty() && !self.has_request()
+        self.last && self.output.is_empty() && !self.has_request() && !self.waits
     }
 
     /// Nothing is read while an answer waits for the client, or a request for its answer.
     fn interest(&self) -> EpollFlags {
+        if self.waits {
+            return EpollFlags::empty();
+        }
         if self.output.is_empty() && !self.has_request() { EpollFlags::EPOLLIN } else { EpollFlags::EPOLLOUT }
     }
 }

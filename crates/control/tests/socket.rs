@@ -94,6 +94,53 @@ fn a_question_is_answered_and_a_mistake_is_refused() {
     });
 }
 
+/// One client waits for its answer while others are served; what is said to one that has gone is heard by nobody.
+#[test]
+fn a_request_that_takes_long_is_answered_later() {
+    let room = Room::new();
+    let path = room.socket();
+    let mut server = Server::open(&path).unwrap();
+    let mut waiting = Vec::new();
+    let turn = |server: &mut Server, waiting: &mut Vec<_>| {
+        server.turn_later(Instant::now(), &mut |asker, request| match request {
+            Request::Keep => {
+                waiting.push(asker);
+                None
+            }
+            other => Some(answer(asker.peer, other)),
+        });
+    };
+    let mut gone = UnixStream::connect(&path).unwrap();
+    gone.write_all(b"{\"v\":1,\"do\":\"keep\"}\n").unwrap();
+    while waiting.is_empty() {
+        turn(&mut server, &mut waiting);
+    }
+    drop(gone);
+    while server.clients() > 0 {
+        turn(&mut server, &mut waiting);
+    }
+    let later = Ok("\"later\"".to_owned());
+    std::thread::scope(|threads| {
+        let slow = threads.spawn(|| ask(&path, &Request::Keep));
+        while waiting.len() < 2 {
+            turn(&mut server, &mut waiting);
+        }
+        server.answer(waiting[0], &Ok("\"another's\"".into()), Instant::now());
+        let quick = threads.spawn(|| ask(&path, &Request::Status));
+        while !quick.is_finished() {
+            turn(&mut server, &mut waiting);
+        }
+        assert_eq!(quick.join().unwrap().unwrap(), serde_json::json!({"fine": true}));
+        assert!(!slow.is_finished(), "nobody has answered it");
+        server.answer(waiting[1], &later, Instant::now());
+        while !slow.is_finished() {
+            turn(&mut server, &mut waiting);
+        }
+        assert_eq!(slow.join().unwrap().unwrap(), "later");
+    });
+    server.answer(waiting[1], &later, Instant::now());
+}
+
 #[test]
 fn only_the_user_may_ask_and_the_path_is_free_afterwards() {
     let room = Room::new();

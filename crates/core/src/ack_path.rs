@@ -25,8 +25,8 @@ pub trait AckPath {
         let _ = (segment, now);
     }
 
-    /// Returns the rate to which this element holds the node of `flow`; `None` if it sets no limit. Packets beyond that
-    /// rate are refused.
+    /// Returns the rate to which this element holds the node of `flow`; `None` if it sets no limit. What is sent beyond that
+    /// rate is refused, or waits.
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
         let _ = flow;
         None

@@ -14,7 +14,7 @@
 //! | discipline | rate and members beside the flows with advice |
 //! |---|---|
 //! | PINK | what it shares out, and the flows of TCP that count ([`AckPath::shares`]); it is told of those with advice |
-//! | QRM, a tree of subscribers | the rate of the flow's node ([`AckPath::budget_of`]), divided among its flows with advice |
+//! | QRM, a tree of subscribers | what the flow's node can have ([`AckPath::budget_of`]), divided among its flows with advice |
 //! | PINK before QRM | the smaller of both |
 //! | any other | the rate of the link, nobody |
 //!

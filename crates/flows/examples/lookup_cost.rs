@@ -124,7 +124,7 @@ fn arrived(client: u32, from_client: bool, segment: Segment) -> Arrived {
     let bytes = bytes(client, from_client, &segment);
     let (key, from_low) = FlowKey::with_side(&bytes, &Headers::parse(&bytes)).expect("an IP packet");
     let host = HostKey::at((0x0a00_0000 | client).to_be_bytes().into());
-    Arrived { key: Some(key), from_low, outward: from_client, segment: Some(segment), host }
+    Arrived { key: Some(key), from_low, outward: from_client, segment: Some(segment), host, hardware: None }
 }
 
 fn open(table: &mut FlowTable, client: u32) {

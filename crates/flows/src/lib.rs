@@ -45,6 +45,7 @@ mod config;
 mod entry;
 pub mod gauges;
 mod half;
+pub mod hardware;
 mod pool;
 pub mod segment;
 mod sets;
@@ -53,6 +54,7 @@ pub mod table;
 
 pub use config::Config;
 pub use gauges::Gauges;
+pub use hardware::Mac;
 pub use penstock_core::siphash::SipHash;
 pub use segment::{Arrived, Segment};
 pub use subscribers::{Named, Prefix, PrefixError, STRANGERS};

@@ -1,5 +1,6 @@
 //! What the table reads of a packet.
 
+use crate::hardware::Mac;
 use penstock_core::packet::TcpFlags;
 use penstock_core::wire::flows::KEY_LEN;
 use penstock_core::wire::{End, FlowKey, Headers, HostKey, TcpOptions, Transport};
@@ -17,6 +18,8 @@ pub struct Arrived {
     pub segment: Option<Segment>,
     /// The host on the side of the subscribers; `None` for an address that is no host.
     pub host: Option<HostKey>,
+    /// The hardware address of the frame at the end of the subscribers, if that is known.
+    pub hardware: Option<Mac>,
 }
 
 /// The parts of a TCP segment that the table reads.
@@ -48,6 +51,7 @@ impl Arrived {
             outward: end == End::Source,
             segment: Segment::read(bytes, headers),
             host: HostKey::of(bytes, headers, end),
+            hardware: None,
         }
     }
 }
@@ -58,6 +62,16 @@ impl Arrived {
     pub(crate) fn identity(&self) -> Option<[u8; KEY_LEN]> {
         let mut bytes = *self.key?.as_bytes();
         bytes[KEY_LEN - 1] |= u8::from(self.from_low == self.outward) << 7;
+        Some(bytes)
+    }
+
+    /// The address of the host on the side of the subscribers, and its version.
+    pub(crate) fn address(&self) -> Option<[u8; 17]> {
+        let key = self.key?;
+        let end = if self.from_low == self.outward { 0 } else { 18 };
+        // Four bytes of IPv4 are followed by zeros.
+        let mut bytes = [key.as_bytes()[KEY_LEN - 1]; 17];
+        bytes[..16].copy_from_slice(&key.as_bytes()[end..end + 16]);
         Some(bytes)
     }
 }

@@ -1,6 +1,6 @@
-//! Who a packet belongs to: a named set of prefixes, else a host of its own.
+//! Who a packet belongs to: a named set of prefixes and hardware addresses, else a host of its own.
 //!
-//! A host is an IPv4 address or a /64 of IPv6 ([`HostKey`]). The longest prefix that contains it decides. Hosts without a
+//! The hardware address of the frame decides first ([`crate::hardware`]). A host is an IPv4 address or a /64 of IPv6 ([`HostKey`]). The longest prefix that contains it decides. Hosts without a
 //! name get numbers of a table of fixed size: a new host takes a free number, or that of the host which was silent for
 //! longest and holds no entry of the connection table. So a newcomer always has a number of its own, however many
 //! forged addresses came before it.
@@ -10,6 +10,8 @@
 //! (`Subscribers::rename`) get numbers after all these. A name keeps its number, also if it goes and comes again.
 
 use crate::SipHash;
+use crate::hardware::{Hardware, Mac};
+use crate::segment::Arrived;
 use crate::sets::{Line, Sets};
 use penstock_core::packet::NodeId;
 use penstock_core::wire::HostKey;
@@ -22,16 +24,41 @@ pub const STRANGERS: NodeId = NodeId(0);
 /// A text or a number of bits that is no prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no prefix of a subscriber; write 10.1.0.0/16 (up to /32) or 2001:db8:1::/48 (up to /64, which is a host)"
+    "{0:?} is no prefix of a subscriber; write 10.1.0.0/16 (up to /32), 2001:db8:1::/48 (up to /64, which is a host) or the \
+     hardware address of one interface, 02:00:5e:00:53:01"
 )]
 pub struct PrefixError(String);
 
-/// A prefix of IPv4 up to /32, or of IPv6 up to /64.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+/// What the bits of a prefix are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    V4,
+    /// The first 64 bits of an address.
+    V6,
+    Hardware,
+}
+
+impl Kind {
+    fn of(host: HostKey) -> Self {
+        if host.is_v6() { Self::V6 } else { Self::V4 }
+    }
+
+    /// Length of an address in bits.
+    fn width(self) -> u8 {
+        match self {
+            Self::V4 => 32,
+            Self::V6 => 64,
+            Self::Hardware => 48,
+        }
+    }
+}
+
+/// A prefix of IPv4 up to /32, one of IPv6 up to /64, or a hardware address. They are ordered so that each stands directly
+/// before those which it contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Prefix {
-    v6: bool,
-    /// The first 64 bits of an address of IPv6, or an address of IPv4.
+    kind: Kind,
     bits: u64,
     length: u8,
 }
@@ -39,20 +66,23 @@ pub struct Prefix {
 impl std::str::FromStr for Prefix {
     type Err = PrefixError;
 
-    /// Reads `10.1.0.0/16`, `2001:db8::/32`, or an address alone, which is a host.
+    /// Reads `10.1.0.0/16`, `2001:db8::/32`, an address alone, which is a host, or a hardware address.
     fn from_str(text: &str) -> Result<Self, PrefixError> {
+        if let Some(mac) = Mac::read(text) {
+            return Ok(Self { kind: Kind::Hardware, bits: mac.bits(), length: Kind::Hardware.width() });
+        }
         let parse = || {
             let (address, length) = match text.split_once('/') {
                 Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
                 None => (text, None),
             };
-            let (v6, bits, most) = match address.parse().ok()? {
-                IpAddr::V4(v4) => (false, v4.to_bits().into(), 32),
-                IpAddr::V6(v6) => (true, (v6.to_bits() >> 64) as u64, 64),
+            let (kind, bits) = match address.parse().ok()? {
+                IpAddr::V4(v4) => (Kind::V4, v4.to_bits().into()),
+                IpAddr::V6(v6) => (Kind::V6, (v6.to_bits() >> 64) as u64),
             };
-            let length = length.unwrap_or(most);
-            let prefix = Self { v6, bits, length };
-            (length <= most && bits & !prefix.mask() == 0).then_some(prefix)
+            let length = length.unwrap_or(kind.width());
+            let prefix = Self { kind, bits, length };
+            (length <= kind.width() && bits & !prefix.mask() == 0).then_some(prefix)
         };
         parse().ok_or_else(|| PrefixError(text.to_owned()))
     }
@@ -68,13 +98,28 @@ impl TryFrom<String> for Prefix {
 
 impl Prefix {
     fn mask(self) -> u64 {
-        let width = if self.v6 { 64 } else { 32 };
+        let width = u32::from(self.kind.width());
         let all = u64::MAX >> (64 - width);
         if self.length == 0 { 0 } else { all << (width - u32::from(self.length)) & all }
     }
 
     fn has(self, host: HostKey) -> bool {
-        self.v6 == host.is_v6() && host.bits() & self.mask() == self.bits
+        self.kind == Kind::of(host) && host.bits() & self.mask() == self.bits
+    }
+
+    /// True if it stands before a host in the order of prefixes, or has the same bits.
+    fn is_before(self, host: HostKey) -> bool {
+        (self.kind, self.bits) <= (Kind::of(host), host.bits())
+    }
+
+    /// True if every address of `other` is one of this prefix.
+    pub fn contains(self, other: Self) -> bool {
+        self.kind == other.kind && self.length <= other.length && other.bits & self.mask() == self.bits
+    }
+
+    /// True for a hardware address.
+    pub fn is_hardware(self) -> bool {
+        self.kind == Kind::Hardware
     }
 }
 
@@ -83,7 +128,7 @@ impl Prefix {
 pub struct Named {
     /// Its name.
     pub name: String,
-    /// Its prefixes.
+    /// Its prefixes and hardware addresses.
     pub prefixes: Vec<Prefix>,
 }
 
@@ -103,6 +148,16 @@ impl Line for Host {
     }
 }
 
+/// Returns the place of the longest prefix around each of these, which are in order.
+fn around(prefixes: &[(Prefix, u32)]) -> Vec<Option<usize>> {
+    let mut around: Vec<Option<usize>> = Vec::with_capacity(prefixes.len());
+    for (at, (prefix, _)) in prefixes.iter().enumerate() {
+        let outwards = std::iter::successors(at.checked_sub(1), |before| around[*before]);
+        around.push(outwards.into_iter().find(|before| prefixes[*before].0.contains(*prefix)));
+    }
+    around
+}
+
 /// The numbers of subscribers, and how many entries of the connection table each has.
 #[derive(Debug, Clone)]
 pub(crate) struct Subscribers {
@@ -110,8 +165,13 @@ pub(crate) struct Subscribers {
     hosts: Sets<Host>,
     /// All names that there were, in the order of their numbers.
     names: Vec<String>,
-    /// Prefixes with the numbers of their subscribers, longest first.
+    /// Their places.
+    places: BTreeMap<String, usize>,
+    /// Prefixes with the numbers of their subscribers, in order.
     prefixes: Vec<(Prefix, u32)>,
+    /// The place of the longest other prefix around each of them.
+    around: Vec<Option<usize>>,
+    hardware: Hardware,
     /// How many names there were at the start.
     named: u32,
     /// How often names have changed.
@@ -121,9 +181,19 @@ pub(crate) struct Subscribers {
 
 impl Subscribers {
     pub fn new(hash: SipHash, hosts: u32, names: &[Named]) -> Self {
-        let (hosts, named) = (Sets::new(hosts), names.len() as u32);
-        let (prefixes, known, entries) = (Vec::new(), Vec::new(), vec![0; 1 + hosts.capacity() as usize]);
-        let mut all = Self { hash, hosts, names: known, prefixes, named, changes: 0, entries };
+        let hosts = Sets::new(hosts);
+        let mut all = Self {
+            hash,
+            named: names.len() as u32,
+            entries: vec![0; 1 + hosts.capacity() as usize],
+            hosts,
+            names: Vec::new(),
+            places: BTreeMap::new(),
+            prefixes: Vec::new(),
+            around: Vec::new(),
+            hardware: Hardware::default(),
+            changes: 0,
+        };
         all.rename(names);
         all.changes = 0;
         all
@@ -132,22 +202,25 @@ impl Subscribers {
     /// From now on these are the subscribers with names. Hosts are looked up anew with their next packets.
     pub fn rename(&mut self, names: &[Named]) {
         for Named { name, .. } in names {
-            if !self.names.contains(name) {
+            if !self.places.contains_key(name) {
+                self.places.insert(name.clone(), self.names.len());
                 self.names.push(name.clone());
                 self.entries.push(0);
             }
         }
         self.prefixes = self.prefixes_of(names);
+        self.around = around(&self.prefixes);
+        let hardware = self.prefixes.iter().filter(|(prefix, _)| prefix.is_hardware());
+        self.hardware.set(hardware.map(|(prefix, number)| (prefix.bits, *number)).collect());
         self.changes += 1;
     }
 
     fn prefixes_of(&self, names: &[Named]) -> Vec<(Prefix, u32)> {
-        let places: BTreeMap<&str, usize> = self.names.iter().map(String::as_str).zip(0..).collect();
-        let number = |name: &str| places.get(name).map_or(STRANGERS.0, |place| self.number_of_name(*place));
+        let number = |name: &str| self.number_of(name).unwrap_or(STRANGERS).0;
         let of = |named: &Named| (number(&named.name), named.prefixes.clone());
         let all = names.iter().map(of).flat_map(|(number, own)| own.into_iter().map(move |prefix| (prefix, number)));
         let mut prefixes: Vec<_> = all.collect();
-        prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length));
+        prefixes.sort_by_key(|(prefix, _)| *prefix);
         prefixes
     }
 
@@ -168,13 +241,18 @@ impl Subscribers {
 
     /// Returns the number of a subscriber with this name.
     pub fn number_of(&self, name: &str) -> Option<NodeId> {
-        let place = self.names.iter().position(|known| known == name)?;
-        Some(NodeId(self.number_of_name(place)))
+        Some(NodeId(self.number_of_name(*self.places.get(name)?)))
     }
 
     /// Returns how many names there were.
     pub fn names(&self) -> usize {
         self.names.len()
+    }
+
+    /// Returns the number of the subscriber to whom the interface belongs which has sent or gets a packet.
+    #[inline]
+    pub fn of_hardware(&mut self, packet: &Arrived, now: u32) -> Option<NodeId> {
+        self.hardware.of(packet, self.hash, now).map(NodeId)
     }
 
     /// Returns the number of a host, and whether it belonged to another host until now.
@@ -213,7 +291,28 @@ impl Subscribers {
 
     /// Returns the number of the named subscriber that contains a host; 0 if none does.
     fn named(&self, host: HostKey) -> u32 {
-        self.prefixes.iter().find(|(prefix, _)| prefix.has(host)).map_or(0, |(_, number)| *number)
+        // Whatever stands between a prefix and a host in it is in that prefix too.
+        let before = self.prefixes.partition_point(|(prefix, _)| prefix.is_before(host)).checked_sub(1);
+        let outwards = std::iter::successors(before, |at| self.around[*at]);
+        let longest = outwards.map(|at| self.prefixes[at]).find(|(prefix, _)| prefix.has(host));
+        longest.map_or(0, |(_, number)| number)
+    }
+
+    /// Returns the name of the subscriber to whom this address belongs now.
+    pub fn name_at(&self, address: IpAddr, now: u32) -> Option<&str> {
+        let number = match self.hardware.owner_at(address, self.hash, now) {
+            Some(number) => number,
+            None => self.named(HostKey::at(address)?),
+        };
+        self.name_of(NodeId(number))
+    }
+
+    /// Returns the name of the subscriber with this number; `None` for a host without a name.
+    pub fn name_of(&self, number: NodeId) -> Option<&str> {
+        let place = number.0.checked_sub(1)?;
+        let later = || place.checked_sub(self.hosts.capacity()).filter(|at| *at >= self.named);
+        let place = if place < self.named { Some(place) } else { later() };
+        self.names.get(place? as usize).map(String::as_str)
     }
 
     fn number_at(&self, at: usize) -> NodeId {
@@ -317,6 +416,8 @@ mod tests {
         let (new, fresh) = at(&mut subscribers, "10.3.0.1");
         assert!(new == NodeId(1 + 2 + 16) && !fresh && new != alone, "{new:?}");
         assert_eq!(subscribers.number_of("c"), Some(new));
+        let names = [0, 1, 2, 3, 18, 19, 20, u32::MAX].map(|number| subscribers.name_of(NodeId(number)));
+        assert_eq!(names, [None, Some("a"), Some("b"), None, None, Some("c"), None, None]);
         assert_eq!(at(&mut subscribers, "10.1.0.1"), (NodeId(2), false));
         let (freed, fresh) = at(&mut subscribers, "10.1.0.2");
         assert!(fresh && (3..19).contains(&freed.0), "a host of its own: {freed:?}");

@@ -13,6 +13,7 @@ use penstock_core::packet::{FlowId, NodeId, TcpFlags};
 use penstock_core::siphash::SipHash;
 use penstock_core::units::Instant;
 use penstock_core::wire::HostKey;
+use std::net::IpAddr;
 
 /// What the table knows of the connection of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,8 @@ pub struct Seen {
     pub shown: bool,
     /// True if the index belonged to another connection until now: what is known of it is void.
     pub fresh: bool,
-    /// The subscriber of an entry.
+    /// The subscriber of an entry, or that of the interface by which the packet comes or goes; `None` if only its host
+    /// can tell.
     pub owner: Option<NodeId>,
     /// True if the number of this subscriber belonged to another one until now, as names have changed.
     pub owner_fresh: bool,
@@ -113,6 +115,16 @@ impl FlowTable {
         self.subscribers.known(host)
     }
 
+    /// Returns the name of the subscriber to whom this address belongs now; `None` if it is in no list.
+    pub fn name_at(&self, address: IpAddr, now: Instant) -> Option<&str> {
+        self.subscribers.name_at(address, ticks(now))
+    }
+
+    /// Returns the name of the subscriber with this number; `None` for a host without a name.
+    pub fn name_of(&self, number: NodeId) -> Option<&str> {
+        self.subscribers.name_of(number)
+    }
+
     /// Returns how many numbers of subscribers there are: all are below.
     pub fn subscribers(&self) -> usize {
         self.subscribers.len()
@@ -126,6 +138,14 @@ impl FlowTable {
     /// Takes a packet. Times must not decrease.
     pub fn see(&mut self, packet: &Arrived, now: Instant) -> Seen {
         self.sweep(ticks(now));
+        let device = self.subscribers.of_hardware(packet, ticks(now));
+        let seen = self.connection(packet, device, now);
+        Seen { owner: seen.owner.or(device), ..seen }
+    }
+
+    /// Finds the connection of a packet; `device` is the subscriber of its interface.
+    #[inline]
+    fn connection(&mut self, packet: &Arrived, device: Option<NodeId>, now: Instant) -> Seen {
         let Some(identity) = packet.identity() else { return self.other(0) };
         let hash = self.hash.of(&identity);
         let Some(segment) = &packet.segment else { return self.other(hash) };
@@ -136,12 +156,12 @@ impl FlowTable {
             return self.on_syn(hash, packet.from_low, segment, now);
         }
         if entry.is_none_or(|at| self.entries.line(at).reopens)
-            && let Some(seen) = self.on_half(hash, packet, segment, now)
+            && let Some(seen) = self.on_half(hash, packet, segment, device, now)
         {
             return seen;
         }
         match entry {
-            Some(at) => self.on_entry(at, packet, segment, ticks(now)),
+            Some(at) => self.on_entry(at, packet, segment, device, ticks(now)),
             None => self.other(hash),
         }
     }
@@ -241,7 +261,14 @@ impl FlowTable {
 
     /// Takes the segment of a half-open connection; `None` if there is none with this hash, or if the segment is not of
     /// it but may be of an entry.
-    fn on_half(&mut self, hash: u64, packet: &Arrived, segment: &Segment, now: Instant) -> Option<Seen> {
+    fn on_half(
+        &mut self,
+        hash: u64,
+        packet: &Arrived,
+        segment: &Segment,
+        device: Option<NodeId>,
+        now: Instant,
+    ) -> Option<Seen> {
         let at = self.half_at(hash, ticks(now))?;
         let half = self.halves.line_mut(at);
         let flow = half.flow;
@@ -253,7 +280,7 @@ impl FlowTable {
                 self.forget(at);
                 self.count_end(how);
             }
-            Step::Acknowledged => return Some(self.promote(at, packet, segment, now)),
+            Step::Acknowledged => return Some(self.promote(at, packet, segment, device, now)),
         }
         let seen = self.half(hash, flow, false);
         Some(Seen { shown: seen.shown && segment.len == 0, ..seen })
@@ -276,15 +303,21 @@ impl FlowTable {
     }
 
     /// Makes a half-open connection an entry.
-    fn promote(&mut self, at: usize, packet: &Arrived, segment: &Segment, now: Instant) -> Seen {
+    fn promote(
+        &mut self,
+        at: usize,
+        packet: &Arrived,
+        segment: &Segment,
+        device: Option<NodeId>,
+        now: Instant,
+    ) -> Seen {
         let half = self.halves.take(at);
         let hash = crate::sets::Line::hash(&half);
         if let Some(old) = self.entries.find(hash) {
             self.free(old);
             self.gauges.replaced += 1;
         }
-        let number = packet.host.map(|host| self.subscribers.number(host, ticks(now)));
-        let (owner, owner_fresh) = number.unwrap_or((STRANGERS, false));
+        let (owner, owner_fresh) = self.owner(packet, device, ticks(now)).unwrap_or((STRANGERS, false));
         let place = self.room(hash, owner, ticks(now));
         let unseen = half.flow == NONE;
         self.shown -= u32::from(!unseen);
@@ -342,8 +375,9 @@ impl FlowTable {
         self.subscribers.lose(owner.into());
     }
 
-    fn on_entry(&mut self, at: usize, packet: &Arrived, segment: &Segment, now: u32) -> Seen {
-        let owner_fresh = self.subscribers.is_renamed() && self.own_anew(at, packet, now);
+    fn on_entry(&mut self, at: usize, packet: &Arrived, segment: &Segment, device: Option<NodeId>, now: u32) -> Seen {
+        let moved = device.is_some_and(|device| device != self.entries.line(at).owner.into());
+        let owner_fresh = (moved || self.subscribers.is_renamed()) && self.own_anew(at, packet, device, now);
         let entry = self.entries.line_mut(at);
         let (flow, owner) = (FlowId(entry.flow), NodeId::from(entry.owner));
         match entry.step(packet.from_low, segment) {
@@ -358,9 +392,16 @@ impl FlowTable {
         Seen { flow, state: State::Entry, shown: true, fresh: false, owner, owner_fresh, opening: None }
     }
 
+    /// Returns the number of the subscriber to which a packet belongs, by its interface or else by its host, and whether
+    /// the number was another's until now.
+    fn owner(&mut self, packet: &Arrived, device: Option<NodeId>, now: u32) -> Option<(NodeId, bool)> {
+        let device = device.map(|device| (device, false));
+        device.or_else(|| packet.host.map(|host| self.subscribers.number(host, now)))
+    }
+
     /// Gives an entry to the subscriber that its host has now. Returns whether the number was another's until now.
-    fn own_anew(&mut self, at: usize, packet: &Arrived, now: u32) -> bool {
-        let Some((owner, fresh)) = packet.host.map(|host| self.subscribers.number(host, now)) else { return false };
+    fn own_anew(&mut self, at: usize, packet: &Arrived, device: Option<NodeId>, now: u32) -> bool {
+        let Some((owner, fresh)) = self.owner(packet, device, now) else { return false };
         let before = std::mem::replace(&mut self.entries.line_mut(at).owner, owner.into());
         self.subscribers.lose(before.into());
         self.subscribers.gain(owner);

@@ -45,7 +45,7 @@ impl Connection {
         }
         let (key, from_low) = FlowKey::with_side(&bytes, &Headers::parse(&bytes)).unwrap();
         let host = HostKey::at([10, 0, 0, self.client].into());
-        Arrived { key: Some(key), from_low, outward: from_client, segment: Some(segment), host }
+        Arrived { key: Some(key), from_low, outward: from_client, segment: Some(segment), host, hardware: None }
     }
 
     /// SYN, SYN-ACK, ACK, ten bytes and their acknowledgment; what the table answers to the last.

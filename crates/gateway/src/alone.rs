@@ -5,6 +5,7 @@ use crate::cli::{Described, Invite};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
 use crate::page::process::{self, Process};
+use crate::service;
 use crate::surroundings::{printed, say, server};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_control::message::{Answer, Refusal, Request, Set};
@@ -80,7 +81,9 @@ pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     alone.page.iter().for_each(process::announce);
     let page = alone.page.as_ref().map(|_| Process::new(path));
     let mut running = Running { served, page, upload: alone.upload, alone: alone.clone(), start: Instant::now() };
+    service::ready();
     let ended = loop {
+        service::alive();
         if let Some(Signalled::End(signal)) = signals.next() {
             break (!is_orderly(signal)).then(|| format!("the run was ended by {signal}"));
         }
@@ -96,6 +99,7 @@ pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
         running.page.iter_mut().for_each(|page| page.tick(penstock_core::units::Instant::ZERO + now));
         running.served.events().iter().for_each(|what| say(what));
     };
+    service::stopping();
     let status = running.status();
     printed(&if json { format!("{status}\n") } else { crate::ask::hosts(&status) })?;
     ended.iter().for_each(|why| say(&format!("error: {why}")));

@@ -7,7 +7,7 @@ use crate::gate::Verdicts;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_control::message::{Answer, By, Refusal, Request};
-use penstock_control::server::Peer;
+use penstock_control::server::{Asker, Peer};
 use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree;
@@ -24,14 +24,37 @@ const FRESH: Span = Span::from_millis(100);
 /// Number of names of subscribers that one run may have seen: each keeps its number.
 const MOST_NAMES: usize = 65_536;
 
-/// Carries out a request from the control socket and returns the answer to it.
-pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
+/// Carries out a request from the control socket and returns the answer to it; `None` if a file must be read before.
+pub fn answer(daemon: &mut Daemon, asker: Asker, request: Request) -> Option<Answer> {
+    match request {
+        Request::Apply(file) => {
+            let may = daemon.history.may_set().and_then(|()| daemon.reader.read(Some((asker, file))));
+            may.err().map(Err)
+        }
+        other => Some(answer_now(daemon, asker.peer, other)),
+    }
+}
+
+/// Applies the files that were read since.
+pub(crate) fn apply_what_was_read(daemon: &mut Daemon) {
+    let finished: Vec<_> = daemon.reader.finished().collect();
+    for (asker, read) in finished {
+        let Some(asker) = asker else {
+            apply::apply_again(daemon, read);
+            continue;
+        };
+        let answer = read.and_then(|read| apply::apply(daemon, Some(asker.peer), &read));
+        daemon.tell(asker, &answer);
+    }
+}
+
+fn answer_now(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
     match request {
         Request::Status => status(daemon),
         Request::Top { by: By::Flow, most } => text(&daemon.talkers.flows(most)),
         Request::Top { by: By::Node, most } => nodes(daemon, most),
         Request::Set(set) => setting::set(daemon, peer, &set),
-        Request::Apply(file) => apply::apply(daemon, Some(peer), &file),
+        Request::Apply(_) => Err(Refusal::new("a file is read before it is applied")),
         Request::Keep => {
             daemon.snapshot = None;
             setting::keep(daemon, peer)
@@ -40,26 +63,41 @@ pub fn answer(daemon: &mut Daemon, peer: Peer, request: Request) -> Answer {
     }
 }
 
-/// One line of `top` by node, with what enforcement says of it.
+/// One line of `top` by node.
 #[derive(Debug, Serialize)]
 struct Row {
     #[serde(flatten)]
     entry: Entry,
+    /// Whether it is a subscriber with a name, if there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provisioned: Option<bool>,
+    #[serde(flatten)]
+    held: Option<Held>,
+}
+
+/// What budgets say of a node.
+#[derive(Debug, Serialize)]
+struct Held {
     /// The budget in bits per second; `None` for a host without a session.
     budget_bps: Option<u64>,
     /// What was refused.
     policed: Backlog,
 }
 
-/// Returns the hosts with the highest rates; with their budgets, if they have any.
+/// Returns the subscribers and the other hosts with the highest rates; with their budgets, if they have any.
 fn nodes(daemon: &Daemon, most: usize) -> Answer {
-    let top = daemon.talkers.nodes(Side::Right, most);
-    let Some(enforcer) = &daemon.enforcer else { return text(&top) };
+    let (now, classifier) = (daemon.now(), &daemon.classifier);
+    let top = daemon.talkers.nodes(Side::Right, most, |address| classifier.name_at(address, now));
+    let some = !daemon.settings.subscribers.is_empty();
     let row = |entry: Entry| {
-        let address = entry.name.split('/').next().and_then(|address| address.parse().ok());
-        let of = address.and_then(HostKey::at).map(|host| enforcer.of(host, &daemon.classifier));
-        let (budget_bps, Count { policed, .. }) = of.unwrap_or_default();
-        Row { entry, budget_bps, policed }
+        let named = classifier.number_of(&entry.name).filter(|_| some);
+        let host = || HostKey::at(entry.name.split('/').next()?.parse().ok()?);
+        let node = named.or_else(|| classifier.node_at(host()?));
+        let held = daemon.enforcer.as_ref().map(|enforcer| {
+            let (budget_bps, Count { policed, .. }) = enforcer.of(node);
+            Held { budget_bps, policed }
+        });
+        Row { provisioned: some.then_some(named.is_some()), held, entry }
     };
     let rows: Vec<Row> = top.entries.into_iter().map(row).collect();
     text(&serde_json::json!({"entries": rows, "known": top.known, "others_bytes": top.others_bytes}))

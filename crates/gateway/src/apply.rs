@@ -10,6 +10,7 @@ use penstock_control::server::Peer;
 use penstock_grammar::{Diagnosis, Source as Text};
 use penstock_net::direction::Direction;
 use serde_json::{Map, Value};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// The file with which a run began.
@@ -52,32 +53,71 @@ fn fixed(old: &File, new: &File) -> Option<&'static [&'static str]> {
     differ.into_iter().find_map(|(differs, place)| differs.then_some(place))
 }
 
-/// Reads a file and compares it with what runs; returns what to go to.
-fn wanted(gateway: &impl Adjustable, file: &Apply) -> Result<Settings, Box<Diagnosis>> {
-    let text = Text::parse(&file.text, &file.name)?;
-    let Kind::Link(new) = Kind::parse(&file.text, &file.name)? else {
-        return Err(Box::new(
-            text.at(&[], "this file governs no link, and a gateway that runs cannot become one of budgets only"),
-        ));
-    };
-    if let Some(place) = fixed(&gateway.own().file, &new) {
-        return Err(Box::new(text.at(place, &stays(&place.join(".")))));
+/// Bytes of a file: of the limit and of the discipline of each direction.
+type Places = [[Range<usize>; 2]; 2];
+
+/// A file that was read and compared with the one with which a run began.
+#[derive(Debug, Clone)]
+pub struct Read {
+    settings: Settings,
+    file: Apply,
+    /// Where the limits and the disciplines of both directions stand.
+    places: Places,
+}
+
+impl Read {
+    /// Reads a file, which takes as long as the file is; `own` is that with which the run began.
+    ///
+    /// # Errors
+    /// Refuses a mistake in the file, and what needs a new start.
+    pub fn of(file: Apply, own: &File) -> Result<Self, Refusal> {
+        // Whoever shows a refusal says that it is an error.
+        let refusal = |mistake: Box<Diagnosis>| Refusal::new(plain(&mistake));
+        let (settings, places) = Self::settings(&file, own).map_err(refusal)?;
+        Ok(Self { settings, file, places })
     }
-    let (present, mut wanted) = (gateway.settings(), Settings::of(&new));
-    if wanted.source == present.source && wanted.source.from != From::File {
-        // The file says nothing new of the rates: what their source has told holds.
-        (0..2).for_each(|at| wanted[at].rate = present[at].rate);
-    }
-    for (direction, table) in Direction::BOTH.into_iter().zip(["discipline", "reverse_discipline"]) {
-        let at = direction.index();
-        if let Some(why) = gateway.refuses(direction, &wanted) {
-            let limit = ["limit", "reverse_limit"][at];
-            let own_table = if text.get(&[table]).is_some() { table } else { "discipline" };
-            let place: &[&str] = if wanted[at].aqm == present[at].aqm { &["link", limit] } else { &[own_table] };
-            return Err(Box::new(text.at(place, &why)));
+
+    fn settings(file: &Apply, own: &File) -> Result<(Settings, Places), Box<Diagnosis>> {
+        let text = Text::parse(&file.text, &file.name)?;
+        let Kind::Link(new) = Kind::parse(&file.text, &file.name)? else {
+            return Err(Box::new(
+                text.at(&[], "this file governs no link, and a gateway that runs cannot become one of budgets only"),
+            ));
+        };
+        if let Some(place) = fixed(own, &new) {
+            return Err(Box::new(text.at(place, &stays(&place.join(".")))));
         }
+        let span = |place: &[&str]| text.get(place).map(|value| value.span());
+        let places = [("limit", "discipline"), ("reverse_limit", "reverse_discipline")].map(|(limit, own)| {
+            let limit = span(&["link", limit]).or_else(|| span(&["link"]));
+            [limit, span(&[own]).or_else(|| span(&["discipline"]))].map(Option::unwrap_or_default)
+        });
+        Ok((Settings::of(&new), places))
     }
-    Ok(wanted)
+
+    /// Returns what to go to from what holds now.
+    fn wanted(&self, gateway: &impl Adjustable) -> Result<Settings, Refusal> {
+        let (present, mut wanted) = (gateway.settings(), self.settings.clone());
+        if wanted.source == present.source && wanted.source.from != From::File {
+            // The file says nothing new of the rates: what their source has told holds.
+            (0..2).for_each(|at| wanted[at].rate = present[at].rate);
+        }
+        for direction in Direction::BOTH {
+            let at = direction.index();
+            if let Some(why) = gateway.refuses(direction, &wanted) {
+                let place = &self.places[at][usize::from(wanted[at].aqm != present[at].aqm)];
+                let mistake = Diagnosis::new(&self.file.text, &self.file.name, place.clone(), &why);
+                return Err(Refusal::new(plain(&mistake)));
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// Returns a mistake without the word `error`.
+fn plain(mistake: &Diagnosis) -> String {
+    let said = mistake.to_string();
+    said.strip_prefix("error: ").unwrap_or(&said).to_owned()
 }
 
 /// Tells what is another.
@@ -109,14 +149,10 @@ fn difference(old: &Settings, new: &Settings) -> Map<String, Value> {
 /// Makes what a file says what holds, all of it or nothing, and reads it back.
 ///
 /// # Errors
-/// Refuses a mistake in the file, what needs a new start, and any change while another one is temporary.
-pub fn apply(gateway: &mut impl Adjustable, peer: Option<Peer>, file: &Apply) -> Answer {
+/// Refuses what cannot change while packets pass, and any change while another one is temporary.
+pub fn apply(gateway: &mut impl Adjustable, peer: Option<Peer>, read: &Read) -> Answer {
     gateway.records().history.may_set()?;
-    let wanted = wanted(gateway, file).map_err(|mistake| {
-        // Whoever shows a refusal says that it is an error.
-        let said = mistake.to_string();
-        Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
-    })?;
+    let wanted = read.wanted(gateway)?;
     let former = gateway.settings().clone();
     let set = difference(&former, &wanted);
     let now = if set.is_empty() { gateway.now() } else { gateway.go_to(&wanted)? };
@@ -126,21 +162,30 @@ pub fn apply(gateway: &mut impl Adjustable, peer: Option<Peer>, file: &Apply) ->
     }
     gateway.by_hand(false);
     let is_other = !set.is_empty();
-    let details = done(now.as_secs_f64(), set, file.until.filter(|_| is_other));
+    let until = read.file.until.filter(|_| is_other);
+    let details = done(now.as_secs_f64(), set, until);
     let Records { history, log, .. } = gateway.records();
     if is_other {
-        history.note(former, file.until, now);
+        history.note(former, until, now);
     }
     log.add(peer, "apply", &details);
     Ok(details.to_string())
 }
 
-/// Applies the file with which the run began, as SIGHUP asks for, and notes what came of it.
-pub fn again(gateway: &mut impl Adjustable) {
-    let path = gateway.own().path.clone();
-    let name = path.to_string_lossy().into_owned();
-    let read = std::fs::read_to_string(&path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")));
-    let applied = read.and_then(|text| apply(gateway, None, &Apply { name: name.clone(), text, until: None }));
+/// Reads the file with which a run began, as SIGHUP asks for.
+///
+/// # Errors
+/// Fails if it cannot be read, and refuses what [`Read::of`] does.
+pub fn again(own: &Own) -> Result<Read, Refusal> {
+    let name = own.path.to_string_lossy().into_owned();
+    let text = std::fs::read_to_string(&own.path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")))?;
+    Read::of(Apply { name, text, until: None }, &own.file)
+}
+
+/// Applies what [`again`] has read, and notes what came of it.
+pub fn apply_again(gateway: &mut impl Adjustable, read: Result<Read, Refusal>) {
+    let name = gateway.own().path.display().to_string();
+    let applied = read.and_then(|read| apply(gateway, None, &read));
     let now = gateway.now();
     gateway.note(
         now,

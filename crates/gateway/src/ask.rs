@@ -191,6 +191,7 @@ fn in_this_process(answer: &Value) -> String {
     );
     text += &link(&answer["link"]);
     text += &calls(&answer["calls"]);
+    text += &callers(&answer["callers"]);
     text += &scone(&answer["scone"]);
     text += &hosts(answer);
     text += &subscribers(answer);
@@ -208,6 +209,18 @@ fn calls(calls: &Value) -> String {
         let (mos, delay) = (number("mos_estimate"), number("delay_ms"));
         let _ =
             writeln!(text, "calls, {way}: MOS {mos:.1} by estimate, {delay:.0} ms to the ear, {gone:.1}% lost or late");
+    }
+    text
+}
+
+/// Returns how calls of subscribers would sound, the worst twenty; empty if there are none.
+fn callers(callers: &Value) -> String {
+    let mut text = String::new();
+    for one in callers.as_array().into_iter().flatten().take(20) {
+        let mos =
+            |way: &str| one[way]["mos_estimate"].as_f64().map_or_else(|| "-".to_owned(), |mos| format!("{mos:.1}"));
+        let name = one["name"].as_str().unwrap_or("all others");
+        let _ = writeln!(text, "  {name:<20} MOS by estimate: down {}, up {}", mos("download"), mos("upload"));
     }
     text
 }

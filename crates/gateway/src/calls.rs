@@ -8,6 +8,7 @@
 //! simulator. So it is an upper bound for real phones, and no measurement of one.
 
 use penstock_core::emodel::{PACKET_TIME, mos, rating};
+use penstock_core::packet::NodeId;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::{Headers, IpVersion, Transport};
 use penstock_net::direction::Direction;
@@ -17,6 +18,9 @@ use serde::Serialize;
 const WINDOW: Span = Span::from_secs(10);
 /// The code points of calls: expedited forwarding, and voice that was admitted.
 const CALLS: [u8; 2] = [46, 44];
+
+/// Largest number of subscribers that are told apart in two windows, of which the last is all others.
+const MOST_CALLERS: usize = 256;
 
 /// The times in milliseconds for which a receiver may wait for packets that were in the queue here.
 const WAITS_MS: [u64; 16] = [1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 500];
@@ -63,38 +67,34 @@ pub struct Call {
     pub mos_estimate: f64,
 }
 
-/// Counts the packets of calls.
-#[derive(Debug, Default)]
-pub struct Calls {
-    /// The present window and the one before, of both directions.
-    windows: [[Counts; 2]; 2],
-    due: Instant,
+/// A packet of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Voice {
+    /// The direction in which it travels.
+    pub direction: Direction,
+    /// When it came.
+    pub came: Instant,
+    /// The subscriber with a name to whom it belongs; [`NodeId::NOBODY`] if it is in no list.
+    pub caller: NodeId,
 }
 
-impl Calls {
-    /// A packet of a call went on after this time here.
-    pub fn passed(&mut self, direction: Direction, waited: Span) {
-        let at = WAITS_MS.partition_point(|bound| Span::from_millis(*bound) < waited);
-        self.windows[0][direction.index()].waited[at] += 1;
+/// The present window and the one before, of both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Windows([[Counts; 2]; 2]);
+
+impl Windows {
+    fn now(&mut self, direction: Direction) -> &mut Counts {
+        &mut self.0[0][direction.index()]
     }
 
-    /// A packet of a call was dropped here.
-    pub fn dropped(&mut self, direction: Direction) {
-        self.windows[0][direction.index()].dropped += 1;
+    /// Begins a new window; returns whether anything is in the one before.
+    fn turn(&mut self) -> bool {
+        self.0 = [Default::default(), self.0[0]];
+        self.0[1] != <[Counts; 2]>::default()
     }
 
-    /// Begins a new window if it is time.
-    pub fn tick(&mut self, now: Instant) {
-        if now >= self.due {
-            self.windows = [Default::default(), self.windows[0]];
-            self.due = now + WINDOW;
-        }
-    }
-
-    /// Estimates the calls of a direction, if there are packets of some. `trip` is the round trip that is known, without the
-    /// queue here.
-    pub fn estimate(&self, direction: Direction, trip: Option<Span>) -> Option<Call> {
-        let [now, before] = &self.windows;
+    fn estimate(&self, direction: Direction, trip: Option<Span>) -> Option<Call> {
+        let [now, before] = &self.0;
         let counts = now[direction.index()].and(&before[direction.index()]);
         let packets = counts.waited.iter().sum::<u64>() + counts.dropped;
         let share = |part: u64| part as f64 / packets.max(1) as f64;
@@ -117,10 +117,107 @@ impl Calls {
     }
 }
 
+/// Counts the packets of calls, of the whole link and of each subscriber with a name.
+#[derive(Debug)]
+pub struct Calls {
+    all: Windows,
+    /// In the order of their numbers. The room is never enlarged.
+    callers: Vec<(NodeId, Windows)>,
+    due: Instant,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { all: Windows::default(), callers: Vec::with_capacity(MOST_CALLERS), due: Instant::ZERO }
+    }
+}
+
+impl Calls {
+    /// A packet of a call went on after this time here.
+    pub fn passed(&mut self, voice: Voice, waited: Span) {
+        let at = WAITS_MS.partition_point(|bound| Span::from_millis(*bound) < waited);
+        self.each(voice, |counts| counts.waited[at] += 1);
+    }
+
+    /// A packet of a call was dropped here.
+    pub fn dropped(&mut self, voice: Voice) {
+        self.each(voice, |counts| counts.dropped += 1);
+    }
+
+    /// Counts a packet for the link and for its caller. If too many subscribers have calls, it is one of all others.
+    fn each(&mut self, Voice { direction, caller, .. }: Voice, count: impl Fn(&mut Counts)) {
+        count(self.all.now(direction));
+        let place = |callers: &[(NodeId, Windows)], who| callers.binary_search_by_key(&who, |one| one.0);
+        // The last place is for all others.
+        let full = self.callers.len() + 1 >= MOST_CALLERS;
+        let caller = if full && place(&self.callers, caller).is_err() { NodeId::NOBODY } else { caller };
+        let at = place(&self.callers, caller).unwrap_or_else(|at| {
+            self.callers.insert(at, (caller, Windows::default()));
+            at
+        });
+        count(self.callers[at].1.now(direction));
+    }
+
+    /// Begins a new window if it is time.
+    pub fn tick(&mut self, now: Instant) {
+        if now >= self.due {
+            self.all.turn();
+            self.callers.retain_mut(|(_, windows)| windows.turn());
+            self.due = now + WINDOW;
+        }
+    }
+
+    /// Estimates the calls of a direction, if there are packets of some. `trip` is the round trip that is known, without the
+    /// queue here.
+    pub fn estimate(&self, direction: Direction, trip: Option<Span>) -> Option<Call> {
+        self.all.estimate(direction, trip)
+    }
+
+    /// Estimates the calls of each subscriber that has some, download and upload; [`NodeId::NOBODY`] is all others.
+    pub fn callers(&self, trip: Option<Span>) -> impl Iterator<Item = (NodeId, [Option<Call>; 2])> {
+        self.callers.iter().map(move |(node, windows)| (*node, Direction::BOTH.map(|d| windows.estimate(d, trip))))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use Direction::{Forward, Reverse};
+
+    fn voice(direction: Direction, caller: u32) -> Voice {
+        Voice { direction, came: Instant::ZERO, caller: NodeId(caller) }
+    }
+
+    /// Two subscribers, of which one loses every tenth packet: each has its own score, and the link that of both.
+    #[test]
+    fn each_subscriber_has_a_score_of_its_own() {
+        let mut calls = Calls::default();
+        for n in 0..100 {
+            calls.passed(voice(Forward, 7), Span::from_millis(1));
+            let bad = voice(Forward, u32::MAX);
+            if n % 10 == 0 { calls.dropped(bad) } else { calls.passed(bad, Span::from_millis(1)) }
+        }
+        let all: Vec<_> = calls.callers(None).collect();
+        let [(NodeId(7), [Some(good), None]), (NodeId::NOBODY, [Some(bad), None])] = all[..] else { panic!("{all:?}") };
+        // R = 93.2 - 0.024 * 21, and less 95 * 0.1 / (0.1 + 0.251) with a loss of a tenth: Bpl of G.711 is 25.1.
+        assert!((good.mos_estimate - mos(93.2 - 0.504)).abs() < 1e-3, "{good:?}");
+        assert!((bad.mos_estimate - mos(93.2 - 0.504 - 95.0 * 10.0 / 35.1)).abs() < 1e-3, "{bad:?}");
+        assert_eq!(calls.estimate(Forward, None).map(|both| (both.packets, both.lost)), Some((200, 0.05)));
+        for s in [0, 10, 20, 30] {
+            calls.tick(Instant::ZERO + Span::from_secs(s));
+        }
+        assert_eq!(calls.callers(None).count(), 0, "who has no calls is forgotten");
+    }
+
+    #[test]
+    fn more_subscribers_than_there_is_room_for_are_all_others() {
+        let mut calls = Calls::default();
+        (0..1000).for_each(|caller| calls.passed(voice(Reverse, caller), Span::ZERO));
+        let packets = |(node, [_, up]): (NodeId, [Option<Call>; 2])| (node, up.map_or(0, |call| call.packets));
+        let all: Vec<_> = calls.callers(None).map(packets).collect();
+        assert_eq!((all.len(), all[254], all[255]), (MOST_CALLERS, (NodeId(254), 1), (NodeId::NOBODY, 1000 - 255)));
+        assert_eq!(calls.callers.capacity(), MOST_CALLERS);
+    }
 
     fn datagram(first: u8, second: u8, protocol: u8) -> Vec<u8> {
         let mut bytes = vec![0; 60];
@@ -149,8 +246,8 @@ mod tests {
     #[test]
     fn the_estimate_is_that_of_the_model() {
         let mut calls = Calls::default();
-        (0..99).for_each(|_| calls.passed(Forward, Span::from_millis(4)));
-        calls.dropped(Forward);
+        (0..99).for_each(|_| calls.passed(voice(Forward, 1), Span::from_millis(4)));
+        calls.dropped(voice(Forward, 1));
         let call = calls.estimate(Forward, Some(Span::from_millis(60))).unwrap();
         assert_eq!((call.packets, call.lost, call.late, call.delay_ms), (100, 0.01, 0.0, 55.0));
         // R = 93.2 - 0.024 * 55 - 95 / 26.1 = 88.24
@@ -166,8 +263,8 @@ mod tests {
     #[test]
     fn a_receiver_waits_for_what_is_worth_it() {
         let mut calls = Calls::default();
-        (0..99).for_each(|n| calls.passed(Reverse, Span::from_millis(if n % 2 == 0 { 3 } else { 150 })));
-        calls.passed(Reverse, Span::from_millis(1900));
+        (0..99).for_each(|n| calls.passed(voice(Reverse, 1), Span::from_millis(if n % 2 == 0 { 3 } else { 150 })));
+        calls.passed(voice(Reverse, 1), Span::from_millis(1900));
         let call = calls.estimate(Reverse, None).unwrap();
         assert_eq!((call.delay_ms, call.late), (170.0, 0.01));
     }

@@ -3,7 +3,7 @@
 
 use crate::answers;
 use crate::apply::{self, Own};
-use crate::calls::Calls;
+use crate::calls::{Call, Calls, Voice};
 use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Keys};
@@ -14,18 +14,22 @@ use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
 use crate::log::Log;
 use crate::page::process::Process;
-use crate::report::{self, Delays, Event, State, Status, Subscriber, add_event};
+use crate::reader::Reader;
+use crate::report::{self, Caller, Delays, Event, State, Status, Subscriber, add_event};
 use crate::scone::Advice;
+use crate::service;
 use crate::setting;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
-use penstock_control::server::Server;
-use penstock_core::packet::NodeId;
+use penstock_control::message::Answer;
+use penstock_control::server::{Asker, Server};
+use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::Backlog;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
+use penstock_flows::Mac;
 use penstock_hosts::served::{Keys as C2ml, Served};
 use penstock_net::bottleneck::Delivery;
 use penstock_net::classify::Classifier;
@@ -41,7 +45,6 @@ use penstock_net::report::{Change, DirectionReport};
 use penstock_net::signals::{Request, Signals, is_orderly};
 use penstock_net::stalls::{LONGEST_SLEEP, Stalls};
 use penstock_net::talkers::Talkers;
-use sd_notify::NotifyState;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,6 +70,7 @@ pub struct Daemon {
     pub(crate) steer: Steer,
     pub(crate) snapshot: Option<(Instant, String)>,
     pub(crate) own: Own,
+    pub(crate) reader: Reader,
     keys: Keys,
     interfaces: [String; 2],
     pub(crate) classifier: Classifier,
@@ -103,11 +107,12 @@ fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
 }
 
 /// Descriptors of what is slow.
-fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> Result<Epoll, Errno> {
+fn slow_events(signals: &Signals, wan: &LinkWatch, reader: &Reader, server: Option<&Server>) -> Result<Epoll, Errno> {
     let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
     slow.add(signals, readable)?;
     slow.add(wan, readable)?;
+    slow.add(reader, readable)?;
     server.map_or(Ok(()), |server| slow.add(server, readable))?;
     Ok(slow)
 }
@@ -152,7 +157,10 @@ impl Daemon {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
         let wan = LinkWatch::here(wan)?;
-        let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
+        // Before this thread gets its priority, which another one would inherit.
+        let reader = Reader::start(own.clone())?;
+        let slow = slow_events(&signals, &wan, &reader, server.as_ref());
+        let slow = slow.map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
         let c2ml = serving(file)?;
         let (gate, begun) = Gate::open(file)?;
@@ -174,6 +182,7 @@ impl Daemon {
             steer: Steer::start(file.source.clone(), talkers)?,
             snapshot: None,
             own,
+            reader,
             interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
             classifier,
             pool: Pool::new(BUFFER),
@@ -207,7 +216,7 @@ impl Daemon {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Some(format!("a fault of this program: {}", text.unwrap_or_default()))
         });
-        let _ = sd_notify::notify(&[NotifyState::Stopping]);
+        service::stopping();
         self.page = None;
         let closed = self.gate.close();
         self.let_go();
@@ -235,7 +244,7 @@ impl Daemon {
     fn forward(&mut self) -> Option<String> {
         self.woken = self.now();
         self.gate.begin();
-        let _ = sd_notify::notify(&[NotifyState::Ready]);
+        service::ready();
         loop {
             let now = self.release();
             self.gate.flush(&mut self.pool);
@@ -293,8 +302,8 @@ impl Daemon {
             self.steer.show(direction, packet.packet(), now);
         }
         self.windows[direction.index()].count(&packet);
-        if let Some((_, came)) = packet.call() {
-            self.calls.passed(direction, now.since(came));
+        if let Some(voice) = packet.call() {
+            self.calls.passed(voice, now.since(voice.came));
         }
         self.gate.accept(direction, packet, late, &mut self.pool);
     }
@@ -306,7 +315,7 @@ impl Daemon {
                 self.short_of_memory += 1;
                 return Ok(());
             };
-            let Some(Arrived { direction, origin, bytes }) = self.gate.read()? else {
+            let Some(Arrived { direction, origin, hardware, bytes }) = self.gate.read()? else {
                 self.pool.give(buffer);
                 return Ok(());
             };
@@ -317,13 +326,20 @@ impl Daemon {
             }
             buffer[..len].copy_from_slice(bytes);
             let now = self.release();
-            self.arrive(direction, origin, buffer, len, now);
+            self.arrive(direction, origin, hardware, (buffer, len), now);
         }
         Ok(())
     }
 
-    fn arrive(&mut self, direction: Direction, origin: Origin, buffer: Box<[u8]>, len: usize, now: Instant) {
-        let (packet, facts) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+    fn arrive(
+        &mut self,
+        direction: Direction,
+        origin: Origin,
+        hardware: Option<Mac>,
+        (buffer, len): (Box<[u8]>, usize),
+        now: Instant,
+    ) {
+        let (packet, facts) = self.classifier.packet_of(hardware, direction, buffer, len, now, &mut self.pool);
         if let Some(warning) = self.classifier.warning() {
             self.note(now, warning);
         }
@@ -339,13 +355,21 @@ impl Daemon {
         }
         self.path.tell(&facts, now);
         let node = (direction == Direction::Reverse).then(|| self.node(&packet, &facts, now)).flatten();
-        let mut held = Held::new(packet, origin, node, (direction, now));
+        let node_of_flow = self.classifier.node_of(Packet::flow(&packet));
+        let caller = self.classifier.name_of(node_of_flow).map_or(NodeId::NOBODY, |_| node_of_flow);
+        let mut held = Held::new(packet, origin, node, Voice { direction, came: now, caller });
         if let Some(scone) = &mut self.scone {
             scone.arrives(direction, &mut held, &self.classifier, &self.path, now);
         }
         let enforcer = self.enforcer.as_mut();
         let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
         self.path.arrive(direction, held, now, &mut verdicts);
+    }
+
+    /// Answers a client whose request took long.
+    pub(crate) fn tell(&mut self, asker: Asker, answer: &Answer) {
+        let server = self.server.iter_mut();
+        server.for_each(|server| server.answer(asker, answer, std::time::Instant::now()));
     }
 
     /// Gives a sign of life, and learns whether packets still come.
@@ -378,8 +402,7 @@ impl Daemon {
         self.calls.tick(now);
         self.wan.ask();
         self.page.iter_mut().for_each(|page| page.tick(now));
-        // Whoever started this may watch over it; without such a one nothing is told.
-        let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+        service::alive();
         self.talkers.tick(now);
         self.enforcer.iter_mut().for_each(|enforcer| enforcer.tick(now));
         self.scone.iter_mut().for_each(|scone| scone.tick(&mut self.path, now));
@@ -404,7 +427,11 @@ impl Daemon {
     fn serve_slow(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
-                Request::End(Signal::SIGHUP) => apply::again(self),
+                Request::End(Signal::SIGHUP) => {
+                    if let Err(busy) = self.reader.read(None) {
+                        apply::apply_again(self, Err(busy));
+                    }
+                }
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {
@@ -414,8 +441,9 @@ impl Daemon {
             }
         }
         self.wan.read();
+        answers::apply_what_was_read(self);
         if let Some(mut server) = self.server.take() {
-            server.turn(std::time::Instant::now(), &mut |peer, request| answers::answer(self, peer, request));
+            server.turn_later(std::time::Instant::now(), &mut |asker, request| answers::answer(self, asker, request));
             self.server = Some(server);
         }
         self.due.slow = self.now() + BETWEEN_SLOW;
@@ -484,11 +512,25 @@ impl Daemon {
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
             enforcement: self.enforcer.as_ref().map(|enforcer| enforcer.report(&self.classifier)),
             calls: Direction::BOTH.map(|d| self.calls.estimate(d, self.steer.trip())),
+            callers: self.callers(),
             scone: self.scone.as_ref().map(Advice::stats),
             subscribers: self.subscribers(),
             kernel_queues: told.kernel_queues,
             frames: told.frames,
         }
+    }
+
+    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers.
+    fn callers(&self) -> Vec<Caller> {
+        let of = |(node, [down, up]): (NodeId, [Option<Call>; 2])| Caller {
+            name: self.classifier.name_of(node).map(str::to_owned),
+            download: down,
+            upload: up,
+        };
+        let all = self.calls.callers(self.steer.trip()).filter(|_| !self.settings.subscribers.is_empty());
+        let mut all: Vec<Caller> = all.map(of).collect();
+        all.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
+        all
     }
 
     fn subscribers(&self) -> Vec<Subscriber> {

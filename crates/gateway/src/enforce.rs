@@ -242,9 +242,8 @@ impl Enforcer {
         }
     }
 
-    /// Returns the budget of a host with a session in bits per second, and what came of a host.
-    pub fn of(&self, host: HostKey, classifier: &Classifier) -> (Option<u64>, Count) {
-        let node = classifier.node_at(host);
+    /// Returns the budget of a node with a session in bits per second, and what came of a node.
+    pub fn of(&self, node: Option<NodeId>) -> (Option<u64>, Count) {
         let budget = node.and_then(|node| self.told.get(&node)).map(|told| told.budget.as_bps());
         (budget, node.map(|node| self.count(node)).unwrap_or_default())
     }

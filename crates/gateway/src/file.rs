@@ -285,6 +285,13 @@ impl File {
         let told = link.part::<keys::Keys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
         let page = source.get(&["page"]).map(|value| page(&source, value)).transpose()?;
         let c2ml = c2ml(&source, rates[1])?;
+        if c2ml.is_some() {
+            subscribers.refuse_hardware(&source, "budgets of [c2ml] are given to IP addresses; write prefixes")?;
+        }
+        if interfaces.lan.is_none() && keys.datapath == Datapath::User {
+            let why = "frames of the LAN are seen with its interface; write `lan` beside `wan` in [interfaces]";
+            subscribers.refuse_hardware(&source, why)?;
+        }
         if keys.datapath == Datapath::Kernel {
             in_the_kernel(&source, keys.scone, &interfaces, &bottlenecks, c2ml.as_ref())?;
         } else if c2ml.as_ref().is_some_and(|c2ml| c2ml.enforce) && !takes_budgets(&bottlenecks[1].aqm) {
@@ -466,6 +473,24 @@ house = ["10.1.0.0/28"]
         assert_eq!((file.keys.queue, file.keys.patience), (7100, Span::from_millis(100)));
         assert_eq!((file.keys.observe, file.keys.name.as_str()), (false, "gateway"));
         assert_eq!(file.subscribers.named()[0].name, "house");
+    }
+
+    #[test]
+    fn hardware_addresses_are_refused_where_they_cannot_be_known() {
+        let list = "house = [\"10.1.0.0/28\", \"02:00:5e:00:53:01\"]\n";
+        let with = GOOD.replace("house = [\"10.1.0.0/28\"]\n", list);
+        assert_eq!(File::parse(&with, "f").unwrap().subscribers.named()[0].prefixes.len(), 2);
+        let kernel =
+            with.replace("[interfaces]", "datapath = \"kernel\"\n[interfaces]").replace("lan = \"eth1\"\n", "");
+        let line = 18;
+        for (file, line, column, said) in [
+            (with.replace("lan = \"eth1\"\n", ""), line - 1, 25, "write `lan` beside `wan`"),
+            (format!("{with}[c2ml]\n"), line, 25, "budgets of [c2ml]"),
+            (kernel, line - 1, 1, "the kernel data path does not have this yet"),
+        ] {
+            let wrong = File::parse(&file, "f").unwrap_err();
+            assert!(wrong.line == line && wrong.column == column && wrong.what.contains(said), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! A packet between its arrival and the time at which it is due.
 
-use crate::calls::is_call;
-
-use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, TcpView};
-use penstock_core::units::{Bytes, Instant};
+use crate::calls::{Voice, is_call};
+use penstock_core::packet::{Ecn, Ern, NodeId, Packet, TcpView};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_net::announced;
-use penstock_net::direction::Direction;
+use penstock_net::carried::Carrier;
 use penstock_net::lead::Lead;
 use penstock_net::nfqueue::Ticket;
 use serde::Serialize;
@@ -42,19 +40,20 @@ pub struct Held {
     before: (u16, Ecn),
     /// The node that sent it, if that is held to a budget.
     node: Option<NodeId>,
-    /// From where and when it came, if it is a packet of a call.
-    call: Option<(Direction, Instant)>,
+    /// What is known of it if it is a packet of a call.
+    call: Option<Voice>,
     /// True if its rate signal was lowered.
     advised: bool,
 }
 
 impl Held {
-    /// Takes a packet that came from there at `came`; `node` is its sender, if that is held to a budget.
-    pub fn new(packet: RealPacket, origin: Origin, node: Option<NodeId>, came: (Direction, Instant)) -> Self {
+    /// Takes a packet; `node` is its sender, if that is held to a budget, and `voice` what is to be known of it if it is one
+    /// of a call.
+    pub fn new(packet: RealPacket, origin: Origin, node: Option<NodeId>, voice: Voice) -> Self {
         let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
-        let call = is_call(packet.bytes(), packet.headers()).then_some(came);
+        let call = is_call(packet.bytes(), packet.headers()).then_some(voice);
         Self { packet, origin, before, node, call, advised: false }
     }
 
@@ -73,8 +72,8 @@ impl Held {
         self.node
     }
 
-    /// Returns its direction and when it came, if it is a packet of a call.
-    pub fn call(&self) -> Option<(Direction, Instant)> {
+    /// Returns what is known of it if it is a packet of a call.
+    pub fn call(&self) -> Option<Voice> {
         self.call
     }
 
@@ -116,33 +115,22 @@ impl Held {
     }
 }
 
-impl Packet for Held {
-    type Tcp = RealPacket;
-
-    fn size(&self) -> Bytes {
-        self.packet.size()
+impl Carrier for Held {
+    fn real(&self) -> &RealPacket {
+        &self.packet
     }
-    fn flow(&self) -> FlowId {
-        Packet::flow(&self.packet)
+    fn real_mut(&mut self) -> &mut RealPacket {
+        &mut self.packet
     }
-    /// A packet that cannot be marked is told as one that is not ECN-capable.
-    fn ecn(&self) -> Ecn {
-        if self.is_whole() { self.packet.ecn() } else { Ecn::NotEct }
+    fn is_editable(&self) -> bool {
+        self.is_whole()
     }
-    fn mark_ce(&mut self) {
-        self.packet.mark_ce();
-    }
-    fn tcp(&mut self) -> Option<&mut RealPacket> {
-        let whole = self.is_whole();
-        self.packet.tcp().filter(|_| whole)
-    }
-    fn is_syn(&self) -> bool {
-        self.packet.is_syn()
-    }
-    fn explicit_rate(&self) -> Ern {
+    fn announced_rate(&self) -> Ern {
         announced::explicit_rate(&self.packet)
     }
 }
+
+penstock_net::carrier!(Held);
 
 /// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
 /// unit of their connection. The ratio of the sums tells how much of the windows is left.
@@ -175,6 +163,11 @@ impl Windows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_core::packet::FlowId;
+    use penstock_core::units::Instant;
+    use penstock_net::direction::Direction;
+
+    const VOICE: Voice = Voice { direction: Direction::Forward, came: Instant::ZERO, caller: NodeId::NOBODY };
 
     /// A segment of 40 bytes, ECN-capable, window 1000, in a buffer of 64.
     fn held(whole: bool) -> Held {
@@ -182,7 +175,7 @@ mod tests {
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
         let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
-        Held::new(RealPacket::new(bytes, FlowId(1)), origin, None, (Direction::Forward, Instant::ZERO))
+        Held::new(RealPacket::new(bytes, FlowId(1)), origin, None, VOICE)
     }
 
     #[test]
@@ -208,7 +201,7 @@ mod tests {
         for whole in [true, false] {
             let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
             let packet = RealPacket::new(bytes, FlowId(1));
-            let mut held = Held::new(packet, origin, None, (Direction::Forward, Instant::ZERO));
+            let mut held = Held::new(packet, origin, None, VOICE);
             assert_eq!((held.rate_signal(), held.changed()), (whole.then_some(Signal::UNKNOWN), None));
             held.lower_rate_signal(Signal::new(40));
             let first = held.changed().map(|bytes| (bytes.len(), bytes[28], bytes[29]));

@@ -65,6 +65,9 @@ pub struct Status {
     pub windows: [Windows; 2],
     /// How calls would sound, download and upload; `None` without packets of calls.
     pub calls: [Option<Call>; 2],
+    /// The same for each subscriber with a name that has packets of calls, the worst first, at most 256.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<Caller>,
     /// Queueing delays of both directions as counters.
     pub delays: [Delays; 2],
     /// From the WAN to the LAN.
@@ -83,6 +86,24 @@ pub struct Status {
     /// What the subscribers of a tree have: those to whom most was sent, and all others at the end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<Subscriber>,
+}
+
+/// How the calls of a subscriber would sound.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Caller {
+    /// Its name; `None` for all who are in no list or for whom there was no room.
+    pub name: Option<String>,
+    /// From the WAN to the LAN; `None` without packets of calls.
+    pub download: Option<Call>,
+    /// From the LAN to the WAN.
+    pub upload: Option<Call>,
+}
+
+impl Caller {
+    /// The lower score of both directions.
+    pub fn worst(&self) -> f64 {
+        [self.download, self.upload].into_iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// A subscriber of a tree.

@@ -15,6 +15,7 @@
 //! discipline = { name = "fq-codel", target = "10ms" }
 //! ```
 //!
+//! A list has prefixes of both families and hardware addresses (MAC), all of which count as one; no address is of two.
 //! As soon as one of them is a table, the queue of both directions is a [`tree`].
 
 use penstock_core::config::ConfigError;
@@ -28,10 +29,9 @@ use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::Value;
 use penstock_grammar::{Diagnosis, Source as Text, fields, link};
 use penstock_net::direction::Direction;
-use penstock_net::file::named;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The keys of a subscriber that is a table.
 #[derive(Debug, Deserialize)]
@@ -59,7 +59,7 @@ struct Rates {
 #[derive(Debug, Clone, PartialEq)]
 struct Subscriber {
     name: String,
-    /// Empty for a group.
+    /// Prefixes and hardware addresses; none for a group.
     prefixes: Vec<Prefix>,
     parent: Option<usize>,
     weight: Weight,
@@ -102,10 +102,10 @@ impl Subscribers {
     }
 
     fn check_prefixes(&self, source: &Text<'_>) -> Result<(), Diagnosis> {
-        let is_parent = |at: usize| self.list.iter().any(|other| other.parent == Some(at));
+        let parents: BTreeSet<usize> = self.list.iter().filter_map(|one| one.parent).collect();
         for (at, Subscriber { name, prefixes, discipline, .. }) in self.list.iter().enumerate() {
             let wrong = |key: &str, what: &str| Err(source.at(&["subscribers", name, key], what));
-            match (prefixes.is_empty(), is_parent(at)) {
+            match (prefixes.is_empty(), parents.contains(&at)) {
                 (true, false) => {
                     return wrong("prefixes", "it needs at least one prefix, or members that name it as `parent`");
                 }
@@ -118,8 +118,61 @@ impl Subscribers {
                 _ => {}
             }
         }
-        let lists = self.named().into_iter().map(|named| (named.name, named.prefixes)).collect();
-        named(lists).map(drop).map_err(|e| source.at(&["subscribers"], &e.to_string()))
+        self.check_overlaps(source)
+    }
+
+    /// Refuses a prefix that has addresses of another subscriber.
+    fn check_overlaps(&self, source: &Text<'_>) -> Result<(), Diagnosis> {
+        let of = |(at, subscriber): (usize, &Subscriber)| {
+            let prefixes = subscriber.prefixes.clone().into_iter().enumerate();
+            prefixes.map(move |(n, prefix)| (prefix, (at, n))).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = self.list.iter().enumerate().flat_map(of).collect();
+        all.sort_unstable();
+        let mut around: Option<(Prefix, (usize, usize))> = None;
+        for (prefix, place) in all {
+            match around {
+                Some((outer, first)) if outer.contains(prefix) => {
+                    if first.0 != place.0 {
+                        return Err(self.overlap(source, [first, place]));
+                    }
+                }
+                _ => around = Some((prefix, place)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Two prefixes of two subscribers have the same addresses.
+    fn overlap(&self, source: &Text<'_>, places: [(usize, usize); 2]) -> Diagnosis {
+        let mut told = places.map(|place| {
+            let value = self.prefix(source, place);
+            let (text, span) = value.map_or(("", 0..0), |value| (value.get_ref().as_str().unwrap_or(""), value.span()));
+            (span, text.to_owned(), &self.list[place.0].name)
+        });
+        told.sort_by_key(|(span, ..)| span.start);
+        let [(before, first, name), (span, second, _)] = told;
+        let line = source.span(before, "").line;
+        let what = if first == second { "is" } else { "has addresses of" };
+        source.span(span, &format!("{second} {what} {first} of {name:?} in line {line}; an address has one subscriber"))
+    }
+
+    /// Returns a prefix as the file has it: that with number `n` of a subscriber.
+    fn prefix<'v, 'a>(&self, source: &'v Text<'a>, (at, n): (usize, usize)) -> Option<&'v Value<'a>> {
+        let (name, n) = (self.list[at].name.as_str(), n.to_string());
+        source.get(&["subscribers", name, "prefixes", &n]).or_else(|| source.get(&["subscribers", name, &n]))
+    }
+
+    /// Refuses hardware addresses, if there are some, with this sentence.
+    ///
+    /// # Errors
+    /// Returns the place of the first.
+    pub fn refuse_hardware(&self, source: &Text<'_>, why: &str) -> Result<(), Diagnosis> {
+        let of = |one: &Subscriber| one.prefixes.iter().position(|prefix| prefix.is_hardware());
+        let found = self.list.iter().enumerate().find_map(|(at, one)| Some((at, of(one)?)));
+        let Some(place) = found else { return Ok(()) };
+        let span = self.prefix(source, place).map_or(0..0, |value| value.span());
+        Err(source.span(span, &format!("a hardware address cannot be known here: {why}")))
     }
 
     /// Checks that a tree can be kept before links of these rates, with these disciplines of the others.
@@ -244,9 +297,12 @@ fn subscriber(source: &Text<'_>, name: &str, value: &Value<'_>, names: &[String]
         rate.map_or(Ok(()), |rate| link::rate(key, rate)).map_err(invalid)?;
     }
     let parent = |parent: String| {
-        let known: Vec<&str> = names.iter().map(String::as_str).filter(|other| *other != name).collect();
-        let place = names.iter().position(|other| *other == parent).filter(|_| parent != name);
-        place.ok_or_else(|| source.unknown(&["subscribers", name, "parent"], "group", &parent, &known))
+        // Names are in order.
+        let place = names.binary_search(&parent).ok().filter(|_| parent != name);
+        place.ok_or_else(|| {
+            let known: Vec<&str> = names.iter().map(String::as_str).filter(|other| *other != name).collect();
+            source.unknown(&["subscribers", name, "parent"], "group", &parent, &known)
+        })
     };
     let discipline = source.get(&["subscribers", name, "discipline"]);
     Ok(Subscriber {
@@ -337,7 +393,18 @@ discipline = { name = "codel", target = "10ms" }
             ("weight = 2", "weight = 0", 14, "1 to 1048576"),
             ("\"codel\", target = \"10ms\"", "\"pink\"", 16, "divides the rate of a whole link"),
             ("\"codel\", target", "\"codle\", target", 16, "did you mean \"codel\"?"),
-            ("prefixes = [\"10.2.0.0/16\"]", "prefixes = [\"10.1.0.0/28\"]", 6, "that another subscriber has"),
+            (
+                "prefixes = [\"10.2.0.0/16\"]",
+                "prefixes = [\"10.1.0.0/28\"]",
+                12,
+                "10.1.0.0/28 is 10.1.0.0/28 of \"house\" in line 7",
+            ),
+            (
+                "prefixes = [\"10.2.0.0/16\"]",
+                "prefixes = [\"fe:80:00:00:00:01\", \"10.0.0.0/8\"]",
+                12,
+                "10.0.0.0/8 has addresses of 10.1.0.0/28 of \"house\" in line 7",
+            ),
             ("prefixes = [\"10.2.0.0/16\"]\nparent = \"street\"", "parent = \"street\"", 11, "at least one prefix"),
             ("ceiling = \"15Mbit/s\"", "parent = \"street\"", 9, "no group \"street\""),
             ("[link]", "[discipline]\nname = \"pink\"\n[link]", 3, "such as \"fq-codel\""),

@@ -8,7 +8,7 @@ use crate::file::LOG;
 use penstock_control::client;
 use penstock_control::message::Request;
 use penstock_net::ask;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -51,7 +51,9 @@ fn collect(support: &Support, folder: &Path) -> io::Result<()> {
     fs::write(folder.join("version.txt"), format!("penstock-gateway {}\n", env!("CARGO_PKG_VERSION")))?;
     let status =
         ask::socket(&support.ask, DEFAULT_NAME, "penstock-gateway").map_err(|e| e.to_string()).and_then(|path| {
-            client::ask(&path, &Request::Status).map(|status| format!("{status:#}\n")).map_err(|e| e.to_string())
+            client::ask(&path, &Request::Status)
+                .map(|status| format!("{:#}\n", unnamed(status)))
+                .map_err(|e| e.to_string())
         });
     fs::write(folder.join("status.json"), status.unwrap_or_else(|why| why))?;
     if let Some(file) = &support.file {
@@ -75,6 +77,13 @@ fn pack(place: &Path, out: &Path) -> io::Result<()> {
     let out = std::path::absolute(out)?;
     let status = Command::new("tar").arg("-czf").arg(&out).arg("-C").arg(place).arg("support").status()?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("tar: {status}"))) }
+}
+
+/// Returns a status without what it tells of each subscriber.
+fn unnamed(mut status: Value) -> Value {
+    let keys = status.as_object_mut().into_iter();
+    keys.for_each(|status| ["subscribers", "callers"].into_iter().for_each(|key| drop(status.remove(key))));
+    status
 }
 
 /// Returns the file without values that are secret or personal: of the keys of `[page]` and `[subscribers]`, and of
@@ -108,6 +117,13 @@ fn redacted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_names_no_subscriber() {
+        let status = json!({"state": "open", "callers": [{"name": "alice"}], "subscribers": [{"name": "bob"}]});
+        assert_eq!(unnamed(status), json!({"state": "open"}));
+        assert_eq!(unnamed(json!("an error")), json!("an error"));
+    }
 
     #[test]
     fn nothing_secret_is_left() {

@@ -482,10 +482,12 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
     let Some(lab) = Lab::new(QUICK) else { return };
     let changes = std::env::var("PENSTOCK_CHANGES").map_or(24, |changes| changes.parse().unwrap());
     lab.sh("c", "ip addr add 10.88.0.3/24 dev eth0");
-    let file = |n: usize| {
-        let others = (0..20).filter(|at| !(at + n).is_multiple_of(7)).map(|at| {
+    let file_of = |most: usize, n: usize| {
+        let others = (0..most).filter(|at| !(at + n).is_multiple_of(7)).map(|at| {
             let (weight, ceiling) = (1 + (at + n) % 3, 1 + (at * n) % 5);
-            format!("[subscribers.s{at}]\nprefixes = [\"10.99.{at}.0/24\"]\nweight = {weight}\nceiling = \"{ceiling}Mbit/s\"\n")
+            let (a, b) = (100 + at / 250, at % 250);
+            let prefixes = format!("[subscribers.s{at}]\nprefixes = [\"10.{a}.{b}.0/24\"]\n");
+            format!("{prefixes}weight = {weight}\nceiling = \"{ceiling}Mbit/s\"\n")
         });
         let link = LINK.replace("10Mbit/s\"", "10Mbit/s\"\nlimit = \"2000p\"");
         format!(
@@ -494,6 +496,7 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
             others.collect::<String>()
         )
     };
+    let file = |n: usize| file_of(20, n);
     let gateway = lab.govern(&file(0));
     let apply = |text: &str, more: &[&str]| {
         let path = lab.write(text);
@@ -521,6 +524,11 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
             let (done, said) = apply(&file(n), &[]);
             assert!(done && said.contains("subscribers="), "{said}");
         }
+        for n in 0..2 {
+            let (done, said) = apply(&file_of(1000, n), &[]);
+            assert!(done && said.contains("subscribers="), "{said}");
+        }
+        assert!(apply(&file(changes), &[]).0);
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         sender.join().unwrap()
     });
@@ -548,6 +556,56 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
     let most = 3e6 / 8.0 * status["elapsed_s"].as_f64().unwrap() + 3.0 * 1514.0;
     assert!(flood["sent"]["bytes"].as_f64().unwrap() <= most, "{flood} {most}");
     eprintln!("{changes} changes, {sent} packets of one who stays, none lost; the flood: {flood}");
+}
+
+/// Packets and bytes that came of a subscriber with this name; `None` is for all others.
+fn came(status: &Value, way: &str, name: Option<&str>) -> u64 {
+    let all = status["subscribers"].as_array().unwrap();
+    let one = all.iter().find(|one| one["name"].as_str() == name).unwrap();
+    one[way]["arrived"]["packets"].as_u64().unwrap()
+}
+
+/// All addresses of an interface are of one subscriber, in both directions, until the interface is another one.
+#[test]
+fn a_hardware_address_is_a_subscriber() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    lab.sh("c", "ip addr add 10.88.0.3/24 dev eth0");
+    lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:01");
+    let device = "[subscribers.device]\nprefixes = [\"02:00:5E:00:53:01\", \"10.99.0.0/16\"]\n";
+    let gateway = lab.govern(&format!("{}{device}", LINK.replace("wan = \"eth0\"", "wan = \"eth0\"\nlan = \"eth1\"")));
+    let server = lab.socket("s", "10.77.0.2:9999");
+    let clients = ["10.88.0.2:0", "10.88.0.3:0"].map(|address| lab.socket("c", address));
+    for client in &clients {
+        wait_until("packets pass up", || passes(client, &server));
+        // Something from each address has come, so what goes back is known.
+        let to = client.local_addr().unwrap();
+        let mut buffer = [0; 600];
+        wait_until("packets pass down", || {
+            let _ = server.send_to(&[7; 100], to);
+            client.recv(&mut buffer).is_ok()
+        });
+    }
+    let mut status = Value::Null;
+    wait_until("all are counted", || {
+        status = lab.status();
+        ["forward", "reverse"].iter().all(|way| came(&status, way, Some("device")) >= 2)
+    });
+    assert_eq!((came(&status, "reverse", None), came(&status, "forward", None)), (0, 0));
+    nix::sys::socket::setsockopt(&clients[1], nix::sys::socket::sockopt::Ipv4Tos, &(46 << 2)).unwrap();
+    wait_until("its calls are told", || {
+        send(&clients[1], 5);
+        let one = &lab.status()["callers"][0];
+        one["name"] == "device" && one["download"].is_null() && one["upload"]["mos_estimate"].as_f64() > Some(1.0)
+    });
+    let (done, said) = lab.set(&["top", "--by", "node"]);
+    assert!(done && said.contains(" device\n") && !said.contains("10.88.0"), "one row: {said}");
+    lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:02; ip route add default via 10.88.0.1 || true");
+    wait_until("another interface has the address", || {
+        passes(&clients[0], &server) && came(&lab.status(), "reverse", None) >= 1
+    });
+    let (_, said) = lab.set(&["top", "--by", "node"]);
+    assert!(said.contains("10.88.0.2 (not provisioned)"), "{said}");
+    gateway.end();
 }
 
 /// The commands of the guide, as written, on a router whose interfaces have the names that it uses.

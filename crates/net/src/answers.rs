@@ -26,13 +26,18 @@ pub fn answer(emulator: &mut Emulator, request: Request) -> Answer {
     match request {
         Request::Status => status(emulator),
         Request::Top { by: By::Flow, most } => text(&emulator.talkers.flows(most)),
-        Request::Top { by: By::Node, most } => text(&emulator.talkers.nodes(emulator.plan.nodes, most)),
+        Request::Top { by: By::Node, most } => nodes(emulator, most),
         Request::Set(Set { values, until: None }) => set(emulator, &values),
         Request::Apply(_) => Err(Refusal::new("the emulator applies no files; `set` changes values")),
         Request::Set(_) | Request::Keep | Request::Rollback => {
             Err(Refusal::new("the emulator keeps no former values: set them again"))
         }
     }
+}
+
+fn nodes(emulator: &Emulator, most: usize) -> Answer {
+    let now = emulator.now();
+    text(&emulator.talkers.nodes(emulator.plan.nodes, most, |address| emulator.classifier.name_at(address, now)))
 }
 
 fn status(emulator: &mut Emulator) -> Answer {

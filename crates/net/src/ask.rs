@@ -152,11 +152,21 @@ pub fn top(answer: &Value, headings: &[&str; 2]) -> String {
         let bytes = of("bytes", 0) + of("bytes", 1);
         let [there, back] = [0, 1].map(|way| rate(of("rate_bps", way)));
         let (kind, name) = (entry["kind"].as_str().unwrap_or_default(), entry["name"].as_str().unwrap_or_default());
-        let _ = writeln!(text, "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}{}", budget(entry));
+        let _ = writeln!(
+            text,
+            "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}{}{}",
+            provisioned(entry),
+            budget(entry)
+        );
     }
     let others: u64 = (0..2).filter_map(|way| answer["others_bytes"][way].as_u64()).sum();
     let _ = writeln!(text, "{} known; {others} bytes of others", answer["known"]);
     text
+}
+
+/// Tells of a host that it is in no list of subscribers, if there are lists.
+fn provisioned(entry: &Value) -> &'static str {
+    if entry["provisioned"] == false { " (not provisioned)" } else { "" }
 }
 
 /// Returns the budget of a node and what was refused, if budgets are enforced.

@@ -2,9 +2,9 @@
 
 use crate::lead::Lead;
 use crate::pool::Pool;
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet};
+use penstock_core::packet::{Ern, Packet};
 use penstock_core::qdisc::{DropReason, PacketObserver};
-use penstock_core::units::{Bytes, Instant};
+use penstock_core::units::Instant;
 use penstock_core::wire::{RealPacket, TransportChecksum};
 
 /// What stands in a buffer before the bytes of a frame that is not IP, so that they are never taken for an IP header.
@@ -47,31 +47,73 @@ impl Carried {
     }
 }
 
-impl Packet for Carried {
-    type Tcp = RealPacket;
+/// What carries a packet of the wire through a discipline, and is one for it ([`carrier!`](crate::carrier)).
+pub trait Carrier {
+    /// Returns the packet.
+    fn real(&self) -> &RealPacket;
 
-    fn size(&self) -> Bytes {
-        self.packet.size()
+    /// Returns the packet, to edit its headers.
+    fn real_mut(&mut self) -> &mut RealPacket;
+
+    /// False if its bytes stay as they are: then it is told as one that is not ECN-capable and shows no segment.
+    fn is_editable(&self) -> bool {
+        true
     }
-    fn flow(&self) -> FlowId {
-        Packet::flow(&self.packet)
-    }
-    fn ecn(&self) -> Ecn {
-        self.packet.ecn()
-    }
-    fn mark_ce(&mut self) {
-        self.packet.mark_ce();
-    }
-    fn tcp(&mut self) -> Option<&mut RealPacket> {
-        self.packet.tcp()
-    }
-    fn is_syn(&self) -> bool {
-        Packet::is_syn(&self.packet)
-    }
-    fn explicit_rate(&self) -> Ern {
-        Packet::explicit_rate(&self.packet)
+
+    /// Returns the rate which its sender announces.
+    fn announced_rate(&self) -> Ern {
+        Packet::explicit_rate(self.real())
     }
 }
+
+/// Makes a [`Carrier`](crate::carried::Carrier) a packet.
+#[macro_export]
+macro_rules! carrier {
+    ($carrier:ty) => {
+        impl penstock_core::packet::Packet for $carrier {
+            type Tcp = penstock_core::wire::RealPacket;
+
+            fn size(&self) -> penstock_core::units::Bytes {
+                $crate::carried::Carrier::real(self).size()
+            }
+            fn flow(&self) -> penstock_core::packet::FlowId {
+                penstock_core::packet::Packet::flow($crate::carried::Carrier::real(self))
+            }
+            fn ecn(&self) -> penstock_core::packet::Ecn {
+                let is_editable = $crate::carried::Carrier::is_editable(self);
+                if is_editable {
+                    $crate::carried::Carrier::real(self).ecn()
+                } else {
+                    penstock_core::packet::Ecn::NotEct
+                }
+            }
+            fn mark_ce(&mut self) {
+                $crate::carried::Carrier::real_mut(self).mark_ce();
+            }
+            fn tcp(&mut self) -> Option<&mut Self::Tcp> {
+                let is_editable = $crate::carried::Carrier::is_editable(self);
+                $crate::carried::Carrier::real_mut(self).tcp().filter(|_| is_editable)
+            }
+            fn is_syn(&self) -> bool {
+                penstock_core::packet::Packet::is_syn($crate::carried::Carrier::real(self))
+            }
+            fn explicit_rate(&self) -> penstock_core::packet::Ern {
+                $crate::carried::Carrier::announced_rate(self)
+            }
+        }
+    };
+}
+
+impl Carrier for Carried {
+    fn real(&self) -> &RealPacket {
+        &self.packet
+    }
+    fn real_mut(&mut self) -> &mut RealPacket {
+        &mut self.packet
+    }
+}
+
+crate::carrier!(Carried);
 
 /// Takes the buffers of dropped packets back.
 impl PacketObserver<Carried> for Pool {

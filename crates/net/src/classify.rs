@@ -9,8 +9,9 @@ use penstock_core::fact::{Fact, Opening};
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::units::Instant;
 use penstock_core::wire::{Headers, HostKey, IpVersion, RealPacket, Transport};
-use penstock_flows::{Arrived, Config, FlowTable, Gauges, Named, STRANGERS, Seen, State};
+use penstock_flows::{Arrived, Config, FlowTable, Gauges, Mac, Named, STRANGERS, Seen, State};
 use serde::Serialize;
+use std::net::IpAddr;
 
 /// Numbers of packets that are not shown to elements on the ACK path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -79,9 +80,22 @@ impl Classifier {
         now: Instant,
         pool: &mut Pool,
     ) -> (RealPacket, PacketFacts) {
+        self.packet_of(None, direction, buffer, len, now, pool)
+    }
+
+    /// Does what [`Classifier::packet`] does with a packet whose frame has this hardware address at the end of the nodes.
+    pub fn packet_of(
+        &mut self,
+        hardware: Option<Mac>,
+        direction: Direction,
+        buffer: Box<[u8]>,
+        len: usize,
+        now: Instant,
+        pool: &mut Pool,
+    ) -> (RealPacket, PacketFacts) {
         let bytes = &buffer[..len.min(buffer.len())];
         let headers = Headers::parse(bytes);
-        let arrived = Arrived::read(bytes, &headers, self.side.end(direction));
+        let arrived = Arrived { hardware, ..Arrived::read(bytes, &headers, self.side.end(direction)) };
         let seen = self.table.see(&arrived, now);
         let owner = self.owner(&arrived, &seen, now);
         let facts = PacketFacts { direction, gone: seen.fresh.then_some(seen.flow), owner, opening: seen.opening };
@@ -131,6 +145,16 @@ impl Classifier {
     /// Returns the node to which a host belongs; `None` if it has no number, because no packet of it came lately.
     pub fn node_at(&self, host: HostKey) -> Option<NodeId> {
         self.table.known_subscriber(host)
+    }
+
+    /// Returns the name of the subscriber to whom this address belongs now; `None` if it is in no list.
+    pub fn name_at(&self, address: IpAddr, now: Instant) -> Option<&str> {
+        self.table.name_at(address, now)
+    }
+
+    /// Returns the name of the subscriber with this number; `None` for a host without a name.
+    pub fn name_of(&self, node: NodeId) -> Option<&str> {
+        self.table.name_of(node)
     }
 
     /// From now on these are the subscribers with names; their numbers stay.

@@ -57,7 +57,7 @@ pub struct Emulator {
     through: [Option<Through>; 2],
     /// Takes what comes from them.
     rest: Box<[u8]>,
-    classifier: Classifier,
+    pub(crate) classifier: Classifier,
     pool: Pool,
     emissions: [Emissions; 2],
     /// The time that disciplines take, if one of them is of somebody's own crate.

@@ -158,10 +158,14 @@ impl File {
 /// Returns the subscribers in the order of their names.
 ///
 /// # Errors
-/// Fails if a subscriber has no prefix, or one that another has.
-pub fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
+/// Fails if a subscriber has no prefix, one that another has, or a hardware address.
+fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
     let mut known = Vec::new();
     for (name, prefixes) in &table {
+        if prefixes.iter().any(|prefix| prefix.is_hardware()) {
+            let what = format!("{name:?} has a hardware address; the emulator knows hosts by their IP addresses");
+            return Err(ConfigError::new("subscribers", what));
+        }
         if prefixes.is_empty() || prefixes.iter().any(|prefix| known.contains(prefix)) {
             let what = format!("{name:?} needs at least one prefix, and none that another subscriber has");
             return Err(ConfigError::new("subscribers", what));
@@ -249,6 +253,7 @@ address = "10.0.0.1/24"
         let twice = refused("10.1.0.0/28", "10.2.0.0/16");
         assert!(twice.what.contains("that another subscriber has"), "{twice}");
         assert!(refused("\"10.2.0.0/16\"", "").what.contains("at least one prefix"));
+        assert!(refused("10.2.0.0/16", "02:00:5e:00:53:01").what.contains("knows hosts by their IP addresses"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub mod announced;
 mod answers;
 pub mod ask;
 pub mod bottleneck;
-mod carried;
+pub mod carried;
 pub mod classify;
 pub mod cli;
 pub mod command;

@@ -31,6 +31,7 @@ const ACKNOWLEDGE: u16 = 4;
 /// Attributes of packets and verdicts (NFQA_PACKET_HDR, ...).
 const PACKET_HEADER: u16 = 1;
 const VERDICT_HEADER: u16 = 2;
+const HARDWARE: u16 = 9;
 const PAYLOAD: u16 = 10;
 const CAPTURED: u16 = 13;
 /// Attributes of configurations (NFQA_CFG_CMD, ...).
@@ -76,6 +77,8 @@ pub struct Queued<'a> {
     pub bytes: &'a [u8],
     /// False if the kernel gave only its beginning, so that its bytes cannot be replaced.
     pub whole: bool,
+    /// The address of the interface of Ethernet that has sent it, if it came by one.
+    pub sender: Option<[u8; 6]>,
 }
 
 /// The name of a packet which waits in the kernel for its verdict.
@@ -304,16 +307,23 @@ fn packet(bytes: &[u8]) -> Option<Queued<'_>> {
         return None;
     }
     let queue = u16::from_be_bytes(*body.get(2..)?.first_chunk()?);
-    let (mut id, mut payload, mut whole) = (None, &[][..], true);
+    let (mut id, mut payload, mut whole, mut sender) = (None, &[][..], true, None);
     for (kind, value) in Attributes(bytes.get(HEADER..16 + body.len())?) {
         match kind {
             PACKET_HEADER => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
+            HARDWARE => sender = ethernet(value),
             PAYLOAD => payload = value,
             CAPTURED => whole = false,
             _ => {}
         }
     }
-    Some(Queued { ticket: Ticket { queue, id: id? }, bytes: payload, whole })
+    Some(Queued { ticket: Ticket { queue, id: id? }, bytes: payload, whole, sender })
+}
+
+/// Reads a hardware address (`struct nfqnl_msg_packet_hw`); `None` if it has not the length of one of Ethernet.
+fn ethernet(value: &[u8]) -> Option<[u8; 6]> {
+    let length = u16::from_be_bytes(*value.first_chunk()?);
+    value.get(4..)?.first_chunk().copied().filter(|_| length == 6)
 }
 
 /// The attributes of a message, up to the first that is not whole.
@@ -339,15 +349,16 @@ mod tests {
     /// A message as the kernel writes it, by hand: a packet of 21 bytes with number 258 in queue 7010.
     fn message_by_hand() -> Vec<u8> {
         let mut bytes = Vec::new();
-        for word in [16u32 + 4 + 12 + 28, 0x0300, 0, 0] {
+        for word in [16u32 + 4 + 12 + 16 + 28, 0x0300, 0, 0] {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend([2, 0, 0x1b, 0x62]);
-        for (len, kind) in [(11u16, 1u16), (25, 10)] {
+        for (len, kind) in [(11u16, 1u16), (16, 9), (25, 10)] {
             bytes.extend(len.to_ne_bytes());
             bytes.extend(kind.to_ne_bytes());
             match kind {
                 1 => bytes.extend([0, 0, 1, 2, 8, 0, 2, 0]),
+                9 => bytes.extend([0, 6, 0, 0, 2, 0, 0, 0, 0, 9, 0, 0]),
                 _ => bytes.extend([0x45; 24]),
             }
         }
@@ -360,8 +371,17 @@ mod tests {
         let queued = packet(&bytes).unwrap();
         assert_eq!(queued.ticket, Ticket { queue: 7010, id: 258 });
         assert!(queued.bytes == [0x45; 21] && queued.whole, "the padding is no part of it");
+        assert_eq!(queued.sender, Some([2, 0, 0, 0, 0, 9]));
         for len in 0..bytes.len() {
             assert!(packet(&bytes[..len]).is_none(), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_hardware_address_of_another_kind_is_none() {
+        assert_eq!(ethernet(&[0, 6, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0]), Some([1, 2, 3, 4, 5, 6]));
+        for other in [&[0, 8, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8][..], &[0, 6, 0, 0, 1, 2, 3], &[0], &[]] {
+            assert_eq!(ethernet(other), None);
         }
     }
 

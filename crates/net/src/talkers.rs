@@ -129,14 +129,16 @@ impl Talkers {
         self.top(self.places.iter().flatten().map(|talker| self.entry(talker)).collect(), most)
     }
 
-    /// Returns the nodes with the highest rates: the hosts on `side` with all their flows, as `--nodes` has them. Without
-    /// a side these are the hosts on the left.
-    pub fn nodes(&self, side: Side, most: usize) -> Top {
+    /// Returns the nodes with the highest rates: the subscribers and hosts on `side` with all their flows, as `--nodes` has
+    /// them. Without a side these are the hosts on the left. `subscriber` returns the name of the subscriber that has an
+    /// address.
+    pub fn nodes<'a>(&self, side: Side, most: usize, subscriber: impl Fn(IpAddr) -> Option<&'a str>) -> Top {
         let mut nodes: BTreeMap<String, (Entry, u64)> = BTreeMap::new();
         for talker in self.places.iter().flatten() {
             let flow = self.entry(talker);
             let end = usize::from((side == Side::Right) == talker.first_is_left);
-            let name = node_name(address(&talker.key, end).ip());
+            let address = address(&talker.key, end).ip();
+            let name = subscriber(address).map_or_else(|| node_name(address), str::to_owned);
             let (node, flows) = nodes.entry(name.clone()).or_insert_with(|| {
                 let (rate_bps, bytes, packets) = ([0; 2], [0; 2], [0; 2]);
                 (Entry { name, kind: String::new(), rate_bps, bytes, packets }, 0)
@@ -261,11 +263,14 @@ mod tests {
         let mut talkers = Talkers::new(SipHash(1, 2));
         (0..5).for_each(|port| talkers.count(Direction::Forward, &packet(LEFT, RIGHT, port, 100), at(0)));
         talkers.count(Direction::Forward, &packet([10, 0, 0, 1], RIGHT, 5, 100), at(0));
-        let left = talkers.nodes(Side::Left, 10).entries;
+        let left = talkers.nodes(Side::Left, 10, |_| None).entries;
         assert_eq!((left.len(), left[0].name.as_str(), left[0].kind.as_str()), (2, "10.0.0.9", "5 flows"));
         assert_eq!((left[0].bytes, left[1].bytes), ([500, 0], [100, 0]));
-        let right = talkers.nodes(Side::Right, 10).entries;
+        let right = talkers.nodes(Side::Right, 10, |_| None).entries;
         assert_eq!((right.len(), right[0].name.as_str(), right[0].bytes), (1, "10.0.0.2", [600, 0]));
+        let house = |address: IpAddr| (address == IpAddr::from([10, 0, 0, 9])).then_some("house");
+        let named = talkers.nodes(Side::Left, 10, house).entries;
+        assert_eq!([named[0].name.as_str(), named[1].name.as_str()], ["house", "10.0.0.1"]);
         assert_eq!(node_name("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1:2::/64");
     }
 
@@ -278,7 +283,7 @@ mod tests {
             talkers.count(Direction::Forward, &packet(LEFT, RIGHT, port, size), at(1));
         }
         talkers.tick(at(2));
-        let [node] = &talkers.nodes(Side::Left, 10).entries[..] else { panic!("one node") };
+        let [node] = &talkers.nodes(Side::Left, 10, |_| None).entries[..] else { panic!("one node") };
         assert_eq!(node.rate_bps, [6400, 0]);
     }
 

@@ -161,7 +161,10 @@ impl Bridge {
             Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
             Next::Frame(way, lead, at) => (way, lead, &self.ports[way].frame().bytes[at..]),
         };
-        Some(Arrived { direction: Direction::BOTH[way], origin: Origin::Frame(lead), bytes })
+        let [to, from] = lead.addresses();
+        let direction = Direction::BOTH[way];
+        let hardware = Some(if direction == Direction::Forward { to } else { from }.into());
+        Some(Arrived { direction, origin: Origin::Frame(lead), hardware, bytes })
     }
 
     fn advance(&mut self) -> Option<Next> {

@@ -14,6 +14,7 @@ use bridge::Bridge;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Instant, Limit, Span};
+use penstock_flows::Mac;
 use penstock_net::direction::Direction;
 use penstock_net::nfqueue::Listed;
 use penstock_net::pool::Pool;
@@ -37,6 +38,8 @@ pub struct Arrived<'a> {
     pub direction: Direction,
     /// What is needed to let it go on.
     pub origin: Origin,
+    /// The hardware address of the host of the LAN that has sent it or is to get it, if that is known.
+    pub hardware: Option<Mac>,
     /// The packet, beginning with its IP header.
     pub bytes: &'a [u8],
 }
@@ -222,7 +225,7 @@ impl PacketObserver<Held> for Verdicts<'_> {
         if let (Some(enforcer), Some(node), DropReason::Early) = (&mut self.enforcer, packet.node(), reason) {
             enforcer.refused(node, packet.size());
         }
-        packet.call().into_iter().for_each(|(direction, _)| self.calls.dropped(direction));
+        packet.call().into_iter().for_each(|voice| self.calls.dropped(voice));
         self.gate.dropped(packet.origin());
         self.pool.give(packet.into_bytes());
     }

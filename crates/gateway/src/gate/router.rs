@@ -109,7 +109,9 @@ impl Router {
         let Some(queued) = self.queue.read()? else { return Ok(None) };
         let direction = if queued.ticket.queue == down { Direction::Forward } else { Direction::Reverse };
         let origin = Origin::Verdict { ticket: queued.ticket, whole: queued.whole };
-        Ok(Some(Arrived { direction, origin, bytes: queued.bytes }))
+        // Downloads have that of the next router of the provider.
+        let hardware = queued.sender.filter(|_| direction == Direction::Reverse).map(Into::into);
+        Ok(Some(Arrived { direction, origin, hardware, bytes: queued.bytes }))
     }
 
     pub fn accept(&mut self, held: &Held) {

@@ -1,7 +1,7 @@
 //! What a gateway with the kernel data path answers at its control socket.
 
 use super::{Kernel, ways};
-use crate::apply::{self, Own};
+use crate::apply::{self, Own, Read};
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
 use penstock_bpf::Control;
@@ -18,7 +18,10 @@ pub fn answer(kernel: &mut Kernel, peer: Peer, request: Request) -> Answer {
             Err(Refusal::new("the kernel data path counts no flows by rate; `status` has its counters"))
         }
         Request::Set(set) => setting::set(kernel, peer, &set),
-        Request::Apply(file) => apply::apply(kernel, Some(peer), &file),
+        Request::Apply(file) => {
+            let read = Read::of(file, &kernel.own.file)?;
+            apply::apply(kernel, Some(peer), &read)
+        }
         Request::Keep => setting::keep(kernel, peer),
         Request::Rollback => setting::rollback(kernel, peer),
     }

@@ -11,6 +11,7 @@ use crate::file::{File, parameters};
 use crate::history::{History, Settings};
 use crate::log::Log;
 use crate::report::{Event, State, add_event};
+use crate::service;
 use crate::setting;
 use budgets::Budgets;
 use nix::errno::Errno;
@@ -139,6 +140,7 @@ impl Kernel {
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
     pub fn run(mut self) -> (Report, Option<String>) {
+        service::ready();
         let failed = loop {
             if let Err(error) = self.turn() {
                 break Some(error.to_string());
@@ -150,6 +152,7 @@ impl Kernel {
                 break ended;
             }
         };
+        service::stopping();
         self.log.add(None, "end", &json!({ "why": failed }));
         (self.report(), failed)
     }
@@ -176,6 +179,7 @@ impl Kernel {
     }
 
     fn tick(&mut self, now: Instant) -> Result<(), Error> {
+        service::alive();
         self.wan.ask();
         let stale = self.path.gauges()?.stale;
         if stale > self.stale {
@@ -215,7 +219,10 @@ impl Kernel {
     fn serve(&mut self) -> Option<Option<String>> {
         while let Some(request) = self.signals.next() {
             match request {
-                Request::End(Signal::SIGHUP) => apply::again(self),
+                Request::End(Signal::SIGHUP) => {
+                    let read = apply::again(&self.own);
+                    apply::apply_again(self, read);
+                }
                 Request::End(signal) if is_orderly(signal) => return Some(None),
                 Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
                 Request::Report => {

@@ -196,6 +196,18 @@ impl Status {
         Ok(())
     }
 
+    /// How calls of subscribers would sound, by their names; whoever has none is `others`.
+    fn callers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(all) = self.0["callers"].as_array() else { return Ok(()) };
+        let mut samples = Vec::new();
+        for (one, way) in all.iter().flat_map(|one| ["download", "upload"].map(|way| (one, way))) {
+            let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), ("direction", way)];
+            samples.extend(one[way]["mos_estimate"].as_f64().map(|mos| (labels, mos)));
+        }
+        let (name, help) = ("subscriber_call_mos_estimate", "Estimated mean opinion score of calls of a subscriber");
+        Self::one(encoder, (name, help), false, &samples)
+    }
+
     fn drops(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut samples = Vec::new();
         for (key, way) in [("forward", "download"), ("reverse", "upload")] {
@@ -297,6 +309,7 @@ impl Collector for Status {
         self.rates(encoder)?;
         self.budgets(encoder)?;
         self.subscribers(encoder)?;
+        self.callers(encoder)?;
         for one in CALLS {
             self.each(encoder, one, [0, 1].map(|at| format!("/calls/{at}/{}", one.2)), false)?;
         }
@@ -347,6 +360,22 @@ mod tests {
         }
         assert!(!text.contains("c2ml"), "without budgets");
         assert!(!text.contains("flow=") && !text.contains("estimated_rate_bytes_per_second{"), "{text}");
+    }
+
+    #[test]
+    fn calls_of_subscribers_have_labels() {
+        let call = |mos: f64| json!({"mos_estimate": mos});
+        let text = encode(&json!({"callers": [
+            {"name": "shop", "download": null, "upload": call(4.25)},
+            {"name": null, "download": call(1.5), "upload": null},
+        ]}));
+        for line in [
+            "penstock_gateway_subscriber_call_mos_estimate{subscriber=\"shop\",direction=\"upload\"} 4.25",
+            "penstock_gateway_subscriber_call_mos_estimate{subscriber=\"others\",direction=\"download\"} 1.5",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
+        assert_eq!(text.matches("call_mos_estimate{").count(), 2, "{text}");
     }
 
     #[test]

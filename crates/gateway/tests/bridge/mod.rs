@@ -125,6 +125,27 @@ fn checksums(lab: &Lab, over: &AtomicBool) -> (u64, u64) {
 }
 
 /// Addresses are found by ARP and neighbour discovery, which never wait.
+/// Frames tell the interface in both directions, and both families are one subscriber.
+#[test]
+fn a_hardware_address_is_a_subscriber() {
+    let Some(lab) = Lab::on_a_bridge() else { return };
+    lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:01");
+    let gateway = lab.govern(&format!("{BRIDGE}[subscribers.device]\nprefixes = [\"02:00:5e:00:53:01\"]\n"));
+    for (client, server) in [("10.77.0.1:0", "10.77.0.2:9999"), ("[fd77::1]:0", "[fd77::2]:9999")] {
+        let (client, server) = (lab.socket("c", client), lab.socket("s", server));
+        wait_until("datagrams go down", || passes(&server, &client, &client.local_addr().unwrap().to_string()));
+        wait_until("datagrams go up", || passes(&client, &server, &server.local_addr().unwrap().to_string()));
+    }
+    let status = gateway.end();
+    let of = |n: usize, way: &str| status["subscribers"][n][way]["arrived"]["packets"].as_u64().unwrap();
+    assert_eq!(
+        (status["subscribers"][0]["name"].as_str(), status["subscribers"][1]["name"].as_str()),
+        (Some("device"), None)
+    );
+    assert!(of(0, "forward") >= 2 && of(0, "reverse") >= 2, "{}", status["subscribers"]);
+    assert_eq!((of(1, "forward"), of(1, "reverse")), (0, 0), "{}", status["subscribers"]);
+}
+
 #[test]
 fn ipv6_is_governed_and_what_is_not_ip_is_the_kernels() {
     let Some(lab) = Lab::on_a_bridge() else { return };

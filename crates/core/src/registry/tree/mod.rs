@@ -12,6 +12,7 @@
 //! packet comes.
 
 mod config;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use crate::rng::Rng;
 use crate::sched::Tournament;
 use crate::sched::tree::Order;
 use crate::units::{Instant, Limit, Rate};
+use parts::Parts;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The name of a tree among disciplines. It is no name of the registry: a tree has subscribers, which no key of a
@@ -152,6 +154,7 @@ pub struct Tree<P: Packet> {
     config: Config,
     link: LinkFacts,
     order: Order,
+    parts: Parts,
     /// The queue of each branch; `None` for groups. After the members stand all others, and those who are gone and have
     /// packets.
     queues: Vec<Option<Box<Queue<P>>>>,
@@ -171,6 +174,7 @@ impl<P: Packet> Tree<P> {
             config: config.clone(),
             link: *link,
             order: Order::new(Vec::new(), link.rate),
+            parts: Parts::default(),
             queues: Vec::new(),
             branches: Vec::new(),
             owners: Vec::new(),
@@ -232,6 +236,7 @@ impl<P: Packet> Tree<P> {
     fn reorder(&mut self, order: Order, was: &[(usize, usize)], now: Instant) {
         let old = std::mem::replace(&mut self.order, order);
         was.iter().for_each(|(new, before)| self.order.resume(*new, &old, *before));
+        self.parts = Parts::new(self.order.branches(), self.link.rate, &self.parts, was);
         self.timers = Tournament::new(self.queues.len());
         for at in 0..self.queues.len() {
             if self.queues[at].is_some() {
@@ -334,6 +339,7 @@ impl<P: Packet> Tree<P> {
     fn set_rate(&mut self, rate: Rate, now: Instant) {
         self.link.rate = rate;
         self.order.set_rate(rate);
+        self.parts.rank(self.order.branches(), rate);
         for at in 0..self.queues.len() {
             let told = Config::told(self.order.branches(), at, rate);
             self.tell(at, &Fact::Rate(told), now);
@@ -353,6 +359,8 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
     const WAKES: bool = true;
 
     fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
+        let sent = |at: usize| self.queues[at].as_ref().map_or(0, |queue| queue.stats.sent.bytes);
+        self.parts.look(self.order.branches(), self.link.rate, sent, now);
         let (size, at) = (packet.size(), self.branch_of_flow(packet.flow()));
         self.stats.arrived.add(size);
         let held = self.queues[at].as_ref().map(|queue| queue.backlog).unwrap_or_default();
@@ -438,9 +446,9 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
 
 /// No subscriber has a discipline that reads segments.
 impl<P: Packet> AckPath for Tree<P> {
-    /// The most that the subscriber of a flow may have: the least ceiling above it.
+    /// What the subscriber of a flow could have, given what the others use.
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
         let at = self.branch_of_flow(flow);
-        (at < self.queues.len()).then(|| Config::told(self.order.branches(), at, self.link.rate))
+        (at < self.queues.len()).then(|| self.parts.of(self.order.branches(), at, self.link.rate))
     }
 }

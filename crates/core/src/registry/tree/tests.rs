@@ -176,12 +176,74 @@ fn some(members: &[Member], which: &[(bool, u64)]) -> Vec<(usize, u64)> {
     all.into_iter().filter(|(_, _, busy)| *busy).map(|(at, size, _)| (at, size)).collect()
 }
 
+/// What a subscriber could have, in bits per second.
+fn part(bench: &Bench, member: usize) -> u64 {
+    bench.tree.budget_of(FlowId(member as u32)).unwrap().as_bps()
+}
+
+/// One has 4 of 10 Mbit/s guaranteed, and the weights are 1, 1, 2: what the idle leave is for the others, and a guarantee holds
+/// in any case.
+#[test]
+fn a_part_is_what_the_tree_gives() {
+    let m = |at, weight, kbps| member(at, None, weight, kbps, true);
+    let config = config(vec![m(0, 1, [4000, 0]), m(1, 1, [0, 0]), m(2, 2, [0, 3000])]);
+    let mut bench = Bench::new(&config);
+    assert_eq!([0, 1, 2].map(|member| part(&bench, member)), [10_000_000, 10_000_000, 3_000_000], "nobody sends");
+    let close = |bench: &Bench, expected: [u64; 3]| {
+        let got = [0, 1, 2].map(|member| part(bench, member));
+        let near = got.iter().zip(expected).all(|(got, expected)| got.abs_diff(expected) * 50 <= expected);
+        assert!(near, "{got:?} {expected:?}");
+    };
+    bench.keep_busy(&[(1, 1500)], Span::from_millis(4100));
+    // Of 10 Mbit/s: 4 and half of the rest; what one alone has; the ceiling.
+    close(&bench, [7_000_000, 10_000_000, 3_000_000]);
+    bench.keep_busy(&[(0, 1500), (1, 1500)], Span::from_millis(4100));
+    close(&bench, [7_000_000, 3_000_000, 3_000_000]);
+    bench.keep_busy(&[(0, 1500), (1, 1500), (2, 1500)], Span::from_millis(4100));
+    // Of the 6 that are not guaranteed the third could have half, which is its ceiling; the others halve what is left.
+    close(&bench, [5_500_000, 1_500_000, 3_000_000]);
+    bench.tree.on_fact(&Fact::Rate(Rate::from_bps(2_000_000)), bench.now);
+    assert!(part(&bench, 0) >= 2_000_000 && part(&bench, 1) < 200_000, "guarantees are cut to the link");
+}
+
+/// Who sends one packet a second is there, and takes nothing.
+#[test]
+fn who_is_there_and_idle_takes_nothing() {
+    let config = config((0..9).map(|at| member(at, None, 1, [0, 0], true)).collect());
+    let mut bench = Bench::new(&config);
+    for _ in 0..4 {
+        (1..9).for_each(|member| bench.offer(member, 100));
+        bench.keep_busy(&[(0, 1500)], Span::from_millis(1100));
+    }
+    let least = 10_000_000 - 8 * 900;
+    assert!(
+        part(&bench, 0) >= least && part(&bench, 1).abs_diff(5_000_000) < 10_000,
+        "{} {}",
+        part(&bench, 0),
+        part(&bench, 1)
+    );
+}
+
 fn which() -> impl Strategy<Value = Vec<(bool, u64)>> {
     prop::collection::vec((any::<bool>(), 64..=LARGEST), 9)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whoever is busy can have what it gets, and whoever is idle what it would get by the definition if it were not.
+    #[test]
+    fn parts_are_as_defined(members in a_tree(), busy in which()) {
+        let mut bench = Bench::new(&config(members.clone()));
+        let busy = some(&members, &busy);
+        bench.keep_busy(&busy, Span::from_millis(5100));
+        for at in (0..members.len()).filter(|at| members[*at].queue.is_some()) {
+            let others = busy.iter().filter(|(leaf, _)| *leaf != at).copied();
+            let expected = fluid(&members, &others.chain([(at, LARGEST)]).collect::<Vec<_>>())[at] as f64;
+            let ratio = part(&bench, at) as f64 / expected;
+            prop_assert!((0.85..=1.15).contains(&ratio), "{at}: {ratio} of {expected}");
+        }
+    }
 
     /// Whoever is busy gets what the definition gives, whatever happened before.
     #[test]

@@ -102,7 +102,9 @@
       const use = seen.get(one.node);
       return [one.name || `node ${one.node}`, state(one), verdict(one, use), one.class == null ? "–" : whole(one.class), whole(one.weight), one.floor_bps ? mbps(one.floor_bps) : "–", mbps(one.budget_bps), one.gone ? "–" : one.claim_bps == null ? "all" : mbps(one.claim_bps), mbps(use?.offered_bps), mbps(use?.used_bps), whole(use?.policed.packets)];
     };
-    table(by("budgets-table"), ["Host", "State", "Verdict", "Class", "Weight", "Floor", "Budget", "Can use", "Sends", "Passes", "Refused, packets"], hosts.slice(0, MOST_HOSTS).map(line), 3);
+    // Without packets nothing is known of what they send.
+    const seenOnly = [2, 8, 9, 10], known = (cells) => (enforcement ? cells : cells.filter((_, i) => !seenOnly.includes(i)));
+    table(by("budgets-table"), known(["Host", "State", "Verdict", "Class", "Weight", "Floor", "Budget", "Can use", "Sends", "Passes", "Refused, packets"]), hosts.slice(0, MOST_HOSTS).map(line).map(known), enforcement ? 3 : 2);
     by("budgets-more").textContent = hosts.length > MOST_HOSTS ? `${whole(hosts.length - MOST_HOSTS)} more are in penstock-gateway status.` : "";
     by("budgets-how").textContent = !c2ml.serves ? "This is a standby: the gateway before it is there, and serves them." : !enforcement ? "No packet passes here, so what they send is not seen." : enforcement.enforces ? "What exceeds a budget is refused." : "What they send is counted; nothing is refused.";
     const cut = c2ml.floors_bps > c2ml.rate_bps;
@@ -126,7 +128,7 @@
     document.querySelectorAll(".of-link").forEach((one) => { one.hidden = !status.forward; });
     budgets(status);
     if (status.forward) return showLink(told);
-    by("lead").textContent = `Budgets for hosts, for ${whole(Math.round(status.elapsed_s))} s. No packet passes here.`;
+    by("lead").textContent = `Budgets for hosts, for ${whole(Math.round(status.elapsed_s))}\u00a0s. No packet passes here.`;
     return warn(status.marks.map((text) => [text, ""]));
   };
 
@@ -135,7 +137,7 @@
     const value = (name) => (row ? row[names.indexOf(name) + 1] : null);
     const { forward: down, reverse: up, link } = status;
     by("title").textContent = `Penstock gateway: ${status.wan}`;
-    by("lead").textContent = `${status.state}, for ${whole(Math.round(status.elapsed_s))} s. Rates come from: ${link.source.from} (${link.source.state.replace("_", " ")}).`;
+    by("lead").textContent = `${status.state}, for ${whole(Math.round(status.elapsed_s))}\u00a0s. Rates come from: ${link.source.from} (${link.source.state.replace("_", " ")}).`;
     by("change").hidden = role !== "operator";
     warn([...status.marks.map((text) => [text, ""]), ...link.remarks.map((text) => [text, "remark"])]);
     const lost = drops(down) + drops(up), past = status.past.opened.packets + status.past.overflow_at_least;
@@ -146,13 +148,16 @@
       tile("round trip beyond the WAN", ms(link.wan_ms)), tile("connections", whole(status.flows.entries)),
       ...["download", "upload"].flatMap((way, at) => (status.calls?.[at] ? [tile(`MOS of calls, ${way}, estimated`, status.calls[at].mos_estimate.toFixed(1))] : [])),
     );
-    const entry = (one) => [one.name, one.kind, mbps(one.rate_bps[0]), mbps(one.rate_bps[1]), whole(one.bytes[0]), whole(one.bytes[1])];
+    const entry = (one) => [one.name, one.provisioned === false ? `${one.kind}, not provisioned` : one.kind, mbps(one.rate_bps[0]), mbps(one.rate_bps[1]), whole(one.bytes[0]), whole(one.bytes[1])];
     const heads = ["down", "up", "down, bytes", "up, bytes"];
     table(by("nodes"), ["Subscriber", "Flows", ...heads], nodes.entries.map(entry), 2);
     table(by("flows-table"), ["Flow", "Protocol", ...heads], flows.entries.map(entry), 2);
     const named = status.subscribers ?? [], part = ({ sent, dropped, waiting }) => [whole(sent.bytes), whole(dropped), whole(waiting.packets)];
     by("tree").hidden = !named.length;
     table(by("parts-table"), ["Subscriber", "Discipline", "down, bytes", "dropped", "waiting", "up, bytes", "dropped", "waiting"], [...named.slice(0, 20), ...named.slice(20).slice(-1)].map((one) => [one.name ?? "all others", one.forward.aqm, ...part(one.forward), ...part(one.reverse)]), 2);
+    const callers = status.callers ?? [], gone = (call) => (call ? `${digits(100 * (call.lost + call.late), 2)} %` : "–"), mos = (call) => (call ? call.mos_estimate.toFixed(1) : "–");
+    by("calls").hidden = !callers.length;
+    table(by("calls-table"), ["Subscriber", "MOS, down", "delay", "lost", "MOS, up", "delay", "lost"], callers.slice(0, 20).map((one) => [one.name ?? "all others", ...[one.download, one.upload].flatMap((call) => [mos(call), ms(call?.delay_ms), gone(call)])]));
     table(by("counters"), ["Counter", "Download", "Upload"], counters(status));
     const events = [...status.events].reverse();
     same(by("events-list"), JSON.stringify(events), () => by("events-list").append(...(events.length ? events : [{ what: "Nothing has happened." }]).map(({ at_s, what }) => make("li", {}, at_s == null ? what : `${digits(at_s)} s: ${what}`))));
