@@ -1,5 +1,5 @@
 //! The loop of the emulator: reads packets that arrived, writes packets that are due, and sleeps until the next event.
-//! It uses one thread. What is slow waits for it: clients of the control socket, signals, the file of packets.
+//! It uses one thread, or one for each wire. What is slow waits for it: clients of the control socket, signals, the file of packets.
 
 use crate::answers;
 use crate::bottleneck::Delivery;
@@ -14,7 +14,7 @@ use crate::intake::Intake;
 use crate::keys::Keys;
 use crate::links::LinkWatch;
 use crate::netns::Namespace;
-use crate::output::Printer;
+use crate::output::Offers;
 use crate::outputs::Outputs;
 use crate::packets::{Closed, ENTRIES, Lines};
 use crate::path::Path;
@@ -82,7 +82,7 @@ pub struct Emulator {
     server: Option<Server>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
-    printer: Printer,
+    printer: Offers,
     epoch: std::time::Instant,
     next_tick: Instant,
     /// When the loop last came back from its sleep.
@@ -142,19 +142,21 @@ pub struct Finished {
     pub failure: Option<String>,
     /// The files of `--packets` and `--pcapng`, which may still be written.
     pub files: Vec<Closed>,
-    /// Where reports are printed.
-    pub printer: Printer,
-    /// The signals, which still end nothing by themselves.
-    pub signals: Signals,
 }
 
 impl Emulator {
-    /// Creates the interfaces and an idle bottleneck between them. From here on signals end the run. `server` is the
-    /// control socket.
+    /// Creates the interfaces and an idle bottleneck between them, for this thread. `signals` end the run, `server` is the
+    /// control socket, and `printer` prints reports that are asked for meanwhile.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it.
-    pub fn open(plan: Plan, namespaces: &[Namespace; 2], server: Option<Server>) -> Result<Self, Error> {
+    pub fn open(
+        plan: Plan,
+        namespaces: &[Namespace; 2],
+        server: Option<Server>,
+        signals: Signals,
+        printer: Offers,
+    ) -> Result<Self, Error> {
         let [here, there] = namespaces;
         let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
         if makes && here.is(there) {
@@ -163,7 +165,6 @@ impl Emulator {
             return Err(Error::Options(message.into()));
         }
         let epoch = std::time::Instant::now();
-        let signals = Signals::open()?;
         let ends = [End::open(&plan.interfaces[0], here)?, End::open(&plan.interfaces[1], there)?];
         same_mtu(&plan, &ends)?;
         let links = [LinkWatch::open(here, ends[0].index())?, LinkWatch::open(there, ends[1].index())?];
@@ -173,7 +174,6 @@ impl Emulator {
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let outputs = Outputs::open(&plan, epoch)?;
-        let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
         scheduling::prompt(plan.realtime)?;
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
         path.direction_mut(Direction::Forward).set_loss(plan.loss);
@@ -214,9 +214,9 @@ impl Emulator {
         })
     }
 
-    /// Moves packets until the duration is over, a signal comes or an interface is gone, and returns the report in any
-    /// case.
-    pub fn run(mut self) -> Finished {
+    /// Moves packets until the duration is over, a signal comes or an interface is gone. Returns the report in any case, and
+    /// the signals, which still end nothing by themselves.
+    pub fn run(mut self) -> (Finished, Signals) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.forward())).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -225,7 +225,7 @@ impl Emulator {
         self.finish(&ended)
     }
 
-    fn finish(mut self, ended: &Ended) -> Finished {
+    fn finish(mut self, ended: &Ended) -> (Finished, Signals) {
         self.flush();
         self.links.iter_mut().for_each(LinkWatch::refresh);
         self.note_facts();
@@ -234,7 +234,7 @@ impl Emulator {
         let closed = self.outputs.close(FILE_PATIENCE);
         let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, closed.lines()));
         let files = closed.all();
-        Finished { report, failure: ended.failure(), files, printer: self.printer, signals: self.signals }
+        (Finished { report, failure: ended.failure(), files }, self.signals)
     }
 
     /// The loop; returns why it ended.
@@ -486,12 +486,12 @@ impl Emulator {
 
     /// Waits from `now` on for a packet, a signal, the next packet that is due or the end, whichever comes first.
     fn sleep(&mut self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Errno> {
-        let gathers = if self.plan.spin { None } else { self.gather.holds(now) };
+        let spares = !self.plan.spin && self.margin.is_needed();
+        let gathers = if spares { self.gather.holds(now) } else { None };
         let due = self.path.next_due();
         let early = due.map(|due| self.margin.before(due));
         let natural = self.timeout(now, [early, end, gathers]);
-        let polls = natural == Span::ZERO && !self.plan.spin;
-        let resting = if polls { self.rests.until(now) } else { None };
+        let resting = if spares && natural == Span::ZERO { self.rests.until(now) } else { None };
         let timeout = resting.map_or(natural, |until| until.since(now));
         // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
         let looks = self.pool.has_buffer() && gathers.is_none() && resting.is_none();

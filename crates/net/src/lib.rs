@@ -19,7 +19,8 @@
 //!    of each packet: `journal` has its fate, `tap` its headers as well and `mahimahi` the log of a link, and `packets`
 //!    writes them to the files of `outputs`.
 //! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
-//!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
+//!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program,
+//!    and `wires` runs several emulators in it, each in a thread.
 //!
 //! [`announced`] is what packets tell of the rates of their flows.
 //!
@@ -70,3 +71,4 @@ mod tap;
 pub mod through;
 mod tun;
 mod waits;
+mod wires;

@@ -5,6 +5,8 @@ use penstock_core::units::{Instant, Span};
 
 /// A sleep takes more time of the processor than this: two switches of tasks, and a timer.
 pub const SHORTEST: Span = Span::from_micros(10);
+/// A wake-up so soon after its time is on time, as all are in virtual time.
+const PROMPT: Span = Span::from_micros(1);
 /// A machine that wakes the thread later than this is busy, and polling would take its time from others.
 const LONGEST: Span = Span::from_micros(200);
 /// A wake-up that is later than the margin makes it longer by this, ...
@@ -45,9 +47,20 @@ impl Margin {
             return;
         }
         self.due = due;
-        let late = if now < early { woken.since(early) } else { Span::ZERO };
-        let next = if late > self.span { self.span + UP } else { self.span - DOWN };
-        self.span = next.clamp(SHORTEST, LONGEST);
+        let (slept, late) = (now < early, woken.since(early));
+        self.span = if !slept {
+            // Without a sleep nothing is known of wake-ups; a shorter margin lets one happen.
+            (self.span - DOWN).max(self.span.min(SHORTEST))
+        } else if late > self.span + PROMPT {
+            (self.span + UP).min(LONGEST)
+        } else {
+            self.span - DOWN
+        };
+    }
+
+    /// True if wake-ups take time. In virtual time they do not, and nothing is gained by fewer of them.
+    pub fn is_needed(self) -> bool {
+        self.span > Span::ZERO
     }
 }
 
@@ -133,7 +146,7 @@ mod tests {
                 turn += 1;
                 if turn > 10_000 {
                     sum = sum + margin;
-                    late += u32::from(took > margin);
+                    late += u32::from(took > margin + PROMPT);
                 }
             },
         );
@@ -145,13 +158,16 @@ mod tests {
     fn the_margin_has_bounds_and_shrinks_when_nobody_sleeps() {
         let margin = |turns, period, late: u64| margin_after(turns, period, |_| late, |_, _| ()).span;
         assert_eq!(margin(100, 10_000, 5000), LONGEST, "a busy machine");
-        assert_eq!(margin(1000, 1000, 0), SHORTEST, "one that wakes threads at once");
+        assert_eq!(margin(1000, 1000, 1), Span::ZERO, "one that wakes threads at once");
         let mut never = Margin { span: us(100), due: Instant::ZERO };
         for turn in 1..=50 {
             let due = Instant::ZERO + us(turn * 80);
             (0..80).for_each(|left| never.note(due, due - us(80 - left), due - us(79 - left)));
         }
-        assert!(never.span < us(80), "a packet each 80 us: there must be a sleep between two again, not {never:?}");
+        assert!(
+            never.is_needed() && never.span < us(80),
+            "a packet each 80 us: there must be a sleep between two again, not {never:?}"
+        );
     }
 
     #[test]
