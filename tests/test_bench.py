@@ -256,16 +256,19 @@ def test_without_cargo_costs_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 EMULATED = emulated.Costs(
     None,
     (
-        emulated.Line("TUN", 190.0, 200.0, 0.95, 3.9),
-        emulated.Line("ports", 170.0, 200.0, 0.85, 3.0),
-        emulated.Line("kernel", 300.0, None, None, None),
+        emulated.Line("TUN", 20, 190.0, 200.0, 0.95, 3.9, 3.5, 0.01),
+        emulated.Line("ports", 1, 170.0, 200.0, 0.85, 3.0, 2.8, 0.02),
+        emulated.Line("kernel", 1, 300.0, None, None, None, None, None),
     ),
     (
         emulated.Rate("ports", 100, 1500.0, 0.006),
         emulated.Rate("TUN", 1000, 900.0, -0.1),
         emulated.Rate("kernel", 100, 1500.0, 0.0),
     ),
-    (emulated.Idle("TUN", False, 149.0, 60.0, 50.0), emulated.Idle("TUN", True, 31.0, 2.0, 50.0)),
+    (
+        emulated.Idle("TUN", False, 149.0, 60.0, 50.0, 90.0, 110.0),
+        emulated.Idle("TUN", True, 31.0, 2.0, 50.0, 90.0, 60.0),
+    ),
     (0.5, 1.5),
 )
 
@@ -285,9 +288,13 @@ def test_the_emulator_is_measured_beside_the_kernel() -> None:
         found = measured.rate(path, 10)
         assert found.offered_mbps > 1
         assert -1 < found.error < emulated.RATE_ERROR
-    kpps, cpu_us = measured._carried(emulated.PORTS, ["--bare"])
-    assert kpps > 0
-    assert 0 < cpu_us < 1e6
+    for path, many in ((emulated.PORTS, 1), (emulated.TUN, 20)):
+        kpps, cpu_us, wakeups = measured._carried(path, many, ["--bare"])
+        assert kpps > 0
+        assert 0 < cpu_us < 1e6
+        assert wakeups >= 0
+    silent, _ = measured.round_trip(emulated.KERNEL, polls_s=0.005)
+    assert silent > 5000
 
 
 @pytest.mark.usefixtures("cargo")
@@ -322,9 +329,9 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["mine.py:Mine", "newreno", "2,000", "1,500", "500", "500", "2"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
-    assert ["TUN", "190", "200", "0.95", "3.90", "yes"] in lines
+    assert ["TUN", "20", "190", "200", "0.95", "3.90", "3.50", "0.010", "yes"] in lines
     assert ["ports", "100", "1500.0", "+0.60%", "no"] in lines
-    assert ["TUN", "polling", "31", "2", "50", "no"] in lines
+    assert ["TUN", "polling", "31", "2", "50", "90", "60", "no"] in lines
     assert "load average: 0.5 before, 1.5 after" in table
     assert ["10,000", "2001", "no", "2000", "yes", "2000", "900", "1,600,000"] in lines
 

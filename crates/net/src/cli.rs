@@ -3,7 +3,7 @@
 use crate::bottleneck;
 use crate::end::Interface;
 use crate::error::Error;
-use crate::file::{EndKeys, File};
+use crate::file::{Contents, EndKeys, File, INTERFACES, ThroughKeys};
 use crate::nodes::Side;
 use crate::through;
 use crate::tun::{self, Cidr};
@@ -16,6 +16,7 @@ use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_flows::Named;
+use penstock_grammar::Diagnosis;
 use penstock_grammar::link::thousand_packets;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -34,6 +35,10 @@ Examples:
   A bottleneck from a file, with another rate; --check prints what a run would do and exits:
   penstock-emulate --config examples/emulate/codel.toml --rate 4Mbit/s
   penstock-emulate --config examples/emulate/codel.toml --check
+
+  Several wires in one process, each with a report and a control socket of its own:
+  penstock-emulate --config examples/emulate/parking-lot.toml --json
+  penstock-emulate set --name emulate-second rate=2Mbit/s
 
   A wire between two interfaces that are there, without addresses:
   penstock-emulate --left-port eth1 --right-port eth2 --rate 100Mbit/s --delay 10ms --aqm fq-codel
@@ -270,7 +275,8 @@ pub enum By {
 }
 
 /// How a queue of the kernel drops packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Drops {
     /// On arrival, because there is no room
     #[default]
@@ -291,9 +297,13 @@ impl Drops {
     }
 }
 
-/// The validated meaning of [`Options`].
+/// The validated meaning of [`Options`] for one wire.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
+    /// Its name, if the file has several; `None` if it is the only one.
+    pub wire: Option<String>,
+    /// Path of its control socket in the file; `None` for that of the options.
+    pub socket: Option<PathBuf>,
     /// The left and the right interface.
     pub interfaces: [Interface; 2],
     /// The namespaces of the left and the right interface; `None` is the current one.
@@ -334,7 +344,10 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [left, right] = &self.interfaces;
         let [forward, reverse] = &self.bottlenecks;
-        write!(f, "ready: {left} -> {right}")?;
+        if let Some(wire) = &self.wire {
+            write!(f, "{wire}: ")?;
+        }
+        write!(f, "{left} -> {right}")?;
         for (way, b) in [("there", forward), ("back", reverse)] {
             write!(f, "; {way} {} {} {} {}", b.rate, b.delay, b.aqm.name(), b.limit)?;
         }
@@ -343,26 +356,73 @@ impl fmt::Display for Plan {
 }
 
 impl Options {
-    /// Reads the configuration file, if there is one, and applies the options over it.
+    /// Reads the configuration file, if there is one, and applies the options over it; disciplines may be those of a
+    /// library. Returns the only wire, or all that the file has.
     ///
     /// # Errors
     /// Returns the first mistake in the file or in the options.
-    pub fn plan(&self) -> Result<Plan, Error> {
-        self.plan_from(&())
-    }
-
-    /// Does what [`Options::plan`] does, with disciplines that may be those of a library.
-    ///
-    /// # Errors
-    /// Returns the first mistake in the file or in the options.
-    pub fn plan_from(&self, library: &dyn Library) -> Result<Plan, Error> {
-        self.plan_with(&self.file(library)?, library)
-    }
-
-    fn file(&self, library: &dyn Library) -> Result<File, Error> {
-        let Some(path) = &self.config else { return Ok(File::default()) };
+    pub fn plans(&self, library: &dyn Library) -> Result<Vec<Plan>, Error> {
+        let Some(path) = &self.config else { return Ok(vec![self.plan_with(&File::default(), library)?]) };
         let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
-        File::parse_with(&text, &path.to_string_lossy(), library).map_err(|mistake| Box::new(mistake).into())
+        self.plans_of(&text, &path.to_string_lossy(), library)
+    }
+
+    fn plans_of(&self, text: &str, name: &str, library: &dyn Library) -> Result<Vec<Plan>, Error> {
+        let wires = match Contents::parse(text, name, library).map_err(Box::new)? {
+            Contents::One(file) => return Ok(vec![self.plan_with(&file, library)?]),
+            Contents::Several(wires) => wires,
+        };
+        if let Some(option) = self.of_one_wire() {
+            let message = format!(
+                "{option} is for one wire, and {name} has several; allowed are --duration, --spin, --realtime, --bare, \
+                 --name, --json, --quiet and --check"
+            );
+            return Err(Error::Options(message));
+        }
+        let plan = |wire: crate::file::Wire| {
+            let plan = self.plan_with(&wire.file, library).map_err(|error| match error {
+                Error::Options(what) => Box::new(Diagnosis::new(text, name, wire.span.clone(), &what)).into(),
+                other => other,
+            })?;
+            Ok(Plan { wire: Some(wire.name), socket: wire.socket, ..plan })
+        };
+        wires.into_iter().map(plan).collect()
+    }
+
+    /// Returns an option that was given and has a meaning only for one wire; `None` without one.
+    fn of_one_wire(&self) -> Option<&'static str> {
+        let given = [
+            ("--left", self.left.is_some()),
+            ("--right", self.right.is_some()),
+            ("--left-port", self.left_port.is_some()),
+            ("--right-port", self.right_port.is_some()),
+            ("--left-netns", self.left_netns.is_some()),
+            ("--right-netns", self.right_netns.is_some()),
+            ("--left-address", self.left_address.is_some()),
+            ("--right-address", self.right_address.is_some()),
+            ("--mtu", self.mtu.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--delay", self.delay.is_some()),
+            ("--limit", self.limit.is_some()),
+            ("--loss", self.loss.is_some()),
+            ("--aqm", self.aqm.is_some()),
+            ("--set", !self.set.is_empty()),
+            ("--reverse-rate", self.reverse_rate.is_some()),
+            ("--reverse-delay", self.reverse_delay.is_some()),
+            ("--reverse-limit", self.reverse_limit.is_some()),
+            ("--reverse-aqm", self.reverse_aqm.is_some()),
+            ("--reverse-set", !self.reverse_set.is_empty()),
+            ("--through", self.through.is_some()),
+            ("--reverse-through", self.reverse_through.is_some()),
+            ("--nodes", self.nodes.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--socket", self.socket.is_some()),
+            ("--packets", self.packets.is_some()),
+            ("--pcapng", self.pcapng.is_some()),
+            ("--uplink-log", self.uplink_log.is_some()),
+            ("--downlink-log", self.downlink_log.is_some()),
+        ];
+        given.into_iter().find_map(|(option, is)| is.then_some(option))
     }
 
     /// Merges the options with the file: an option has precedence over the file.
@@ -370,6 +430,8 @@ impl Options {
         let run = &file.run;
         let spin = !self.realtime && (self.spin || run.spin.unwrap_or_default());
         Ok(Plan {
+            wire: None,
+            socket: None,
             interfaces: self.interfaces(file)?,
             netns: [
                 self.left_netns.clone().or_else(|| file.ends[0].netns.clone()),
@@ -377,8 +439,8 @@ impl Options {
             ],
             bottlenecks: self.bottlenecks(file, library)?,
             through: [
-                through(self.through.as_ref(), self.drops),
-                through(self.reverse_through.as_ref(), self.reverse_drops),
+                through(self.through.as_ref(), self.drops, file.through[0].as_ref()),
+                through(self.reverse_through.as_ref(), self.reverse_drops, file.through[1].as_ref()),
             ],
             loss: self.loss.or(file.link.as_ref().map(|link| link.loss)).unwrap_or_default(),
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
@@ -426,8 +488,8 @@ impl Options {
             let address = address.or(keys.address).unwrap_or(Cidr { address: default.1.into(), prefix: 24 });
             tun::Config { name, address, mtu }
         };
-        let left = interface(&self.left, self.left_address, &file.ends[0], ("penstock0", [10, 77, 0, 1]));
-        let right = interface(&self.right, self.right_address, &file.ends[1], ("penstock1", [10, 77, 0, 2]));
+        let left = interface(&self.left, self.left_address, &file.ends[0], (INTERFACES[0], [10, 77, 0, 1]));
+        let right = interface(&self.right, self.right_address, &file.ends[1], (INTERFACES[1], [10, 77, 0, 2]));
         let (here, there) = (left.address.address, right.address.address);
         if here == there || here.is_ipv4() != there.is_ipv4() {
             let message = "--left-address and --right-address must be two addresses of one family";
@@ -458,8 +520,10 @@ impl Options {
     }
 }
 
-fn through(netns: Option<&String>, drops: Option<Drops>) -> Option<through::Config> {
-    netns.map(|netns| through::Config { netns: netns.clone(), drops: drops.unwrap_or_default().reason() })
+fn through(netns: Option<&String>, drops: Option<Drops>, file: Option<&ThroughKeys>) -> Option<through::Config> {
+    let netns = netns.or(file.map(|keys| &keys.netns))?.clone();
+    let drops = drops.or(file.and_then(|keys| keys.drops)).unwrap_or_default().reason();
+    Some(through::Config { netns, drops })
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -507,6 +571,14 @@ pub fn listing() -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+impl Options {
+    /// Returns the plan of the only wire.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        self.plans(&()).map(|mut plans| plans.remove(0))
+    }
 }
 
 #[cfg(test)]
@@ -599,6 +671,30 @@ mod tests {
     }
 
     #[test]
+    fn several_wires_take_no_option_of_one() {
+        let text = "[[wire]]\nname = \"a\"\nlink = { rate = \"1Mbit/s\", delay = \"0ms\" }\n[[wire]]\nname = \"b\"\n\
+                    link = { rate = \"2Mbit/s\", delay = \"0ms\" }\nleft.netns = \"c\"\nright.netns = \"d\"\n";
+        let plans = |text: &str, words: &[&str]| {
+            let words = [&["penstock-emulate", "--config", "f"], words].concat();
+            Options::try_parse_from(words).unwrap().plans_of(text, "f", &())
+        };
+        let found = plans(text, &["--duration", "1s", "--spin"]).unwrap();
+        let named: Vec<_> = found.iter().map(|plan| (plan.wire.as_deref().unwrap(), plan.spin)).collect();
+        assert_eq!(named, [("a", true), ("b", true)]);
+        assert_eq!(
+            found[1].to_string(),
+            "b: penstock0 10.77.0.1 -> penstock1 10.77.0.2; there 2Mbit/s 0ns droptail 1000p; back 2Mbit/s 0ns droptail 1000p"
+        );
+        for option in [["--rate", "1Mbit/s"], ["--seed", "1"], ["--aqm", "codel"], ["--packets", "p"]] {
+            let error = plans(text, &option).unwrap_err().to_string();
+            assert!(error.contains(option[0]) && error.contains("--duration"), "{error}");
+        }
+        let mixed = text.replace("left.netns = \"c\"", "left.port = \"eth0\"");
+        let Error::File(mistake) = plans(&mixed, &[]).unwrap_err() else { panic!("with its place") };
+        assert!(mistake.line == 4 && mistake.what.contains("both ends must be ports"), "{mistake}");
+    }
+
+    #[test]
     fn an_option_counts_instead_of_the_file() {
         let plan = planned(FILE, &["--rate", "5Mbit/s", "--seed", "9", "--realtime", "--left-netns", "b"]);
         let [forward, reverse] = &plan.bottlenecks;
@@ -624,6 +720,9 @@ mod tests {
         let through = |netns: &str, drops| Some(through::Config { netns: netns.into(), drops });
         assert_eq!(plan.through, [through("q", DropReason::Dequeue), through("r", DropReason::Overflow)]);
         assert_eq!(parse(&[]).unwrap().plan().unwrap().through, [None, None]);
+        let file = format!("through = {{ netns = \"q\", drops = \"early\" }}\n{FILE}");
+        assert_eq!(planned(&file, &[]).through, [through("q", DropReason::Early), None]);
+        assert_eq!(planned(&file, &["--through", "r"]).through[0], through("r", DropReason::Early));
         assert!(parse(&["--drops", "early"]).unwrap_err().to_string().contains("--through"));
     }
 

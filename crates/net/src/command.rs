@@ -1,12 +1,14 @@
 //! The whole program, from its options to its exit code. Whatever ends a run, its report is printed first.
 
 use crate::ask::{self, DEFAULT_NAME};
-use crate::cli::{Options, listing};
+use crate::cli::{Options, Plan, listing};
 use crate::emulator::{Emulator, Finished};
 use crate::error::Error;
 use crate::netns::Namespace;
-use crate::output::{print, stdout_is_nowhere};
+use crate::output::{Offers, Printer, print, stdout_is_nowhere};
+use crate::report::Report;
 use crate::signals::{Request, Signals};
+use crate::wires;
 use clap::Parser as _;
 use penstock_control::place;
 use penstock_control::server::{self, Server};
@@ -54,39 +56,60 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     if options.list {
         return printed(&listing());
     }
-    let plan = options.plan_from(library)?;
+    let mut plans = options.plans(library)?;
     if options.check {
-        return printed(&format!("{plan}\n").replacen("ready", "right", 1));
+        return printed(&plans.iter().map(|plan| format!("right: {plan}\n")).collect::<String>());
     }
     Vec::<u8>::new().try_reserve_exact(MEMORY).map_err(|_| Error::Memory(MEMORY))?;
-    let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
-    let namespaces = [left?, right?];
-    let server = server(options)?;
-    let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));
-    let ready = format!("{plan}; Ctrl-C ends the run{}", socket.unwrap_or_default());
-    let emulator = Emulator::open(plan, &namespaces, server)?;
-    if !options.quiet {
-        say(&ready);
+    let signals = Signals::open()?;
+    // Threads are started before one gets a priority, which they would inherit.
+    let printer = Printer::open(plans.len()).map_err(Error::io("cannot start a thread"))?;
+    if plans[0].wire.is_some() {
+        let wires = wires::open(plans, options, &printer)?;
+        let ready = format!("ready: {} wires; Ctrl-C ends the run", wires.len());
+        tell(options, &wires.iter().fold(ready, |text, wire| format!("{text}\n  {}", wire.ready())));
+        return Ok(conclude(wires::run(wires, &signals)?, printer, &signals, options));
     }
-    Ok(conclude(emulator.run(), options))
+    let (emulator, ready) = open(plans.remove(0), options, signals, printer.offers())?;
+    tell(options, &format!("ready: {ready}"));
+    let (finished, signals) = emulator.run();
+    Ok(conclude(vec![finished], printer, &signals, options))
 }
 
-/// Opens the control socket. One that was asked for must be there; without one by default a run goes on.
-fn server(options: &Options) -> Result<Option<Server>, Error> {
+/// Opens the emulator of a wire; returns a line that says what it does as well.
+pub(crate) fn open(
+    plan: Plan,
+    options: &Options,
+    signals: Signals,
+    printer: Offers,
+) -> Result<(Emulator, String), Error> {
+    let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
+    let namespaces = [left?, right?];
+    let server = server(&plan, options)?;
+    let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));
+    let end = if plan.wire.is_some() { "" } else { "; Ctrl-C ends the run" };
+    let ready = format!("{plan}{end}{}", socket.unwrap_or_default());
+    Ok((Emulator::open(plan, &namespaces, server, signals, printer)?, ready))
+}
+
+/// Opens the control socket of a wire. One that was asked for must be there; without one by default a run goes on.
+fn server(plan: &Plan, options: &Options) -> Result<Option<Server>, Error> {
     let wanted = |result: Result<Server, server::Error>| result.map(Some).map_err(|e| Error::Control(e.to_string()));
-    if let Some(path) = &options.socket {
+    if let Some(path) = plan.socket.as_ref().or(options.socket.as_ref()) {
         return wanted(Server::open(path));
     }
     let directory = place::directory();
-    if let Some(name) = &options.name {
+    let name = |run: &str| plan.wire.as_ref().map_or_else(|| run.to_owned(), |wire| format!("{run}-{wire}"));
+    if let Some(run) = &options.name {
         let no_directory = "--name needs the directory of XDG_RUNTIME_DIR, which is not set; give --socket";
         let directory = directory.ok_or_else(|| Error::Control(no_directory.into()))?;
-        return wanted(Server::open(&place::socket(&directory, name)));
+        return wanted(Server::open(&place::socket(&directory, &name(run))));
     }
     let Some(directory) = directory else { return Ok(None) };
     let open = |name: &str| Server::open(&place::socket(&directory, name));
-    let opened = match open(DEFAULT_NAME) {
-        Err(server::Error::Taken(_)) => open(&format!("{DEFAULT_NAME}-{}", std::process::id())),
+    let default = name(DEFAULT_NAME);
+    let opened = match open(&default) {
+        Err(server::Error::Taken(_)) => open(&format!("{default}-{}", std::process::id())),
         opened => opened,
     };
     Ok(opened
@@ -98,12 +121,22 @@ fn server(options: &Options) -> Result<Option<Server>, Error> {
         .ok())
 }
 
-/// Prints the report, then everything else; returns the exit code.
-fn conclude(finished: Finished, options: &Options) -> u8 {
-    let Finished { report, failure, files, printer, signals } = finished;
-    let text = report.text(options.json).unwrap_or_else(|error| error.to_string());
+/// Prints the report or those of all wires, then everything else; returns the exit code.
+fn conclude(finished: Vec<Finished>, printer: Printer, signals: &Signals, options: &Options) -> u8 {
+    let (mut reports, mut failures, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    for one in finished {
+        let wire = one.report.wire.as_ref().map(|wire| format!("wire {wire}: ")).unwrap_or_default();
+        failures.extend(one.failure.map(|failure| wire + &failure));
+        files.extend(one.files);
+        reports.push(one.report);
+    }
+    let text = match &reports[..] {
+        [only] if only.wire.is_none() => only.text(options.json),
+        all => Report::text_of_all(all, options.json),
+    };
+    let text = text.unwrap_or_else(|error| error.to_string());
     let begin = Instant::now();
-    let printed = printer.finish(text.clone(), || begin.elapsed() > PATIENCE && is_asked_to_end(&signals));
+    let printed = printer.finish(text.clone(), || begin.elapsed() > PATIENCE && is_asked_to_end(signals));
     let mut complaints = Vec::new();
     match printed {
         Ok(()) if stdout_is_nowhere() => {
@@ -115,9 +148,9 @@ fn conclude(finished: Finished, options: &Options) -> u8 {
             complaints.push(format!("cannot write the report to the standard output: {error}"));
         }
     }
-    complaints.extend(failure);
+    complaints.extend(failures);
     for file in files {
-        while !file.wait(Duration::from_millis(100)) && !is_asked_to_end(&signals) {}
+        while !file.wait(Duration::from_millis(100)) && !is_asked_to_end(signals) {}
         complaints.extend(file.complaint());
     }
     complaints.iter().for_each(|complaint| say(&format!("error: {complaint}")));
@@ -138,6 +171,13 @@ fn rescue(text: &str, error: &std::io::Error, options: &Options) {
     let file = format!("{name}-{}.report", std::process::id());
     let directories: [Option<PathBuf>; 2] = [place::directory(), Some(std::env::temp_dir())];
     let _ = directories.into_iter().flatten().any(|directory| std::fs::write(directory.join(&file), text).is_ok());
+}
+
+/// Says what is ready, unless it is to be quiet.
+fn tell(options: &Options, ready: &str) {
+    if !options.quiet {
+        say(ready);
+    }
 }
 
 /// Prints a line on the standard error. If nobody can be told, nobody is.

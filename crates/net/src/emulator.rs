@@ -1,5 +1,5 @@
 //! The loop of the emulator: reads packets that arrived, writes packets that are due, and sleeps until the next event.
-//! It uses one thread. What is slow waits for it: clients of the control socket, signals, the file of packets.
+//! It uses one thread, or one for each wire. What is slow waits for it: clients of the control socket, signals, the file of packets.
 
 use crate::answers;
 use crate::bottleneck::Delivery;
@@ -14,7 +14,7 @@ use crate::intake::Intake;
 use crate::keys::Keys;
 use crate::links::LinkWatch;
 use crate::netns::Namespace;
-use crate::output::Printer;
+use crate::output::Offers;
 use crate::outputs::Outputs;
 use crate::packets::{Closed, ENTRIES, Lines};
 use crate::path::Path;
@@ -25,6 +25,7 @@ use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
 use crate::through::{INTERFACES, Through};
+use crate::waits::{Gather, Margin, Rest, SHORTEST};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -67,6 +68,9 @@ pub struct Emulator {
     stalls: Stalls,
     suspension: Suspension,
     processor: ProcessorWait,
+    margin: Margin,
+    gather: Gather,
+    rests: Rest,
     short_of_memory: u64,
     /// Numbers of packets that were forwarded at once.
     bare: [u64; 2],
@@ -78,7 +82,7 @@ pub struct Emulator {
     server: Option<Server>,
     /// Readable if there is something for `serve_slow`.
     slow: Epoll,
-    printer: Printer,
+    printer: Offers,
     epoch: std::time::Instant,
     next_tick: Instant,
     /// When the loop last came back from its sleep.
@@ -138,19 +142,21 @@ pub struct Finished {
     pub failure: Option<String>,
     /// The files of `--packets` and `--pcapng`, which may still be written.
     pub files: Vec<Closed>,
-    /// Where reports are printed.
-    pub printer: Printer,
-    /// The signals, which still end nothing by themselves.
-    pub signals: Signals,
 }
 
 impl Emulator {
-    /// Creates the interfaces and an idle bottleneck between them. From here on signals end the run. `server` is the
-    /// control socket.
+    /// Creates the interfaces and an idle bottleneck between them, for this thread. `signals` end the run, `server` is the
+    /// control socket, and `printer` prints reports that are asked for meanwhile.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it.
-    pub fn open(plan: Plan, namespaces: &[Namespace; 2], server: Option<Server>) -> Result<Self, Error> {
+    pub fn open(
+        plan: Plan,
+        namespaces: &[Namespace; 2],
+        server: Option<Server>,
+        signals: Signals,
+        printer: Offers,
+    ) -> Result<Self, Error> {
         let [here, there] = namespaces;
         let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
         if makes && here.is(there) {
@@ -159,7 +165,6 @@ impl Emulator {
             return Err(Error::Options(message.into()));
         }
         let epoch = std::time::Instant::now();
-        let signals = Signals::open()?;
         let ends = [End::open(&plan.interfaces[0], here)?, End::open(&plan.interfaces[1], there)?];
         same_mtu(&plan, &ends)?;
         let links = [LinkWatch::open(here, ends[0].index())?, LinkWatch::open(there, ends[1].index())?];
@@ -169,7 +174,6 @@ impl Emulator {
         let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let outputs = Outputs::open(&plan, epoch)?;
-        let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
         scheduling::prompt(plan.realtime)?;
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
         path.direction_mut(Direction::Forward).set_loss(plan.loss);
@@ -189,6 +193,9 @@ impl Emulator {
             stalls: Stalls::default(),
             suspension: Suspension::new(),
             processor: ProcessorWait::open(),
+            margin: Margin::default(),
+            gather: Gather::default(),
+            rests: Rest::default(),
             short_of_memory: 0,
             bare: [0; 2],
             outputs,
@@ -207,9 +214,9 @@ impl Emulator {
         })
     }
 
-    /// Moves packets until the duration is over, a signal comes or an interface is gone, and returns the report in any
-    /// case.
-    pub fn run(mut self) -> Finished {
+    /// Moves packets until the duration is over, a signal comes or an interface is gone. Returns the report in any case, and
+    /// the signals, which still end nothing by themselves.
+    pub fn run(mut self) -> (Finished, Signals) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.forward())).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -218,7 +225,7 @@ impl Emulator {
         self.finish(&ended)
     }
 
-    fn finish(mut self, ended: &Ended) -> Finished {
+    fn finish(mut self, ended: &Ended) -> (Finished, Signals) {
         self.flush();
         self.links.iter_mut().for_each(LinkWatch::refresh);
         self.note_facts();
@@ -227,7 +234,7 @@ impl Emulator {
         let closed = self.outputs.close(FILE_PATIENCE);
         let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, closed.lines()));
         let files = closed.all();
-        Finished { report, failure: ended.failure(), files, printer: self.printer, signals: self.signals }
+        (Finished { report, failure: ended.failure(), files }, self.signals)
     }
 
     /// The loop; returns why it ended.
@@ -479,9 +486,17 @@ impl Emulator {
 
     /// Waits from `now` on for a packet, a signal, the next packet that is due or the end, whichever comes first.
     fn sleep(&mut self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Errno> {
+        let spares = !self.plan.spin && self.margin.is_needed();
+        let gathers = if spares { self.gather.holds(now) } else { None };
+        let due = self.path.next_due();
+        let early = due.map(|due| self.margin.before(due));
+        let natural = self.timeout(now, [early, end, gathers]);
+        let resting = if spares && natural == Span::ZERO { self.rests.until(now) } else { None };
+        let timeout = resting.map_or(natural, |until| until.since(now));
         // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
+        let looks = self.pool.has_buffer() && gathers.is_none() && resting.is_none();
         let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
-        let (reads, serves) = (if_true(self.pool.has_buffer()), if_true(now >= self.next_slow));
+        let (reads, serves) = (if_true(looks), if_true(now >= self.next_slow));
         let mut fds = [
             PollFd::new(self.slow.0.as_fd(), serves),
             PollFd::new(self.ends[0].as_fd(), reads),
@@ -489,8 +504,8 @@ impl Emulator {
             let_go(&self.through[0], &self.ends[0]),
             let_go(&self.through[1], &self.ends[1]),
         ];
-        let timeout = self.timeout(now, end);
-        let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
+        let sleeps = timeout > Span::ZERO;
+        let idle = sleeps && Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
         let before = if idle { self.processor.so_far() } else { Span::ZERO };
         self.stalls.note(self.woken, now);
         let polled = ppoll(&mut fds, Some(timespec(timeout)), None);
@@ -514,12 +529,24 @@ impl Emulator {
             waited: Some(Span::ZERO),
         };
         let slept = woken.since(now) > NO_SLEEP;
-        for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
-            if !readable {
-                intake.note_empty(if slept { woken } else { now });
+        if looks {
+            for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
+                if !readable {
+                    intake.note_empty(if slept { woken } else { now });
+                }
             }
         }
-        if idle && wakeup.readable.contains(&true) {
+        let came = wakeup.readable.contains(&true);
+        if came {
+            self.gather.note(woken, slept);
+        }
+        if resting.is_none() {
+            self.rests.note(woken, natural > Span::ZERO, came);
+        }
+        if let Some(due) = due {
+            self.margin.note(due, now, woken);
+        }
+        if idle && came {
             // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
             let too_long = woken.since(now + timeout);
             wakeup.waited = slept.then(|| too_long.max(self.processor.so_far() - before));
@@ -527,15 +554,15 @@ impl Emulator {
         Ok(wakeup)
     }
 
-    /// Returns how long to sleep.
-    fn timeout(&self, now: Instant, end: Option<Instant>) -> Span {
+    /// Returns how long to sleep: until the first of these times at the latest.
+    fn timeout(&self, now: Instant, until: [Option<Instant>; 3]) -> Span {
         if self.plan.spin {
             return Span::ZERO;
         }
         let next_slow = (self.next_slow > now).then_some(self.next_slow);
-        let next = [self.path.next_due(), end, next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
-        let timeout = next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now));
-        if timeout > SHORTEST_SLEEP { timeout } else { Span::ZERO }
+        let next = [next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
+        let timeout = next.into_iter().chain(until).flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now));
+        if timeout > SHORTEST { timeout } else { Span::ZERO }
     }
 }
 
@@ -552,9 +579,6 @@ fn same_mtu(plan: &Plan, ends: &[End; 2]) -> Result<(), Error> {
     )))
 }
 
-/// A sleep takes more time of the processor than this: two switches of tasks, and a timer. Until a packet is due so soon the
-/// loop looks for further ones.
-const SHORTEST_SLEEP: Span = Span::from_micros(10);
 /// A call of `ppoll` that took no longer has not slept: a packet was there before.
 const NO_SLEEP: Span = Span::from_micros(5);
 /// Returns the keys of hashes: those of the seed, if one was given.

@@ -23,9 +23,22 @@
 //! ```
 //!
 //! An option that is given has precedence over the file.
+//!
+//! A file may have several wires, each in a table of `[[wire]]` with the tables and keys above; `duration`, `spin`,
+//! `realtime` and `seed` then stand before them:
+//!
+//! ```toml
+//! [[wire]]
+//! name = "first"
+//! link = { rate = "10Mbit/s", delay = "5ms" }
+//! left = { netns = "a", interface = "out" }
+//! right = { netns = "b", interface = "in" }
+//! ```
 
+use crate::cli::Drops;
 use crate::nodes::Side;
 use crate::tun::Cidr;
+use penstock_control::place::is_name;
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
 use penstock_core::registry::AnyConfig;
@@ -38,9 +51,37 @@ use penstock_grammar::{Diagnosis, Source, fields};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
-/// The content of a file; what the file leaves out is `None`.
+/// Largest number of wires in a file.
+pub const MOST_WIRES: usize = 128;
+/// The names of TUN interfaces that have none in the file, left first.
+pub const INTERFACES: [&str; 2] = ["penstock0", "penstock1"];
+
+/// What a file is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Contents {
+    /// One wire, which options may change.
+    One(Box<File>),
+    /// The tables of `[[wire]]`.
+    Several(Vec<Wire>),
+}
+
+/// A table of `[[wire]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wire {
+    /// Its name, which no other wire has.
+    pub name: String,
+    /// Path of its control socket; `None` for the usual one.
+    pub socket: Option<PathBuf>,
+    /// Its settings, with those of all wires.
+    pub file: File,
+    /// Its bytes in the file.
+    pub span: Range<usize>,
+}
+
+/// The content of a file with one wire, or of one of several; what is left out is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct File {
     /// The table `[link]`.
@@ -51,6 +92,8 @@ pub struct File {
     pub aqm: [Option<AnyConfig>; 2],
     /// The ends of the link, left first.
     pub ends: [EndKeys; 2],
+    /// The queues of the kernel before those of the two directions, forward first.
+    pub through: [Option<ThroughKeys>; 2],
     /// The keys of the whole run.
     pub run: RunKeys,
     /// The table `[subscribers]`.
@@ -82,6 +125,16 @@ pub struct EndKeys {
     pub address: Option<Cidr>,
 }
 
+/// The keys of `through` and `reverse_through`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThroughKeys {
+    /// Namespace whose kernel has the queue.
+    pub netns: String,
+    /// How the discipline there drops; `None` for the default.
+    pub drops: Option<Drops>,
+}
+
 /// The keys of the whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct RunKeys {
@@ -107,6 +160,28 @@ pub struct RunKeys {
     pub downlink_log: Option<PathBuf>,
 }
 
+/// The keys that a wire has only if there may be others.
+#[derive(Debug, Deserialize)]
+struct WireKeys {
+    name: String,
+    socket: Option<PathBuf>,
+}
+
+/// The keys of all wires together.
+#[derive(Debug, Deserialize)]
+struct SharedKeys {
+    #[serde(rename = "duration")]
+    _duration: Option<IgnoredAny>,
+    #[serde(rename = "spin")]
+    _spin: Option<IgnoredAny>,
+    #[serde(rename = "realtime")]
+    _realtime: Option<IgnoredAny>,
+    #[serde(rename = "seed")]
+    _seed: Option<IgnoredAny>,
+    #[serde(rename = "wire")]
+    _wire: Option<IgnoredAny>,
+}
+
 /// The tables of a configuration file.
 #[derive(Debug, Deserialize)]
 struct Tables {
@@ -120,27 +195,30 @@ struct Tables {
     left: EndKeys,
     #[serde(default)]
     right: EndKeys,
+    through: Option<ThroughKeys>,
+    reverse_through: Option<ThroughKeys>,
     #[serde(default)]
     subscribers: BTreeMap<String, Vec<Prefix>>,
 }
 
-impl File {
-    /// Reads the text of a file; `name` is the name of the file in messages.
+impl Contents {
+    /// Reads the text of a file whose disciplines may be those of a library; `name` is the name of the file in messages.
     ///
     /// # Errors
     /// Returns the first mistake with its line and column.
-    pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
-        Self::parse_with(text, name, &())
-    }
-
-    /// Reads the text of a file whose disciplines may be those of a library.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
-    pub fn parse_with(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
+    pub fn parse(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, name)?;
+        if source.get(&["wire"]).is_some() {
+            return several(&source, library).map(Self::Several);
+        }
         let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;
-        let Tables { left, right, subscribers, .. } = table.part()?;
+        File::read(&source, &table, library).map(|file| Self::One(Box::new(file)))
+    }
+}
+
+impl File {
+    fn read<'a>(source: &Source<'a>, table: &Table<'_, 'a>, library: &dyn Library) -> Result<Self, Diagnosis> {
+        let Tables { left, right, through, reverse_through, subscribers, .. } = table.part()?;
         for (end, keys) in [("left", &left), ("right", &right)] {
             if keys.port.is_some() && (keys.interface.is_some() || keys.address.is_some()) {
                 let what = "a `port` is there already: `interface` and `address` are of interfaces that are made";
@@ -148,11 +226,63 @@ impl File {
             }
         }
         let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
-        let run = run(&table)?;
-        let (link, reverse) = link_of(&source)?;
-        let aqm = |key| source.get(&[key]).map(|value| source.named(value, &Disciplines(library))).transpose();
-        Ok(Self { link, reverse, aqm: [aqm("aqm")?, aqm("reverse_aqm")?], ends: [left, right], run, subscribers })
+        let run = run(table)?;
+        let (link, reverse) = link_of(source, table)?;
+        let aqm = |key| table.get(key).map(|value| source.named(value, &Disciplines(library))).transpose();
+        let aqm = [aqm("aqm")?, aqm("reverse_aqm")?];
+        let through = [through, reverse_through];
+        Ok(Self { link, reverse, aqm, ends: [left, right], through, run, subscribers })
     }
+
+    /// Returns the namespace and the name of the interface at an end; 0 is the left one.
+    fn place(&self, at: usize) -> (Option<&str>, &str) {
+        let EndKeys { interface, port, netns, .. } = &self.ends[at];
+        (netns.as_deref(), port.as_deref().or(interface.as_deref()).unwrap_or(INTERFACES[at]))
+    }
+}
+
+/// Reads the tables of `[[wire]]`, and what stands before them.
+fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diagnosis> {
+    let root = source.table(source.root(), &[fields::of::<SharedKeys>()])?;
+    let shared = run(&root)?;
+    let list = root.get("wire").map_or(Ok(&[][..]), |value| source.list(value))?;
+    if list.is_empty() || list.len() > MOST_WIRES {
+        return Err(root.invalid(&ConfigError::new("wire", format!("a file has 1 to {MOST_WIRES} wires"))));
+    }
+    let mut wires: Vec<Wire> = Vec::with_capacity(list.len());
+    for (number, value) in list.iter().enumerate() {
+        let known = [fields::of::<WireKeys>(), fields::of::<RunKeys>(), fields::of::<Tables>()];
+        let table = source.table(value, &known)?;
+        let invalid = |key, what: String| Err(table.invalid(&ConfigError::new(key, what)));
+        let WireKeys { name, socket } = table.part()?;
+        if !is_name(&name) || wires.iter().any(|other| other.name == name) {
+            let what = "is no name, or that of another wire; allowed are up to 64 letters, digits, '-', '_' and '.'";
+            return invalid("name", format!("{name:?} {what}, which is not the first"));
+        }
+        for key in ["duration", "realtime", "spin"] {
+            if table.get(key).is_some() {
+                return invalid(key, format!("`{key}` is of all wires: it stands before the first [[wire]]"));
+            }
+        }
+        let mut file = File::read(source, &table, library)?;
+        if file.link.is_none() {
+            return invalid("link", format!("the wire {name:?} needs a `link` with `rate` and `delay`"));
+        }
+        for (at, key) in ["left", "right"].into_iter().enumerate() {
+            let same = |other: &&Wire| (0..2).any(|there| other.file.place(there) == file.place(at));
+            if let Some(other) = wires.iter().find(same) {
+                let (_, interface) = file.place(at);
+                let what = format!("the wire {:?} has the interface {interface} in this namespace already", other.name);
+                return invalid(key, format!("{what}; give another `interface` or `port`"));
+            }
+        }
+        let RunKeys { duration, spin, realtime, .. } = shared;
+        // Each wire draws random numbers of its own.
+        let seed = file.run.seed.or(shared.seed.map(|seed| seed.wrapping_add(number as u64)));
+        file.run = RunKeys { duration, spin, realtime, seed, ..file.run };
+        wires.push(Wire { name, socket, file, span: table.span() });
+    }
+    Ok(wires)
 }
 
 /// Returns the subscribers in the order of their names.
@@ -186,8 +316,8 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
     Ok(run)
 }
 
-fn link_of(source: &Source<'_>) -> Result<(Option<Link>, ReverseKeys), Diagnosis> {
-    let Some(value) = source.get(&["link"]) else { return Ok((None, ReverseKeys::default())) };
+fn link_of<'a>(source: &Source<'a>, table: &Table<'_, 'a>) -> Result<(Option<Link>, ReverseKeys), Diagnosis> {
+    let Some(value) = table.get("link") else { return Ok((None, ReverseKeys::default())) };
     let table = source.table(value, &[fields::of::<Link>(), fields::of::<ReverseKeys>()])?;
     let (link, reverse): (Link, ReverseKeys) = (table.part()?, table.part()?);
     let checked = link.validate().and_then(|()| match (reverse.rate, reverse.delay) {
@@ -197,6 +327,22 @@ fn link_of(source: &Source<'_>) -> Result<(Option<Link>, ReverseKeys), Diagnosis
     });
     checked.map_err(|e| table.invalid(&e))?;
     Ok((Some(link), reverse))
+}
+
+#[cfg(test)]
+impl File {
+    /// Reads the text of a file with one wire.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
+        Self::parse_with(text, name, &())
+    }
+
+    /// Reads the text of a file with one wire, whose disciplines may be those of a library.
+    pub fn parse_with(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
+        match Contents::parse(text, name, library)? {
+            Contents::One(file) => Ok(*file),
+            Contents::Several(wires) => panic!("{} wires", wires.len()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -271,12 +417,87 @@ address = "10.0.0.1/24"
         assert!(unit.line == 2 && unit.what.contains("a time in quotes with its unit"), "{unit}");
         let address = mistake("10.0.0.1/24", "10.0.0.1");
         assert!(address.line == 17 && address.what.contains("10.77.0.1/24"), "{address}");
+        let how = mistake("[left]", "[through]\nnetns = \"q\"\ndrops = \"erly\"\n[left]");
+        assert!(how.line == 17 && how.what.contains("did you mean `early`?"), "{how}");
         let side = mistake("\"right\"", "\"rigth\"");
         assert!(side.line == 3 && side.what.contains("did you mean `right`?"), "{side}");
     }
 
+    const WIRES: &str = r#"seed = 7
+realtime = true
+
+[[wire]]
+name = "first"
+mtu = 1400
+link = { rate = "10Mbit/s", delay = "5ms" }
+left = { netns = "a", interface = "out" }
+right = { netns = "b", interface = "in" }
+
+[[wire]]
+name = "second"
+socket = "/run/second.sock"
+aqm = { name = "codel", target = "10ms" }
+left = { netns = "b", interface = "out" }
+right = { netns = "c", interface = "in" }
+[wire.link]
+rate = "5Mbit/s"
+delay = "0ms"
+"#;
+
+    fn wires(text: &str) -> Result<Vec<Wire>, Diagnosis> {
+        match Contents::parse(text, "lot.toml", &())? {
+            Contents::Several(wires) => Ok(wires),
+            Contents::One(file) => panic!("{file:?}"),
+        }
+    }
+
     #[test]
-    fn the_example_is_a_right_one() {
+    fn a_file_may_have_several_wires() {
+        let [first, second] = wires(WIRES).unwrap().try_into().unwrap();
+        assert_eq!((first.name.as_str(), second.name.as_str()), ("first", "second"));
+        assert_eq!((first.socket, second.socket), (None, Some("/run/second.sock".into())));
+        assert_eq!((first.file.run.realtime, second.file.run.realtime), (Some(true), Some(true)));
+        assert_eq!((first.file.run.seed, second.file.run.seed), (Some(7), Some(8)), "other random numbers");
+        assert_eq!((first.file.run.mtu, second.file.run.mtu), (Some(1400), None));
+        let rate = |file: &File| file.link.as_ref().map(|link| link.rate.as_bps());
+        assert_eq!((rate(&first.file), rate(&second.file)), (Some(10_000_000), Some(5_000_000)));
+        assert_eq!(second.file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
+        assert!(WIRES[first.span].starts_with("[[wire]]"));
+    }
+
+    #[test]
+    fn a_mistake_in_a_wire_is_told_with_line_column_and_suggestion() {
+        let mistake = |piece: &str, by: &str| {
+            assert_eq!(WIRES.matches(piece).count(), 1, "{piece:?} is there once");
+            wires(&WIRES.replacen(piece, by, 1)).unwrap_err()
+        };
+        let name = mistake("\"codel\"", "\"codle\"");
+        assert_eq!((name.line, name.column), (14, 16));
+        assert!(name.what.contains("did you mean \"codel\"?") && name.to_string().contains("lot.toml:14:16"), "{name}");
+        let key = mistake("socket =", "sokcet =");
+        assert!(key.line == 13 && key.what.contains("did you mean `socket`?"), "{key}");
+        let twice = mistake("\"second\"", "\"first\"");
+        assert!(twice.line == 12 && twice.what.contains("another wire"), "{twice}");
+        let end = mistake("netns = \"c\", interface = \"in\"", "netns = \"b\", interface = \"in\"");
+        assert!(end.line == 16 && end.what.contains("\"first\" has the interface in"), "{end}");
+        let all = mistake("mtu = 1400", "spin = false");
+        assert!(all.line == 6 && all.what.contains("of all wires"), "{all}");
+        let link = mistake("link = { rate = \"10Mbit/s\", delay = \"5ms\" }", "");
+        assert!(link.line == 4 && link.what.contains("needs a `link`"), "{link}");
+        let rate = mistake("\"5Mbit/s\"", "\"5Mbps\"");
+        assert_eq!((rate.line, rate.column), (18, 8));
+        let one = wires(&WIRES.replace("seed = 7", "mtu = 1500")).unwrap_err();
+        assert!(one.line == 1 && one.what.contains("unknown field `mtu`"), "{one}");
+        assert_eq!(wires("wire = []").unwrap_err().what, "a file has 1 to 128 wires");
+        assert!(wires("wire = 5").unwrap_err().what.contains("expected a list of tables"));
+        let no_name = wires("[[wire]]\n").unwrap_err();
+        assert!(no_name.line == 1 && no_name.what.contains("missing field `name`"), "{no_name}");
+    }
+
+    #[test]
+    fn the_examples_are_right_ones() {
+        let lot = include_str!("../../../examples/emulate/parking-lot.toml");
+        assert_eq!(wires(lot).unwrap().len(), 2);
         let file = File::parse(include_str!("../../../examples/emulate/codel.toml"), "codel.toml").unwrap();
         assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
         assert_eq!(file.reverse.rate, Some(Rate::from_bps(2_000_000)));

@@ -15,11 +15,12 @@
 //!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time. Before a bottleneck there
 //!    may be a queue of the kernel, [`through`] which packets go.
 //! 5. `report` has the results of a run, `intake` and `emissions` how late this machine read and wrote its packets,
-//!    `stalls` whether it ran at all, and `links` what the kernel tells of the interfaces. `records` keeps what is wanted
+//!    `stalls` whether it ran at all, `waits` how it waits, and `links` what the kernel tells of the interfaces. `records` keeps what is wanted
 //!    of each packet: `journal` has its fate, `tap` its headers as well and `mahimahi` the log of a link, and `packets`
 //!    writes them to the files of `outputs`.
 //! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
-//!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
+//!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program,
+//!    and `wires` runs several emulators in it, each in a thread.
 //!
 //! [`announced`] is what packets tell of the rates of their flows.
 //!
@@ -69,3 +70,5 @@ pub mod talkers;
 mod tap;
 pub mod through;
 mod tun;
+mod waits;
+mod wires;

@@ -16,22 +16,22 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Starts the thread.
+    /// Starts the thread. So many texts may wait for the one that is being printed.
     ///
     /// # Errors
     /// Returns the error of the system.
-    pub fn open() -> io::Result<Self> {
-        let (texts, orders) = sync_channel(1);
+    pub fn open(waiting: usize) -> io::Result<Self> {
+        let (texts, orders) = sync_channel(waiting);
         let thread = std::thread::Builder::new().name("printer".into()).spawn(move || print_all(&orders))?;
         Ok(Self { texts, thread })
     }
 
-    /// Prints a text soon. Never waits: returns false if the texts before it are still being printed.
-    pub fn offer(&self, text: String) -> bool {
-        self.texts.try_send(text).is_ok()
+    /// Returns what offers texts while others may do so as well.
+    pub fn offers(&self) -> Offers {
+        Offers(self.texts.clone())
     }
 
-    /// Prints the last text and waits until all is printed, or until `give_up` returns true.
+    /// Prints the last text and waits until all is printed, or until `give_up` returns true. Nobody has [`Offers`] any more.
     ///
     /// # Errors
     /// Returns why the last text was not printed.
@@ -52,6 +52,17 @@ impl Printer {
             std::thread::sleep(Duration::from_millis(2));
         }
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prints has failed")))
+    }
+}
+
+/// Offers texts to a printer.
+#[derive(Debug, Clone)]
+pub struct Offers(SyncSender<String>);
+
+impl Offers {
+    /// Prints a text soon. Never waits: returns false if the texts before it are still being printed.
+    pub fn offer(&self, text: String) -> bool {
+        self.0.try_send(text).is_ok()
     }
 }
 
@@ -96,7 +107,7 @@ mod tests {
             });
             let printer = Printer { texts, thread };
             if full {
-                assert!(printer.offer("first".into()));
+                assert!(printer.offers().offer("first".into()));
             }
             let given_up = printer.finish("last".into(), || true).unwrap_err();
             assert_eq!(given_up.kind(), io::ErrorKind::TimedOut);

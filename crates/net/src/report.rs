@@ -35,6 +35,9 @@ pub const MOST_CHANGES: usize = 256;
 /// The results of a whole run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
+    /// Name of the wire, if the file has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wire: Option<String>,
     /// Duration of the run in seconds.
     pub elapsed_s: f64,
     /// Seed of every random stream.
@@ -216,6 +219,7 @@ impl Report {
         let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
         let disturbed_by = causes(&observed, algorithm.as_ref());
         Self {
+            wire: plan.wire.clone(),
             elapsed_s: observed.elapsed.as_secs_f64(),
             seed: plan.seed,
             ended: observed.ended,
@@ -334,6 +338,9 @@ impl DirectionReport {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(wire) = &self.wire {
+            writeln!(f, "wire {wire}")?;
+        }
         writeln!(f, "{:<22}{:>24}{:>24}", format!("{:.3} s", self.elapsed_s), "left to right", "right to left")?;
         for ((name, forward), (_, reverse)) in self.forward.rows().into_iter().zip(self.reverse.rows()) {
             writeln!(f, "{name:<22}{forward:>24}{reverse:>24}")?;
@@ -388,6 +395,18 @@ impl Report {
     /// Fails if the report cannot be written as JSON.
     pub fn text(&self, json: bool) -> serde_json::Result<String> {
         if json { Ok(serde_json::to_string(self)? + "\n") } else { Ok(self.to_string()) }
+    }
+
+    /// Returns the reports of several wires as one line of JSON, or as tables.
+    ///
+    /// # Errors
+    /// Fails if a report cannot be written as JSON.
+    pub fn text_of_all(reports: &[Self], json: bool) -> serde_json::Result<String> {
+        if json {
+            return Ok(serde_json::json!({ "wires": serde_json::to_value(reports)? }).to_string() + "\n");
+        }
+        let texts: Vec<String> = reports.iter().map(Self::to_string).collect();
+        Ok(texts.join("\n"))
     }
 
     /// Returns what a cause of disturbance means.

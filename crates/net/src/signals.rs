@@ -6,7 +6,9 @@
 use crate::error::Error;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 
 /// These end a run as it should end.
 const ORDERLY: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -35,6 +37,13 @@ impl Request {
     fn of(signal: Signal) -> Self {
         if signal == Signal::SIGUSR1 { Self::Report } else { Self::End(signal) }
     }
+
+    fn signal(self) -> Signal {
+        match self {
+            Self::Report => Signal::SIGUSR1,
+            Self::End(signal) => signal,
+        }
+    }
 }
 
 /// True for a signal by which people and programs end a run; the others mean that something is wrong.
@@ -44,7 +53,43 @@ pub fn is_orderly(signal: Signal) -> bool {
 
 /// A descriptor that is readable when a signal has come.
 #[derive(Debug)]
-pub struct Signals(SignalFd);
+pub struct Signals(Source);
+
+#[derive(Debug)]
+enum Source {
+    Process(SignalFd),
+    /// The signals that another thread passes on, a byte for each.
+    Relay(UnixStream),
+}
+
+/// Passes signals on to one thread: the system gives each to one reader, and several threads want it. It is readable when
+/// that thread has dropped its [`Signals`].
+#[derive(Debug)]
+pub struct Relay(UnixStream);
+
+impl Relay {
+    /// Creates a relay and what it passes signals on to.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn new() -> io::Result<(Self, Signals)> {
+        let (here, there) = UnixStream::pair()?;
+        here.set_nonblocking(true)?;
+        there.set_nonblocking(true)?;
+        Ok((Self(here), Signals(Source::Relay(there))))
+    }
+
+    /// Passes a request on. What does not fit is lost: then many are there already.
+    pub fn send(&self, request: Request) {
+        let _ = (&self.0).write(&[request.signal() as u8]);
+    }
+}
+
+impl AsFd for Relay {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 impl Signals {
     /// From here on signals are requests, in this thread and those that it starts.
@@ -64,20 +109,31 @@ impl Signals {
         blocked.add(Signal::SIGXFSZ);
         blocked.thread_block().map_err(Error::io("cannot block signals"))?;
         SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
-            .map(Self)
+            .map(|signals| Self(Source::Process(signals)))
             .map_err(Error::io("cannot open a signalfd"))
     }
 
     /// Returns the next request; `None` if no signal has come.
     pub fn next(&self) -> Option<Request> {
-        let info = self.0.read_signal().ok()??;
-        Signal::try_from(info.ssi_signo as i32).ok().map(Request::of)
+        let number = match &self.0 {
+            Source::Process(signals) => signals.read_signal().ok()??.ssi_signo as i32,
+            Source::Relay(relay) => {
+                let mut number = [0];
+                let mut relay: &UnixStream = relay;
+                relay.read_exact(&mut number).ok()?;
+                i32::from(number[0])
+            }
+        };
+        Signal::try_from(number).ok().map(Request::of)
     }
 }
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        match &self.0 {
+            Source::Process(signals) => signals.as_fd(),
+            Source::Relay(relay) => relay.as_fd(),
+        }
     }
 }
 
@@ -96,6 +152,22 @@ mod tests {
     fn rust_ignores_broken_pipes_and_this_is_seen() {
         assert_ne!(ignored() & (1 << (Signal::SIGPIPE as i32 - 1)), 0);
         assert_eq!(ignored() & (1 << (Signal::SIGTERM as i32 - 1)), 0);
+    }
+
+    #[test]
+    fn a_relay_passes_requests_on_and_shows_that_nobody_hears_it() {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        let (relay, signals) = Relay::new().unwrap();
+        assert_eq!(signals.next(), None);
+        for request in [Request::Report, Request::End(Signal::SIGTERM)] {
+            relay.send(request);
+            assert_eq!(signals.next(), Some(request));
+        }
+        let is_over = || poll(&mut [PollFd::new(relay.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO) == Ok(1);
+        assert!(!is_over());
+        drop(signals);
+        assert!(is_over());
+        relay.send(Request::Report);
     }
 
     #[test]

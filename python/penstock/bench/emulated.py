@@ -32,27 +32,33 @@ RATES_MBPS = (1, 10, 100, 1000)
 _SIZE, _ETHERNET = 1500, 14
 _SOON_S = 0.5  # flows are steady after so long
 _DELAY_S, _PROBE, _PROBE_RATE_BPS = 0.010, 92, 1e9
+_QUEUE_S = 0.25
 _PATIENCE_S = 20.0
 # Other work on the machine has its turn after all programs of this measurement.
 _FIRST = ("nice", "-n", "-20")
+# Datagrams of a call, which the kernel cuts into packets before a TUN interface gets them (UDP_SEGMENT).
+_MANY = 20
 
-# Sends datagrams in packets of 1500 bytes: so many per second, or as fast as it can.
+# Sends datagrams in packets of 1500 bytes: so many per second, or as fast as it can, with so many of them in a call.
 _SENDER = """import socket, sys, time
-to, rate, seconds = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+to, rate, seconds, many = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if many > 1:
+    one.setsockopt(socket.IPPROTO_UDP, 103, 1472)
 one.connect((to, 9))
-data, begin, sent = bytes(1472), time.monotonic(), 0
+data, begin, sent = bytes(1472 * many), time.monotonic(), 0
 while (passed := time.monotonic() - begin) < seconds:
-    burst = min(int(passed * rate) - sent, 1000) if rate else 100
-    for _ in range(burst):
+    calls = min(int(passed * rate) - sent, 1000) // many if rate else 100
+    for _ in range(calls):
         one.send(data)
-    sent += burst
+    sent += calls * many
     if rate:
         time.sleep(0.001)
 print("{}")
 """
-# Answers datagrams at one port, and takes those at another, which nobody reads.
-_SINK = """import socket
+# Answers datagrams at one port, after polling for a time, and takes those at another, which nobody reads.
+_SINK = """import socket, sys, time
+polls = float(sys.argv[1])
 sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sink.bind(("0.0.0.0", 9))
 echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -60,6 +66,9 @@ echo.bind(("0.0.0.0", 7))
 print("listening", flush=True)
 while True:
     data, back = echo.recvfrom(2000)
+    end = time.perf_counter() + polls
+    while polls and time.perf_counter() < end:
+        pass
     echo.sendto(data, back)
 """
 # Prints the round trip of each of so many datagrams, in microseconds.
@@ -87,10 +96,13 @@ class Line:
     """What an emulator with FQ-CoDel carries as fast as it can, and a bare forwarder: medians of rounds."""
 
     path: str
+    many: int  # packets that the sender gives to its kernel in a call
     kpps: float
     bare_kpps: float | None
     part: float | None  # of the bare forwarder's rate, in the same round
     cpu_us: float | None  # own processor time of a packet
+    bare_cpu_us: float | None  # of the bare forwarder
+    wakeups: float | None  # of the emulator, for each packet
 
     @property
     def met(self) -> bool | None:
@@ -126,6 +138,10 @@ class Idle:
     above_us: float  # without what the round trip takes over a wire of the kernel
     late_us: float  # the part of it that the emulator reports as its own: medians of both ways
     kernel_us: float
+    # Over a wire of the kernel whose far host polls for as long as was set before it answers, without that time: hosts
+    # wake up after a silence.
+    silent_us: float
+    bare_us: float  # over the emulator as a bare forwarder
 
     @property
     def met(self) -> bool:
@@ -168,19 +184,26 @@ def measure(quick: bool, say: Callable[[str], None]) -> Costs:
     bench = _Bench(emulator, quick)
     try:
         say("emulator at line rate")
-        line = [bench.line(path) for path in (TUN, PORTS, KERNEL)]
+        line = [bench.line(path, many) for path, many in ((TUN, 1), (TUN, _MANY), (PORTS, 1), (KERNEL, 1))]
         say("emulator: rates")
         rates = [bench.rate(path, mbps) for mbps in RATES_MBPS for path in (TUN, PORTS, KERNEL)]
         say("emulator: idle round trips")
-        direct, _ = bench.round_trip(KERNEL, False)
+        direct, _ = bench.round_trip(KERNEL)
+        silent, _ = bench.round_trip(KERNEL, polls_s=_set_us() / 1e6)
         idle = []
         for path in (TUN, PORTS):
             for spin in (False, True):
-                median, late = bench.round_trip(path, spin)
-                idle.append(Idle(path, spin, median - _set_us() - direct, late, direct))
+                median, late = bench.round_trip(path, _waiting(spin))
+                bare, _ = bench.round_trip(path, [*_waiting(spin), "--bare"])
+                above = median - _set_us() - direct
+                idle.append(Idle(path, spin, above, late, direct, silent - _set_us(), bare))
     except LabError as error:
         return Costs(str(error))
     return Costs(None, tuple(line), tuple(rates), tuple(idle), (before, os.getloadavg()[0]))
+
+
+def _waiting(spin: bool) -> list[str]:
+    return ["--spin" if spin else "--realtime"]
 
 
 def _set_us() -> float:
@@ -202,18 +225,24 @@ class _Bench:
     def __init__(self, emulator: Path, quick: bool) -> None:
         self._emulator, self._quick = emulator, quick
 
-    def line(self, path: str) -> Line:
+    def line(self, path: str, many: int) -> Line:
         rounds = range(1 if self._quick else 3)
         if path == KERNEL:
             with _network(path, "10gbit") as net:
-                return Line(path, statistics.median(self._kernel_kpps(net) for _ in rounds), None, None, None)
-        found = [(self._carried(path, ["--aqm", "fq-codel"]), self._carried(path, ["--bare"])) for _ in rounds]
+                kpps = statistics.median(self._kernel_kpps(net) for _ in rounds)
+                return Line(path, many, kpps, None, None, None, None, None)
+        found = [
+            (self._carried(path, many, ["--aqm", "fq-codel"]), self._carried(path, many, ["--bare"])) for _ in rounds
+        ]
         return Line(
             path,
+            many,
             statistics.median(one[0] for one, _ in found),
             statistics.median(bare[0] for _, bare in found),
             statistics.median(one[0] / bare[0] for one, bare in found),
             statistics.median(one[1] for one, _ in found),
+            statistics.median(bare[1] for _, bare in found),
+            statistics.median(one[2] for one, _ in found),
         )
 
     def _kernel_kpps(self, net: _Net) -> float:
@@ -223,28 +252,31 @@ class _Bench:
             time.sleep(self._seconds)
             return (count() - before) / (time.monotonic() - begin) / 1e3
 
-    def _carried(self, path: str, options: Sequence[str]) -> tuple[float, float]:
-        """Returns thousands of packets per second, and microseconds of processor time of each."""
+    def _carried(self, path: str, many: int, options: Sequence[str]) -> tuple[float, float, float]:
+        """Returns thousands of packets per second, microseconds of processor time of each, and wake-ups for each."""
         wanted = ["--rate", "10Gbit/s", "--limit", "10000p", "--realtime", *options]
-        with _network(path) as net, _sink(net), self._emulate(net, wanted) as status, self._flood(net, 0):
+        with _network(path) as net, _sink(net), self._emulate(net, wanted) as status, self._flood(net, 0, many):
             time.sleep(_SOON_S)
             before = status()
             time.sleep(self._seconds)
             after = status()
-        seconds, cpu = (after[key] - before[key] for key in ("elapsed_s", "cpu_s"))
+        seconds, cpu, wakeups = (after[key] - before[key] for key in ("elapsed_s", "cpu_s", "wakeups"))
         packets = _forwarded(after) - _forwarded(before)
         if packets == 0:
             raise LabError(f"the emulator forwarded no packet: {after}")
-        return packets / seconds / 1e3, cpu / packets * 1e6
+        return packets / seconds / 1e3, cpu / packets * 1e6, wakeups / packets
 
     def rate(self, path: str, mbps: float) -> Rate:
         """Measures the rate between two arrivals, from a sender of one and a half times as much."""
         pps = mbps * 1e6 / 8 / _SIZE
-        options = ["--rate", f"{mbps}Mbit/s", "--limit", "100p", "--realtime"]
+        # The sender has pauses. The queue is long enough for them, so that the link always has something to send.
+        options = ["--rate", f"{mbps}Mbit/s", "--limit", f"{max(100, int(pps * _QUEUE_S))}p", "--realtime"]
         with _network(path, f"{mbps}mbit") as net, _sink(net) as count, contextlib.ExitStack() as stack:
             if path != KERNEL:
                 stack.enter_context(self._emulate(net, options))
-            sent = stack.enter_context(self._flood(net, 1.5 * pps))
+            # A call for each packet takes a sender too long for the highest rate.
+            many = _MANY if path == TUN and mbps == RATES_MBPS[-1] else 1
+            sent = stack.enter_context(self._flood(net, 1.5 * pps, many))
             time.sleep(2 * _SOON_S)
             begin, before, sent_before = *_next_arrival(count), sent()
             time.sleep(self._seconds if mbps > 1 else 2 * self._seconds)
@@ -256,14 +288,16 @@ class _Bench:
         )
         return Rate(path, mbps, offered, found / mbps - 1)
 
-    def round_trip(self, path: str, spin: bool) -> tuple[float, float]:
-        """Returns the median round trip of datagrams over an idle path in us, and how late the emulator says it was."""
-        options = ["--rate", f"{_PROBE_RATE_BPS:.0f}bit/s", "--delay", f"{_DELAY_S * 1e3:g}ms"]
-        options += ["--spin" if spin else "--realtime"]
-        with _network(path) as net, _sink(net), contextlib.ExitStack() as stack:
+    def round_trip(self, path: str, more: Sequence[str] = (), polls_s: float = 0.0) -> tuple[float, float]:
+        """Returns the median round trip of datagrams over an idle path in us, and how late the emulator says it was.
+
+        The far host answers after it has polled for `polls_s`.
+        """
+        options = ["--rate", f"{_PROBE_RATE_BPS:.0f}bit/s", "--delay", f"{_DELAY_S * 1e3:g}ms", *more]
+        with _network(path) as net, _sink(net, polls_s), contextlib.ExitStack() as stack:
             status = None if path == KERNEL else stack.enter_context(self._emulate(net, options))
             words = [sys.executable, "-I", "-c", _PROBES, net.address, "60" if self._quick else "200"]
-            probes = stack.enter_context(Program([*_FIRST, *inside(net.left), *words]))
+            probes = stack.enter_context(Program([*_first(), *inside(net.left), *words]))
             found = probes.result(_PATIENCE_S + 30)
             report = status() if status else None
         if not found:
@@ -281,7 +315,7 @@ class _Bench:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
             socket = f"{directory}/s"
             command = [
-                *_FIRST,
+                *_first(apart=True),
                 str(self._emulator),
                 *net.options,
                 *options,
@@ -293,22 +327,27 @@ class _Bench:
             ]
             with Program(command) as program:
                 program.await_line("ready", of_stderr=True)
-                yield lambda: json.loads(_run([str(self._emulator), "status", "--json", "--socket", socket]))
+
+                def status() -> Any:
+                    report = json.loads(_run([str(self._emulator), "status", "--json", "--socket", socket]))
+                    return {**report, "wakeups": _wakeups(program.pid)}
+
+                yield status
                 program.stop()
                 program.result(_PATIENCE_S)
 
     @contextlib.contextmanager
-    def _flood(self, net: _Net, pps: float) -> Iterator[Callable[[], int]]:
-        """Runs the sender; yields what counts the datagrams that its host has sent."""
-        words = [sys.executable, "-I", "-c", _SENDER, net.address, str(pps), "100"]
-        with Program([*_FIRST, *inside(net.left), *words]) as program:
+    def _flood(self, net: _Net, pps: float, many: int = 1) -> Iterator[Callable[[], int]]:
+        """Runs the sender; yields what counts the packets that its host has sent."""
+        words = [sys.executable, "-I", "-c", _SENDER, net.address, str(pps), "100", str(many)]
+        with Program([*_first(), *inside(net.left), *words]) as program:
             counters = Path(f"/proc/{program.pid}/net/snmp")
 
             def sent() -> int:
                 names, values = (
                     x.split() for x in counters.read_text(encoding="ascii").splitlines() if x[:4] == "Udp:"
                 )
-                return int(values[names.index("OutDatagrams")])
+                return many * int(values[names.index("OutDatagrams")])
 
             yield sent
 
@@ -320,10 +359,29 @@ def _forwarded(report: Any) -> int:
     return int(bare[0] if bare else way["delivered"]["packets"]) - int(way["refused"])
 
 
+def _first(apart: bool = False) -> list[str]:
+    """Returns the begin of a command line before which other work has no turn.
+
+    If there are two processors or more, what is `apart` has the last one for itself, and all else has the others:
+    otherwise it is chance whether the emulator runs in place of the sender that it reads from.
+    """
+    processors = sorted(os.sched_getaffinity(0))
+    place = processors[-1:] if apart else processors[:-1]
+    pinned = ["taskset", "-c", ",".join(map(str, place))] if len(processors) > 1 else []
+    return [*_FIRST, *pinned]
+
+
+def _wakeups(pid: int) -> int:
+    """Returns how often the main thread of a process has slept."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+
+
 @contextlib.contextmanager
-def _sink(net: _Net) -> Iterator[Callable[[], int]]:
+def _sink(net: _Net, polls_s: float = 0.0) -> Iterator[Callable[[], int]]:
     """Runs the host on the right; yields what counts the packets that its interface received."""
-    words = [*_FIRST, *inside(net.right), sys.executable, "-I", "-c", _SINK]
+    # Who polls takes the place of an emulator.
+    words = [*_first(apart=polls_s > 0), *inside(net.right), sys.executable, "-I", "-c", _SINK, str(polls_s)]
     with Program(words) as program:
         program.await_line("listening")
         counters = Path(f"/proc/{program.pid}/net/dev")
@@ -392,9 +450,28 @@ def _run(command: Sequence[str]) -> str:
     return done.stdout
 
 
-LINE_COLUMNS = ("path", "1000 packets/s", "bare", "part of bare", "own CPU us/packet", "met")
+LINE_COLUMNS = (
+    "path",
+    "packets a call",
+    "1000 packets/s",
+    "bare",
+    "part of bare",
+    "own CPU us/packet",
+    "bare",
+    "wake-ups/packet",
+    "met",
+)
 RATE_COLUMNS = ("path", "set Mbit/s", "offered", "error", "met")
-IDLE_COLUMNS = ("path", "waits by", "above what is set us", "own lateness us", "wire of the kernel us", "met")
+IDLE_COLUMNS = (
+    "path",
+    "waits by",
+    "above what is set us",
+    "own lateness us",
+    "wire of the kernel us",
+    "with silent hosts us",
+    "bare forwarder us",
+    "met",
+)
 _WORDS = {True: "yes", False: "no", None: "-"}
 
 
@@ -407,10 +484,13 @@ def line_cells(costs: Costs) -> list[list[str]]:
     return [
         [
             row.path,
+            str(row.many),
             f"{row.kpps:.0f}",
             text(row.bare_kpps, ".0f"),
             text(row.part, ".2f"),
             text(row.cpu_us, ".2f"),
+            text(row.bare_cpu_us, ".2f"),
+            text(row.wakeups, ".3f"),
             _WORDS[row.met],
         ]
         for row in costs.line
@@ -434,6 +514,8 @@ def idle_cells(costs: Costs) -> list[list[str]]:
             f"{row.above_us:.0f}",
             f"{row.late_us:.0f}",
             f"{row.kernel_us:.0f}",
+            f"{row.silent_us:.0f}",
+            f"{row.bare_us:.0f}",
             _WORDS[row.met],
         ]
         for row in costs.idle

@@ -1,0 +1,218 @@
+//! How the loop waits: how long before a packet is due it wakes up, for how long it lets packets gather, and when it has
+//! polled for long enough.
+
+use penstock_core::units::{Instant, Span};
+
+/// A sleep takes more time of the processor than this: two switches of tasks, and a timer.
+pub const SHORTEST: Span = Span::from_micros(10);
+/// A wake-up so soon after its time is on time, as all are in virtual time.
+const PROMPT: Span = Span::from_micros(1);
+/// A machine that wakes the thread later than this is busy, and polling would take its time from others.
+const LONGEST: Span = Span::from_micros(200);
+/// A wake-up that is later than the margin makes it longer by this, ...
+const UP: Span = Span::from_micros(9);
+/// ... and one that is not makes it shorter by this: in balance one of ten is later.
+const DOWN: Span = Span::from_micros(1);
+/// Packets that come faster than a wake-up for each of them is worth gather for so long.
+const GATHER: Span = Span::from_micros(50);
+/// After so long without a sleep the loop rests instead of polling. A thread of real-time priority that never sleeps is
+/// stopped by the kernel for 50 ms in each second (/proc/sys/kernel/sched_rt_runtime_us).
+const POLLS: Span = Span::from_millis(1);
+
+/// How long before a packet is due the loop stops sleeping, and polls until then. It is the time that this machine takes to
+/// wake the thread up, of which nine of ten wake-ups take less: a processor that sleeps deeper takes longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Margin {
+    span: Span,
+    /// The packet that was noted last: each counts once.
+    due: Instant,
+}
+
+impl Default for Margin {
+    fn default() -> Self {
+        Self { span: SHORTEST, due: Instant::ZERO }
+    }
+}
+
+impl Margin {
+    /// Returns when to wake up for a packet that is due then.
+    pub fn before(self, due: Instant) -> Instant {
+        due - self.span
+    }
+
+    /// Notes that the loop looked at `now`, and once more at `woken` after a sleep or none, while this packet was the next.
+    pub fn note(&mut self, due: Instant, now: Instant, woken: Instant) {
+        let early = self.before(due);
+        if due == self.due || woken < early {
+            return;
+        }
+        self.due = due;
+        let (slept, late) = (now < early, woken.since(early));
+        self.span = if !slept {
+            // Without a sleep nothing is known of wake-ups; a shorter margin lets one happen.
+            (self.span - DOWN).max(self.span.min(SHORTEST))
+        } else if late > self.span + PROMPT {
+            (self.span + UP).min(LONGEST)
+        } else {
+            self.span - DOWN
+        };
+    }
+
+    /// True if wake-ups take time. In virtual time they do not, and nothing is gained by fewer of them.
+    pub fn is_needed(self) -> bool {
+        self.span > Span::ZERO
+    }
+}
+
+/// Lets packets gather in the kernel while they come fast, instead of being woken up by each of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gather {
+    /// When packets last ended a sleep, or had gathered.
+    woken: Instant,
+    fast: bool,
+    held: bool,
+}
+
+impl Gather {
+    /// Notes that packets were there at `now`; `slept` tells whether they ended a sleep.
+    pub fn note(&mut self, now: Instant, slept: bool) {
+        if slept || self.held {
+            self.fast = now.since(self.woken) < GATHER * 2;
+            (self.woken, self.held) = (now, false);
+        }
+    }
+
+    /// Returns until when the loop sleeps although packets come; `None` if it wakes up for the next one.
+    pub fn holds(&mut self, now: Instant) -> Option<Instant> {
+        let until = self.woken + GATHER;
+        let holds = self.fast && until > now;
+        self.held |= holds;
+        holds.then_some(until)
+    }
+}
+
+/// Ends long polling, as when packets are due faster than a sleep is worth: packets then leave a few at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// When the loop last slept because nothing was due.
+    slept: Instant,
+    /// Whether the last look found nothing.
+    idle: bool,
+}
+
+impl Rest {
+    /// Notes that the loop looked at `now`, after a sleep or none, and whether there was something to do.
+    pub fn note(&mut self, now: Instant, slept: bool, found: bool) {
+        self.slept = if slept { now } else { self.slept };
+        self.idle = !slept && !found;
+    }
+
+    /// Returns until when the loop, which would poll, sleeps; `None` if it may poll. After a rest it looks first.
+    pub fn until(&mut self, now: Instant) -> Option<Instant> {
+        let rests = std::mem::take(&mut self.idle) && now.since(self.slept) > POLLS;
+        rests.then_some(now + GATHER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(us: u64) -> Span {
+        Span::from_micros(us)
+    }
+
+    /// The loop sleeps until the margin before each packet, which comes `period` after the one before, and wakes up late.
+    fn margin_after(turns: u64, period: u64, late: impl Fn(u64) -> u64, mut each: impl FnMut(Span, Span)) -> Margin {
+        let mut margin = Margin::default();
+        for turn in 1..=turns {
+            let (due, late) = (Instant::ZERO + us(turn * period), us(late(turn)));
+            each(margin.span, late);
+            margin.note(due, due - us(period), margin.before(due) + late);
+            margin.note(due, due - us(1), due);
+        }
+        margin
+    }
+
+    /// A machine whose wake-ups take 1 to 100 us, each as often: the margin that nine of ten keep is 90 us.
+    #[test]
+    fn nine_of_ten_wake_ups_keep_the_margin() {
+        let (mut turn, mut sum, mut late) = (0, Span::ZERO, 0);
+        margin_after(
+            20_000,
+            1000,
+            |turn| turn * 37 % 100 + 1,
+            |margin, took| {
+                turn += 1;
+                if turn > 10_000 {
+                    sum = sum + margin;
+                    late += u32::from(took > margin + PROMPT);
+                }
+            },
+        );
+        assert!((us(85)..us(95)).contains(&sum.div(10_000)), "{sum:?}");
+        assert!((900..1100).contains(&late), "{late}");
+    }
+
+    #[test]
+    fn the_margin_has_bounds_and_shrinks_when_nobody_sleeps() {
+        let margin = |turns, period, late: u64| margin_after(turns, period, |_| late, |_, _| ()).span;
+        assert_eq!(margin(100, 10_000, 5000), LONGEST, "a busy machine");
+        assert_eq!(margin(1000, 1000, 1), Span::ZERO, "one that wakes threads at once");
+        let mut never = Margin { span: us(100), due: Instant::ZERO };
+        for turn in 1..=50 {
+            let due = Instant::ZERO + us(turn * 80);
+            (0..80).for_each(|left| never.note(due, due - us(80 - left), due - us(79 - left)));
+        }
+        assert!(
+            never.is_needed() && never.span < us(80),
+            "a packet each 80 us: there must be a sleep between two again, not {never:?}"
+        );
+    }
+
+    #[test]
+    fn a_sleep_that_a_packet_or_another_event_ended_says_nothing() {
+        let mut margin = Margin { span: us(50), due: Instant::ZERO };
+        let due = Instant::ZERO + us(1000);
+        margin.note(due, due - us(900), due - us(400));
+        assert_eq!(margin, Margin { span: us(50), due: Instant::ZERO });
+    }
+
+    #[test]
+    fn who_polls_in_vain_for_long_rests_and_then_looks() {
+        let at = |time: u64| Instant::ZERO + us(time);
+        let mut rest = Rest::default();
+        rest.note(at(5000), true, false);
+        for time in 5001..6000 {
+            assert_eq!(rest.until(at(time)), None, "{time}");
+            rest.note(at(time), false, false);
+        }
+        assert_eq!(rest.until(at(6001)), Some(at(6051)));
+        assert_eq!(rest.until(at(6052)), None, "there may be packets");
+        rest.note(at(6053), false, true);
+        assert_eq!(rest.until(at(6090)), None, "there were, and there may be more");
+        rest.note(at(6091), false, false);
+        assert_eq!(rest.until(at(6092)), Some(at(6142)));
+        rest.note(at(7000), true, false);
+        rest.note(at(7001), false, false);
+        assert_eq!(rest.until(at(7002)), None, "it has slept");
+    }
+
+    #[test]
+    fn only_packets_that_come_fast_gather() {
+        let at = |time: u64| Instant::ZERO + us(time);
+        let mut gather = Gather::default();
+        gather.note(at(1000), true);
+        assert_eq!(gather.holds(at(1001)), None, "the first one after a silence");
+        gather.note(at(1010), true);
+        assert_eq!(gather.holds(at(1011)), Some(at(1060)), "the second one came soon");
+        assert_eq!(gather.holds(at(1061)), None);
+        gather.note(at(1061), false);
+        assert_eq!(gather.holds(at(1062)), Some(at(1111)), "and so on, without a sleep for them");
+        assert_eq!(gather.holds(at(1111)), None);
+        gather.note(at(1300), true);
+        assert_eq!(gather.holds(at(1301)), None, "they come slowly again");
+        gather.note(at(1310), false);
+        assert_eq!(gather.holds(at(1311)), None, "there is too much to read for a sleep");
+    }
+}
