@@ -138,8 +138,8 @@ fn liars_are_held_to_their_parts(discipline: &str, more: &str) {
         return eprintln!("disturbed: {:?}", link.disturbed_by);
     }
     for share in shares {
-        // docs/hosts.md has what an idle machine measures.
-        assert!((0.75..=1.03).contains(&share), "{share}");
+        // docs/hosts.md has what is measured; a simulation pins 0.95, which a machine that is busy enough does not give.
+        assert!((0.85..=1.03).contains(&share), "{share}");
     }
 }
 
@@ -153,7 +153,7 @@ fn pink_before_qrm_holds_liars_to_their_parts() {
     liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"", "");
 }
 
-/// Windows of PINK are enough: with a limit of the agent as well, either waits for the other. `percent` leaves what `c` would.
+/// Windows of PINK are enough, and `percent` leaves what `c` would.
 #[test]
 fn pink_before_qrm_holds_hosts_whose_agents_do_not() {
     liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"\nc = 1.0", "apply = \"nothing\"");
