@@ -195,6 +195,48 @@ fn both_families_of_a_subscriber_have_one_budget() {
     assert!(strangers < 20, "{}", status["enforcement"]);
 }
 
+/// The sessions are over IPv6, so budgets are of the networks of hosts, /64. A flood of IPv6 is held to the budget of its host;
+/// what the host sends by IPv4 is that of one without a session.
+#[test]
+fn a_session_over_ipv6_is_held_to_its_budget() {
+    let Some(mut scene) = Scene::new("10Mbit/s") else { return };
+    scene.ipv6 = true;
+    let file = format!(
+        "name = \"{0}g\"\n[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"9.5Mbit/s\"\nreverse_rate = \"8Mbit/s\"\n\
+         [discipline]\nname = \"droptail\"\n[reverse_discipline]\nname = \"qrm\"\n\
+         [c2ml]\nlisten = \"[::]:7443\"\nsharing = \"weighted\"\npercent = 90\nenforce = true\ndirectory = \"c2ml\"\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    scene.gateway();
+    scene.join(0.9e6, "apply = \"nothing\"");
+    let enforcement = |scene: &Scene| scene.ask_gateway().unwrap()["enforcement"].clone();
+    let node = |enforcement: &Value| {
+        let nodes = enforcement["nodes"].as_array().unwrap();
+        nodes.iter().find(|node| node["address"] == "fd90:1::2").unwrap().clone()
+    };
+    let flood = scene.flood(1, "fd77::2");
+    wait_until("the flood of IPv6 is held", || {
+        let node = node(&enforcement(&scene));
+        node["over"] == true && node["policed"]["packets"].as_u64() > Some(2000)
+    });
+    let before = scene.ask_gateway().unwrap();
+    let arriving = scene.arriving(Duration::from_secs(3));
+    let after = scene.ask_gateway().unwrap();
+    drop(flood);
+    let used = passed(&before, &after).0.iter().find(|(address, _)| address == "fd90:1::2").unwrap().1;
+    eprintln!("of its budget a flood of IPv6 gets {:.3}, {:.3} come", used / 0.9e6, arriving / 0.9e6);
+    let flood = scene.flood(1, "10.77.0.2");
+    wait_until("a flood of IPv4 is one of no session", || {
+        enforcement(&scene)["strangers"]["policed"]["packets"].as_u64() > Some(1000)
+    });
+    drop(flood);
+    scene.sh("g", "ip link del eth0");
+    scene.link.take().unwrap().join().unwrap();
+    assert!((0.9..1.05).contains(&(used / 0.9e6)), "{used} {after}");
+    assert!(arriving < 1.2 * 0.9e6, "{arriving}");
+}
+
 /// A flood of UDP and a connection of one host get its budget together, and each a part of it. When the agent hangs or is
 /// killed nothing is held any more.
 #[test]
