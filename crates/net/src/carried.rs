@@ -1,5 +1,6 @@
 //! A packet on its way through the emulator, and what stands before it in its frame.
 
+use crate::announced;
 use crate::lead::Lead;
 use crate::pool::Pool;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet};
@@ -69,7 +70,7 @@ impl Packet for Carried {
         Packet::is_syn(&self.packet)
     }
     fn explicit_rate(&self) -> Ern {
-        Packet::explicit_rate(&self.packet)
+        announced::explicit_rate(&self.packet)
     }
 }
 
