@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 /* QRM as programs at the interface to the LAN: each host has an account that drains at its budget, and what does not fit is
  * dropped before the kernel routes it. `hold` sees what hosts send, `answer` what they get, for their round trip times. Only
- * what leaves to the link counts. The rules are those of `crates/core/src/ack/qrm.rs`, with the default account;
- * `crates/bpf/tests/police.rs` holds both to the same verdicts. */
+ * what leaves to the link counts. What an interface or a sender has merged counts as the packets that it becomes there, with
+ * the headers of each, and passes or is dropped as one. The rules are those of `crates/core/src/ack/qrm.rs`, with the
+ * default account; `crates/bpf/tests/police.rs` holds both to the same verdicts. */
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -107,6 +108,7 @@ struct seen {
 	struct key own;
 	u64 flow; /* of TCP; never 0 */
 	u32 size, flags;
+	u32 packets; /* that it becomes on the link */
 };
 
 static __always_inline void *first(void *map)
@@ -116,17 +118,37 @@ static __always_inline void *first(void *map)
 	return map_lookup(map, &zero);
 }
 
-/* Reads ports and flags of TCP. */
-static __always_inline void read_tcp(struct __sk_buff *skb, u32 at, u64 far, struct seen *s)
+/* Reads ports and flags of TCP; returns the length of its header. */
+static __always_inline u32 read_tcp(struct __sk_buff *skb, u32 at, u64 far, struct seen *s)
 {
 	u16 ports[2];
-	u8 flags;
+	u8 offset_flags[2];
 
-	if (skb_load(skb, at, ports, 4) || skb_load(skb, at + 13, &flags, 1))
-		return;
-	s->flags = (flags & 2 ? IS_SYN : 0) | (flags & 16 ? IS_ACK : 0);
+	if (skb_load(skb, at, ports, 4) || skb_load(skb, at + 12, offset_flags, 2))
+		return 0;
+	s->flags = (offset_flags[1] & 2 ? IS_SYN : 0) | (offset_flags[1] & 16 ? IS_ACK : 0);
 	/* The same in both directions: which port is whose does not matter to find the answer. */
 	s->flow = ((u64)(ports[0] ^ ports[1]) << 32 ^ far) | 1ull << 63;
+	return (offset_flags[0] >> 4) * 4;
+}
+
+/* Reads what follows the header of IP, which has `ip` bytes; `whole` is 0 for a later fragment. */
+static __always_inline void read_transport(struct __sk_buff *skb, u32 at, u32 ip, u8 protocol, int whole, u64 far,
+					   struct seen *s)
+{
+	u32 headers = 0;
+
+	if (!whole)
+		return;
+	if (protocol == 6)
+		headers = read_tcp(skb, at + ip, far, s);
+	else if (protocol == 17)
+		headers = 8;
+	if (!headers || !skb->gso_size)
+		return;
+	headers += ip;
+	s->packets = MAX((LESS(s->size, headers) + skb->gso_size - 1) / skb->gso_size, 1);
+	s->size += (s->packets - 1) * headers;
 }
 
 /* Reads a packet of a host, or to it; returns 0 if it is not IP. `out` gets what a search of its way needs. */
@@ -150,6 +172,7 @@ static __always_inline int read(struct __sk_buff *skb, const struct told *t, int
 	if (skb_load(skb, at, head, 20))
 		return 0;
 	s->size = LESS(skb->len, at);
+	s->packets = 1;
 	out->tos = 0;
 	if (head[0] >> 4 == 4) {
 		u32 ends[2];
@@ -161,8 +184,7 @@ static __always_inline int read(struct __sk_buff *skb, const struct told *t, int
 		out->to[0] = ends[1];
 		s->own.words[2] = be32(0xffff);
 		s->own.words[3] = ends[own];
-		if (head[9] == 6 && !((head[6] & 0x1f) | head[7]))
-			read_tcp(skb, at + (head[0] & 15) * 4, ends[!own], s);
+		read_transport(skb, at, (head[0] & 15) * 4, head[9], !((head[6] & 0x1f) | head[7]), ends[!own], s);
 		return 1;
 	}
 	if (head[0] >> 4 == 6) {
@@ -171,8 +193,7 @@ static __always_inline int read(struct __sk_buff *skb, const struct told *t, int
 		out->family = AF_INET6;
 		s->own.words[0] = up ? out->from[0] : out->to[0];
 		s->own.words[1] = up ? out->from[1] : out->to[1];
-		if (head[6] == 6)
-			read_tcp(skb, at + 40, up ? out->to[3] : out->from[3], s);
+		read_transport(skb, at, 40, head[6], 1, up ? out->to[3] : out->from[3], s);
 		return 1;
 	}
 	return 0;
@@ -238,14 +259,14 @@ static __always_inline int judge(struct host *h, const struct told *t, const str
 	h->seen = now;
 	rtt = h->rtt ? h->rtt : t->rtt;
 	takes = (u64)s->size * 8 * SECOND / MAX(rate, 1);
-	/* An empty account always has room for one packet. */
+	/* An empty account always has room for one packet, merged ones included: they would otherwise never pass. */
 	return fill(&h->empty, takes, MAX(rtt + rtt * t->tolerance / 1000, takes), now);
 }
 
-static __always_inline void count(u64 *counts, u32 size)
+static __always_inline void count(u64 *counts, const struct seen *s)
 {
-	__sync_fetch_and_add(&counts[0], 1);
-	__sync_fetch_and_add(&counts[1], size);
+	__sync_fetch_and_add(&counts[0], s->packets);
+	__sync_fetch_and_add(&counts[1], s->size);
 }
 
 /* What a host sends: from the LAN. */
@@ -285,12 +306,12 @@ int hold(struct __sk_buff *skb)
 	budget = map_lookup(&budgets, &s.own);
 	has = !!budget;
 	rate = budget ? *budget : t->each;
-	count(h->arrived, s.size);
-	count(all->arrived[has], s.size);
+	count(h->arrived, &s);
+	count(all->arrived[has], &s);
 	if (!t->enforces || judge(h, t, &s, rate, now))
 		return NEXT;
-	count(h->policed, s.size);
-	count(all->policed[has], s.size);
+	count(h->policed, &s);
+	count(all->policed[has], &s);
 	return HIDDEN;
 }
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 from conversations import Kind
-from penstock.reference import green
+from penstock.reference import green, red_ern
 from penstock.reference.ack import Fact, pink, qrm
 from penstock.reference.ack.pink_default import DefaultPink, PinkBeforeQrm
+from penstock.reference.red_ern_estimated import Estimated
 from twin_settings import MS, coin, written
 from twin_steps import Trial, check, element, names
 
@@ -29,6 +30,37 @@ def green_trial(r: random.Random) -> Trial:
         return [(0, "flow-gone", flow, 0)] if coin(r) else []
 
     return Trial(lambda limit, rate, uniform: green.Green(limit, params, rate, uniform), settings, Kind(facts=facts))
+
+
+@element("red-ern/estimated")
+def red_ern_estimated_trial(r: random.Random) -> Trial:
+    """Thresholds that a few flows cross, and rates that weigh little or all."""
+    low = r.randint(1, 5)
+    high = low + r.randint(1, 20)
+    params = red_ern.Params(
+        low,
+        high,
+        max_p=r.choice([0.1, 1.0, r.uniform(0.001, 1)]),
+        weight=r.choice([0.002, 0.5, 1.0]),
+        gentle=coin(r),
+        rate_weight=r.choice([0.02, 1.0, r.uniform(0.001, 1)]),
+        last_period_ns=r.choice([320, 640]) * MS,
+        ecn=coin(r),
+    )
+    settings = written(
+        rates="estimated",
+        min_threshold=f"{low}p",
+        max_threshold=f"{high}p",
+        max_probability=params.max_p,
+        weight=params.weight,
+        gentle=params.gentle,
+        rate_weight=params.rate_weight,
+        last_period=f"{params.last_period_ns}ns",
+        ecn=params.ecn,
+    )
+    gone = r.choice([0, 0.5])
+    kind = Kind(facts=lambda r, flow: [(0, "flow-gone", flow, 0)] if r.random() < gone else [])
+    return Trial(lambda limit, rate, uniform: Estimated(limit, params, rate, uniform), settings, kind)
 
 
 def qrm_conversations(r: random.Random) -> Kind:
@@ -141,6 +173,7 @@ def pink_before_qrm_trial(r: random.Random) -> Trial:
 
 SHOWS = {
     "green": ("sent", "drop_early", "drop_overflow", "marked"),
+    "red-ern": ("sent", "drop_early", "drop_overflow", "marked"),
     "qrm": ("sent", "drop_early", "drop_overflow"),
     "pink": ("sent", "rewritten", "drop_overflow"),
 }

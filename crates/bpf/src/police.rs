@@ -257,12 +257,25 @@ impl Police {
     /// # Errors
     /// Returns the error of the kernel.
     pub fn test(&mut self, up: bool, packet: &[u8]) -> Result<bool, Error> {
-        let options = TestRunOptions { data_in: Some(packet), ..TestRunOptions::new() };
+        self.test_merged(up, packet, 0)
+    }
+
+    /// The same with a packet that was merged from several with payloads of `segment` bytes.
+    ///
+    /// # Errors
+    /// As [`Police::test`].
+    pub fn test_merged(&mut self, up: bool, packet: &[u8], segment: u32) -> Result<bool, Error> {
+        let mut context = [0; 192]; // struct __sk_buff of include/uapi/linux/bpf.h
+        context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&segment.to_ne_bytes());
+        let options = TestRunOptions { data_in: Some(packet), ctx_in: Some(&context), ..TestRunOptions::new() };
         let program = classifier(&mut self.ebpf, if up { "hold" } else { "answer" })?;
         let result = program.test_run(options).map_err(Error::refused("a test run"))?;
         Ok(result.return_value != 2)
     }
 }
+
+/// Where `gso_size` is in a context.
+const GSO_SIZE: usize = 176;
 
 fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
     let program = ebpf.program_mut(name).ok_or(Error::NotBuilt("a program is not in the object"))?;

@@ -250,3 +250,35 @@ fn nothing_is_dropped_without_a_sign_of_life_or_an_order() {
     let after = police.totals().unwrap();
     assert_eq!((after.arrived[0][0] - before.arrived[0][0], after.policed), (200, before.policed));
 }
+
+/// Eight segments of 100 B that were merged are eight packets of 140 B. A budget of 0.1 Mbit/s and 100 ms have room for 1312
+/// B, so another such packet is dropped whole; one that is larger than the account passes if that is empty, and then nothing
+/// does until it has drained to that depth. A test run takes no packet that is larger than a page.
+#[test]
+fn a_merged_packet_counts_as_what_it_becomes_and_passes_whole_or_not() {
+    for (host, header) in [(0, 40), (3, 60)] {
+        let Some(mut police) = police(rules(&Config::default())) else { return };
+        let key = Key::from(HOSTS[host].parse::<IpAddr>().unwrap());
+        police.set_budgets(BTreeMap::from([(key, 100_000)])).unwrap();
+        police.beat().unwrap();
+        let begin = police.told().clock;
+        let merged = |segments: u16| frame(host, true, header + segments * 100, Some(ACK));
+        let wire = |segments: u64| segments * (100 + u64::from(header));
+        let drains = |bytes: u64| bytes * 80_000;
+        let mut pass = |at: u64, packet: &[u8]| {
+            police.tell(Rules { clock: begin + at, ..*police.told() }).unwrap();
+            police.test_merged(true, packet, 100).unwrap()
+        };
+        assert!(pass(0, &merged(8)));
+        assert!(!pass(0, &merged(8)), "{} B are more than 1312", 2 * wire(8));
+        let empty = drains(wire(8));
+        assert!(!pass(empty - 1000, &merged(30)), "not before the account is empty");
+        assert!(pass(empty, &merged(30)));
+        let room = empty + drains(wire(30) + wire(1)) - 105 * MS;
+        assert!(!pass(room - 1000, &merged(1)));
+        assert!(pass(room, &merged(1)));
+        let known = police.host(key).unwrap().unwrap();
+        assert_eq!(known.arrived, [8 + 8 + 30 + 30 + 1 + 1, 2 * wire(8) + 2 * wire(30) + 2 * wire(1)]);
+        assert_eq!(known.policed, [8 + 30 + 1, wire(8) + wire(30) + wire(1)]);
+    }
+}

@@ -1,10 +1,9 @@
 //! A packet between its arrival and the time at which it is due.
 
 use crate::calls::{Voice, is_call};
-use penstock_core::packet::{Ecn, Ern, NodeId, Packet, TcpView};
+use penstock_core::packet::{Ecn, NodeId, Packet, TcpView};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
-use penstock_net::announced;
 use penstock_net::carried::Carrier;
 use penstock_net::lead::Lead;
 use penstock_net::nfqueue::Ticket;
@@ -124,9 +123,6 @@ impl Carrier for Held {
     }
     fn is_editable(&self) -> bool {
         self.is_whole()
-    }
-    fn announced_rate(&self) -> Ern {
-        announced::explicit_rate(&self.packet)
     }
 }
 

@@ -138,8 +138,8 @@ fn liars_are_held_to_their_parts(discipline: &str, more: &str) {
         return eprintln!("disturbed: {:?}", link.disturbed_by);
     }
     for share in shares {
-        // docs/hosts.md has what an idle machine measures.
-        assert!((0.75..=1.03).contains(&share), "{share}");
+        // docs/hosts.md has what is measured; a simulation pins 0.95, which a machine that is busy enough does not give.
+        assert!((0.85..=1.03).contains(&share), "{share}");
     }
 }
 
@@ -153,7 +153,7 @@ fn pink_before_qrm_holds_liars_to_their_parts() {
     liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"", "");
 }
 
-/// Windows of PINK are enough: with a limit of the agent as well, either waits for the other. `percent` leaves what `c` would.
+/// Windows of PINK are enough, and `percent` leaves what `c` would.
 #[test]
 fn pink_before_qrm_holds_hosts_whose_agents_do_not() {
     liars_are_held_to_their_parts("name = \"pink\"\nqueue = \"qrm\"\nc = 1.0", "apply = \"nothing\"");
@@ -193,6 +193,48 @@ fn both_families_of_a_subscriber_have_one_budget() {
     // A kernel may say a word of its own from an address of no session.
     let strangers = status["enforcement"]["strangers"]["arrived"]["packets"].as_u64().unwrap();
     assert!(strangers < 20, "{}", status["enforcement"]);
+}
+
+/// The sessions are over IPv6, so budgets are of the networks of hosts, /64. A flood of IPv6 is held to the budget of its host;
+/// what the host sends by IPv4 is that of one without a session.
+#[test]
+fn a_session_over_ipv6_is_held_to_its_budget() {
+    let Some(mut scene) = Scene::new("10Mbit/s") else { return };
+    scene.ipv6 = true;
+    let file = format!(
+        "name = \"{0}g\"\n[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"9.5Mbit/s\"\nreverse_rate = \"8Mbit/s\"\n\
+         [discipline]\nname = \"droptail\"\n[reverse_discipline]\nname = \"qrm\"\n\
+         [c2ml]\nlisten = \"[::]:7443\"\nsharing = \"weighted\"\npercent = 90\nenforce = true\ndirectory = \"c2ml\"\n",
+        scene.name
+    );
+    fs::write(scene.directory.join("gateway.toml"), file).unwrap();
+    scene.gateway();
+    scene.join(0.9e6, "apply = \"nothing\"");
+    let enforcement = |scene: &Scene| scene.ask_gateway().unwrap()["enforcement"].clone();
+    let node = |enforcement: &Value| {
+        let nodes = enforcement["nodes"].as_array().unwrap();
+        nodes.iter().find(|node| node["address"] == "fd90:1::2").unwrap().clone()
+    };
+    let flood = scene.flood(1, "fd77::2");
+    wait_until("the flood of IPv6 is held", || {
+        let node = node(&enforcement(&scene));
+        node["over"] == true && node["policed"]["packets"].as_u64() > Some(2000)
+    });
+    let before = scene.ask_gateway().unwrap();
+    let arriving = scene.arriving(Duration::from_secs(3));
+    let after = scene.ask_gateway().unwrap();
+    drop(flood);
+    let used = passed(&before, &after).0.iter().find(|(address, _)| address == "fd90:1::2").unwrap().1;
+    eprintln!("of its budget a flood of IPv6 gets {:.3}, {:.3} come", used / 0.9e6, arriving / 0.9e6);
+    let flood = scene.flood(1, "10.77.0.2");
+    wait_until("a flood of IPv4 is one of no session", || {
+        enforcement(&scene)["strangers"]["policed"]["packets"].as_u64() > Some(1000)
+    });
+    drop(flood);
+    scene.sh("g", "ip link del eth0");
+    scene.link.take().unwrap().join().unwrap();
+    assert!((0.9..1.05).contains(&(used / 0.9e6)), "{used} {after}");
+    assert!(arriving < 1.2 * 0.9e6, "{arriving}");
 }
 
 /// A flood of UDP and a connection of one host get its budget together, and each a part of it. When the agent hangs or is

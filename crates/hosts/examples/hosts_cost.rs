@@ -1,10 +1,14 @@
-//! What budgets for hosts cost, as one JSON object: `hosts_cost [NODES] [CHANGES] [SECONDS]`, as root for all of it.
+//! What budgets for hosts cost, as one JSON object: `hosts_cost [NODES] [CHANGES] [SECONDS] [CHURN]`, as root for all of it.
 //!
-//! - `join_s`: how long NODES agents take to join a gateway over loopback, all at once; `refused` are attempts that were
-//!   told to come again.
+//! - `join`: NODES agents join a gateway over loopback, all at once. `s` is how long that takes, `gateway_ms` and `agent_ms`
+//!   what a join computes at either side, `waited_s` how long the gateway's thread and that of all agents were ready while
+//!   others had the processors; `crowded` attempts were told to come again, `overflowed` datagrams found no room at the
+//!   gateway's socket.
 //! - `machine_ns`: what the state machine takes per USED_BW, with signature and table.
 //! - `thread_us`: CPU time of the gateway's thread per message that arrives, with TLS, over SECONDS of all nodes' reports.
-//! - `change_ms`: from a new rate at the gateway to the new pacing rate at a socket of the host, in the kernel.
+//! - `churn`: in CHURN seconds each node leaves and joins again once in 100 s. `resident_kb` is the memory of the process
+//!   after each tenth, `rejoin_s` the median and the longest time from leaving to the next budget.
+//! - `change`: from a new rate at the gateway to the new pacing rate at a socket of the host, in the kernel.
 
 use penstock_core::coop::gateway::Start;
 use penstock_core::coop::message::{Message, Request};
@@ -27,12 +31,12 @@ use std::time::Duration;
 
 fn main() {
     let number = |at: usize, default: u64| std::env::args().nth(at).and_then(|n| n.parse().ok()).unwrap_or(default);
-    let (nodes, changes, seconds) = (number(1, 1000) as usize, number(2, 300), number(3, 20));
+    let (nodes, changes, seconds, churn) = (number(1, 1000) as usize, number(2, 300), number(3, 20), number(4, 0));
     let directory = std::env::temp_dir().join(format!("penstock-hosts-cost-{}", std::process::id()));
     let result = json!({
         "nodes": nodes,
         "machine_ns": machine(),
-        "sessions": sessions(&directory, nodes, seconds),
+        "sessions": sessions(&directory, nodes, seconds, churn),
         "change": change(&directory, changes),
     });
     let _ = std::fs::remove_dir_all(&directory);
@@ -105,15 +109,39 @@ fn keys(directory: &Path) -> Keys {
     Keys { listen: "127.0.0.1:0".parse().unwrap(), directory: directory.to_owned(), ..Keys::default() }
 }
 
-/// CPU time of the gateway's thread in seconds.
-fn cpu_of_thread() -> f64 {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let own =
-        tasks.filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "c2ml"));
-    own.filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok())
-        .filter_map(|text| text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()))
-        .sum::<f64>()
-        / 1e9
+/// What threads had of the processors, in seconds.
+#[derive(Clone, Copy)]
+struct Time {
+    ran: f64,
+    /// Ready to run while others ran.
+    waited: f64,
+}
+
+/// The times of the gateway's thread and of all others, which are the agents.
+fn times() -> [Time; 2] {
+    let mut times = [Time { ran: 0.0, waited: 0.0 }; 2];
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let read = |name: &str| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let of = &mut times[usize::from(read("comm").trim() != "c2ml")];
+        let mut ns = read("schedstat").split(' ').map(|ns| ns.parse().unwrap_or(0.0)).collect::<Vec<f64>>().into_iter();
+        of.ran += ns.next().unwrap_or_default() / 1e9;
+        of.waited += ns.next().unwrap_or_default() / 1e9;
+    }
+    times
+}
+
+fn since(before: [Time; 2]) -> [Time; 2] {
+    let now = times();
+    [0, 1].map(|n| Time { ran: now[n].ran - before[n].ran, waited: now[n].waited - before[n].waited })
+}
+
+/// Datagrams for which a socket of this port had no room.
+fn overflowed(port: u16) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/net/udp").ok()?;
+    let line = text
+        .lines()
+        .find(|line| line.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&format!(":{port:04X}"))))?;
+    line.split_whitespace().last()?.parse().ok()
 }
 
 fn resident() -> u64 {
@@ -122,7 +150,44 @@ fn resident() -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }
 
-fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
+/// Lets each node leave and join again once in 100 s.
+fn churn(
+    nodes: &mut [Node],
+    identities: &[Identity],
+    gateway: SocketAddr,
+    seconds: u64,
+    epoch: std::time::Instant,
+) -> Value {
+    let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
+    let (begin, mut left, mut memory) = (std::time::Instant::now(), 0usize, vec![resident()]);
+    let (mut away, mut took) = (Vec::<(usize, std::time::Instant)>::new(), Vec::<f64>::new());
+    while begin.elapsed().as_secs() < seconds {
+        let elapsed = begin.elapsed().as_secs_f64();
+        while (left as f64) < elapsed * nodes.len() as f64 / 100.0 {
+            let at = left % nodes.len();
+            left += 1;
+            nodes[at].agent.end(now());
+            turn(&mut nodes[at..=at], epoch);
+            nodes[at] = node(&identities[at], gateway);
+            away.push((at, std::time::Instant::now()));
+        }
+        turn(nodes, epoch);
+        away.retain(|(at, since)| {
+            let back = nodes[*at].agent.budget(now()).is_some();
+            took.extend(back.then(|| since.elapsed().as_secs_f64()));
+            !back
+        });
+        if elapsed >= seconds as f64 * memory.len() as f64 / 10.0 {
+            memory.push(resident());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    memory.push(resident());
+    took.sort_by(f64::total_cmp);
+    json!({"left": left, "away": away.len(), "resident_kb": memory, "rejoin_s": [took.get(took.len() / 2), took.last()]})
+}
+
+fn sessions(directory: &Path, count: usize, seconds: u64, churned: u64) -> Value {
     let roster = Roster::open(directory).unwrap();
     let token = roster.invite(Share::default(), count as u32, Span::from_secs(3600)).unwrap();
     let identities: Vec<_> = (0..count).map(|_| identity(&roster, &token)).collect();
@@ -132,25 +197,26 @@ fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
     let epoch = std::time::Instant::now();
     let now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
     let mut nodes: Vec<Node> = identities.iter().map(|one| node(one, gateway)).collect();
-    let start = std::time::Instant::now();
+    let (start, idle) = (std::time::Instant::now(), times());
     let all = |nodes: &[Node]| nodes.iter().all(|node| node.agent.budget(now()).is_some());
     while !all(&nodes) && start.elapsed().as_secs() < 120 {
         turn(&mut nodes, epoch);
     }
-    let (join_s, cpu_join_s) = (start.elapsed().as_secs_f64(), cpu_of_thread());
+    let (join_s, joined) = (start.elapsed().as_secs_f64(), since(idle));
     let status = |served: &Served| -> Status {
         std::thread::sleep(Duration::from_millis(400));
         served.status().unwrap()
     };
-    let (before, cpu) = (status(&served), cpu_of_thread());
+    let (before, busy) = (status(&served), times());
     let memory = resident();
     let begin = std::time::Instant::now();
     while begin.elapsed().as_secs() < seconds {
         turn(&mut nodes, epoch);
         std::thread::sleep(Duration::from_millis(1));
     }
-    let cpu = cpu_of_thread() - cpu;
+    let (cpu, wall) = (since(busy)[0].ran, begin.elapsed().as_secs_f64());
     let after = status(&served);
+    let churned = (churned > 0).then(|| churn(&mut nodes, &identities, gateway, churned, epoch));
     let arrived = (after.sessions.datagrams - before.sessions.datagrams) as f64;
     // A change reaches everybody.
     let told = std::time::Instant::now();
@@ -163,13 +229,19 @@ fn sessions(directory: &Path, count: usize, seconds: u64) -> Value {
     }
     let told_ms = told.elapsed().as_secs_f64() * 1e3;
     json!({
-        "join_s": join_s,
-        "cpu_join_s": cpu_join_s,
-        "crowded": before.sessions.crowded,
+        "join": {
+            "s": join_s,
+            "gateway_ms": joined[0].ran * 1e3 / count as f64,
+            "agent_ms": joined[1].ran * 1e3 / count as f64,
+            "waited_s": joined.map(|time| time.waited),
+            "crowded": before.sessions.crowded,
+            "overflowed": overflowed(gateway.port()),
+        },
+        "churn": churned,
         "holders": after.holders,
         "lapsed": after.messages.lapsed,
         "thread_us_per_datagram": cpu * 1e6 / arrived,
-        "thread_cores": cpu / begin.elapsed().as_secs_f64(),
+        "thread_cores": cpu / wall,
         "table_bytes": after.table_bytes,
         "resident_kb": [memory, resident()],
         "change_told_to_all_ms": told_ms,

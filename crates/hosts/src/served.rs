@@ -168,6 +168,7 @@ impl Served {
         let directory = keys.directory.display();
         let roster = Roster::open(&keys.directory).map_err(|e| format!("the directory {directory}: {e}"))?;
         let socket = Socket::bind(keys.listen).map_err(|e| format!("cannot listen at {}: {e}", keys.listen))?;
+        socket.make_room(keys.most);
         let address = socket.udp().local_addr().map_err(|e| e.to_string())?;
         let mut role = Role::new(&keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
         let watcher = keys.standby.map(|of| {

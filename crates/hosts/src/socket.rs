@@ -2,12 +2,21 @@
 
 use crate::agent::{Agent, Enrolment};
 use crate::gateway::Role;
+use nix::sys::socket::{
+    setsockopt,
+    sockopt::{RcvBuf, RcvBufForce},
+};
 use penstock_core::units::Instant;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 /// Largest datagram that is read.
 const LARGEST: usize = 65_535;
+/// Bytes of the system's memory for what a peer sends at once: two datagrams of a handshake.
+const ROOM: usize = 2 * 2304;
+/// Bounds of the memory for all peers: what Linux has for any socket, and what a flood may fill.
+const LEAST_ROOM: usize = 212_992;
+const MOST_ROOM: usize = 8 << 20;
 /// Datagrams that are read before others get their turn.
 const BATCH: usize = 64;
 
@@ -61,6 +70,15 @@ impl Socket {
         Ok(Self { socket, buffer: vec![0; LARGEST] })
     }
 
+    /// Makes room for datagrams of this many peers that come at once, as when a gateway begins: what finds no room is lost, and
+    /// each peer waits longer and longer before it sends again. Without privileges the system may make less.
+    pub fn make_room(&self, peers: u32) {
+        let bytes = (peers as usize * ROOM).clamp(LEAST_ROOM, MOST_ROOM);
+        if setsockopt(&self.socket, RcvBufForce, &bytes).is_err() {
+            let _ = setsockopt(&self.socket, RcvBuf, &bytes);
+        }
+    }
+
     /// The socket itself.
     pub fn udp(&self) -> &UdpSocket {
         &self.socket
@@ -83,5 +101,28 @@ impl Socket {
             // What cannot be sent now is lost, and QUIC sends it again.
             let _ = self.socket.send_to(&datagram, to);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::socket::getsockopt;
+
+    #[test]
+    fn the_first_datagrams_of_all_nodes_find_room() {
+        let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        socket.make_room(1000);
+        // The system counts twice what it was told.
+        if getsockopt(socket.udp(), RcvBuf).unwrap() < 2 * 1000 * ROOM {
+            return eprintln!("skipped: the system makes no more room for this user");
+        }
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..2000 {
+            peer.send_to(&[0; 1200], socket.udp().local_addr().unwrap()).unwrap();
+        }
+        let mut buffer = [0; 1200];
+        let arrived = std::iter::from_fn(|| socket.udp().recv(&mut buffer).ok()).count();
+        assert_eq!(arrived, 2000);
     }
 }

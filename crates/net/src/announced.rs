@@ -41,6 +41,8 @@ fn option(mut field: &[u8]) -> Option<[u8; 4]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::carried::Carried;
+    use crate::lead::Lead;
     use penstock_core::aqm::Aqm as _;
     use penstock_core::aqm::red_ern::{self, Identify};
     use penstock_core::config::{AqmConfig as _, LinkFacts};
@@ -71,6 +73,8 @@ mod tests {
         let told = explicit_rate(&segment(0, &with([0x53, 0xc0, 0, 100])));
         let rate = RateNotice::new(Bytes::new(21_440), Span::from_millis(100));
         assert_eq!(told, Ern { capable: true, tells_rate: true, rate: Some(rate) });
+        let carried = Carried::new(segment(0, &with([0x53, 0xc0, 0, 100])), Lead::NONE);
+        assert_eq!(carried.explicit_rate(), told, "the emulator asks as well");
         let between = Ern { capable: true, ..Ern::default() };
         assert_eq!(explicit_rate(&segment(0, &with([0; 4]))), between);
         assert_eq!(explicit_rate(&segment(0, &stamps)), Ern::default());

@@ -2,7 +2,7 @@
 
 use crate::lead::Lead;
 use crate::pool::Pool;
-use penstock_core::packet::{Ern, Packet};
+use penstock_core::packet::Packet;
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::Instant;
 use penstock_core::wire::{RealPacket, TransportChecksum};
@@ -59,11 +59,6 @@ pub trait Carrier {
     fn is_editable(&self) -> bool {
         true
     }
-
-    /// Returns the rate which its sender announces.
-    fn announced_rate(&self) -> Ern {
-        Packet::explicit_rate(self.real())
-    }
 }
 
 /// Makes a [`Carrier`](crate::carried::Carrier) a packet.
@@ -98,7 +93,7 @@ macro_rules! carrier {
                 penstock_core::packet::Packet::is_syn($crate::carried::Carrier::real(self))
             }
             fn explicit_rate(&self) -> penstock_core::packet::Ern {
-                $crate::carried::Carrier::announced_rate(self)
+                $crate::announced::explicit_rate($crate::carried::Carrier::real(self))
             }
         }
     };

@@ -403,6 +403,25 @@ fn pink_before_qrm_loses_nothing_to_a_flood() {
     }
 }
 
+/// 1 to 8 of 16 clients with budgets flood, the other clients obey the gateway, and PINK in its default form is before QRM:
+/// the others keep 95 % of what they have if all obey, and lose nothing.
+#[test]
+fn clients_keep_their_budgets_behind_pink_and_qrm_while_half_of_all_flood() {
+    let kept = |attackers: u32| {
+        let floods = (0..attackers).map(|n| format!(r#"{{ kind = "cbr", rate = "40Mbit/s", node = "attacker{n}" }}"#));
+        let text = attack("pink", 16 - attackers, &floods.collect::<Vec<_>>().join(", "));
+        let text = text.replace(r#"name = "pink""#, r#"name = "pink", queue = "qrm""#).replace("350ms", "48ms");
+        let summary = run(&text.replace(r#"duration = "30s""#, r#"duration = "15s""#));
+        assert_eq!(summary.flows[..16 - attackers as usize].iter().map(|f| f.retransmits).sum::<u64>(), 0);
+        worst(&summary, 16 - attackers as usize, 16.0)
+    };
+    let whole = kept(0);
+    for attackers in [1, 4, 8] {
+        let part = kept(attackers) / whole;
+        assert!(part >= 0.95, "{attackers} flood: {part} of {whole}");
+    }
+}
+
 fn check_flood(attacked: &Summary) {
     // A node is alone in the first 0.7 s, then has a fifth: (0.7 x 20 + 29.3 x 4) / 30 = 4.37 Mbit/s, of which 1200 of
     // 1228 are payload.

@@ -80,24 +80,28 @@ class RedErn(red.Red):
             return "plain"
         return "rate" if arrival.ern & 1 and arrival.rtt_ms else "capable"
 
+    def said(self, packet: Packet) -> tuple[Sort, int, int]:
+        """What a packet is, and with a rate the window in bytes and the round trip time in ms."""
+        arrival = self.arrivals[packet.id]
+        return self.sort(arrival), arrival.cwnd, arrival.rtt_ms
+
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
         """Follows §III.B of the source."""
-        arrival = self.arrivals[packet.id]
-        sort = self.sort(arrival)
+        sort, cwnd, rtt_ms = self.said(packet)
         if sort == "plain":
             return super().judge_arrival(packet, now_ns)
         self.update_average(now_ns)
-        if sort == "capable" or not self.happens(self.notify(arrival, now_ns)):
+        if sort == "capable" or not self.happens(self.notify(cwnd, rtt_ms, now_ns)):
             return "pass"
         return "drop" if packet.ecn == NOT_ECT else "mark"
 
-    def notify(self, arrival: Arrival, now_ns: int) -> float:
+    def notify(self, cwnd: int, rtt_ms: int, now_ns: int) -> float:
         """pa of a packet with its flow's rate: eq. (3) when it is due, (4), (6)."""
-        category = sum(arrival.rtt_ms >= bound for bound in BOUNDS_MS)
+        category = sum(rtt_ms >= bound for bound in BOUNDS_MS)
         if now_ns >= self.update_at_ns[category]:
             self.update_at_ns[category] = now_ns + self.periods_ns[category]
             self.pb[category] = self.red_probability()
-        rate = told(arrival.cwnd) / arrival.rtt_ms
+        rate = told(cwnd) / rtt_ms
         weight = self.ern.rate_weight
         self.fair_rate = rate if self.fair_rate is None else self.fair_rate * (1 - weight) + rate * weight
         return self.pb[category] * (rate / self.fair_rate) if rate else 0.0

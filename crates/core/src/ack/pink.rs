@@ -37,7 +37,8 @@
 //! (`who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack`,
 //! `a_flow_of_one_short_segment_takes_from_others_what_it_sends`, `delayed_acks_cost_no_packet`,
 //! `flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others`,
-//! `idle_flows_take_nothing_from_their_node`). What idle flows may send at once is bounded for all together, for which the
+//! `idle_flows_take_nothing_from_their_node`, `a_flow_that_is_alone_with_a_budget_keeps_it`,
+//! `who_can_use_more_of_a_budget_again_takes_nothing_from_other_nodes`). What idle flows may send at once is bounded for all together, for which the
 //! right edge of a flow that has nothing more to send may move left
 //! (`what_idle_flows_may_send_at_once_is_bounded_for_all_together`, `theorem_1_with_flows_that_pause_and_wake`).
 //! DIFFERENCE: the mean of windows is over time, unless `window = "dither"`, and a flow steps up when others have stepped
@@ -134,6 +135,10 @@ struct AckContext {
     told: u64,
     /// Largest window in bytes for which the discipline behind PINK accepts the flow's packets.
     taken: u64,
+    /// The budget of the flow's node holds it back: its level is no less than `taken`, but for a segment ("demand").
+    held_back: bool,
+    /// The same, and no other flow of the node could use what this one leaves.
+    own: bool,
     /// Round trip time of a full segment; `None` while none is known.
     rtt: Option<Span>,
     /// Window in bytes which the flow would get if it could use it.
@@ -290,6 +295,13 @@ impl Pink {
         if !flow.is_busy() {
             return;
         }
+        if flow.flight() == Flight::Later && (context.own || flow.has(LACKING) && !self.wants_less(id)) {
+            self.note_budget(id, context, rtt);
+        }
+        if context.own {
+            return self.flows[id].forget_interval();
+        }
+        let flow = &self.flows[id];
         if self.demands() && !self.wants_less(id) && flow.is_done(ack) {
             let claim = rate_of(u64::from(ack.wrapping_sub(flow.acked)), rtt);
             self.flows[id].forget_interval();
@@ -305,6 +317,16 @@ impl Pink {
             Reallocation::Paper if usable > context.level && flow.has(LACKING) => self.set_lacking(id, None),
             Reallocation::Paper => {}
             Reallocation::MaxMin | Reallocation::Demand => self.judge_by_use(id, context, rtt, now),
+        }
+    }
+
+    /// Notes that the budget of its node holds a flow back, or does so no more. If the flow is the only one to use the
+    /// budget, it keeps all of that: what it left would be for nobody, as QRM gives no node more than its budget.
+    fn note_budget(&mut self, id: usize, context: &AckContext, rtt: Span) {
+        if context.held_back {
+            self.set_held_back(id, rate_of(context.taken, rtt));
+        } else {
+            self.set_lacking(id, None);
         }
     }
 
@@ -345,21 +367,27 @@ impl Pink {
         }
     }
 
-    /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
+    /// Notes data of a flow which leaves something to others: if it has filled its window it can use more. Whether the
+    /// budget of its node lets it, shows with the next ACK, and until then it claims no more of the link than before.
     fn note_held(&mut self, id: usize, stamped: bool) {
         let flow = &self.flows[id];
         if self.demands() && self.wants_less(id) && flow.is_held(stamped) {
-            self.set_lacking(id, None);
+            if self.owners.has_node(id) {
+                self.set_held_back(id, flow.claim);
+            } else {
+                self.set_lacking(id, None);
+            }
             self.flows[id].wake();
         }
     }
 
-    /// Returns the flow's part of its node's budget, as a window in bytes; the largest window without a budget.
-    fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> u64 {
-        let Some(budget) = budget else { return MAX_WINDOW };
+    /// Returns the flow's part of its node's budget, as a window in bytes, and how many flows could use what it leaves of
+    /// that, itself included. Without a budget the window is the largest.
+    fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> (u64, u64) {
+        let Some(budget) = budget else { return (MAX_WINDOW, 1) };
         let budget = payload_rate(budget, None, self.config.c);
         let (rate, flows) = self.owners.sharing(id, self.flows[id].sends(), budget);
-        window_of(rate, rtt, flows)
+        (window_of(rate, rtt, flows), flows)
     }
 
     fn context<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> AckContext {
@@ -370,13 +398,16 @@ impl Pink {
         let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight() == Flight::None));
         let rtt = seen.map(|rtt| rtt + time_of(full, self.rate));
         let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
-        let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, budget, rtt));
+        let (taken, users) = rtt.map_or((MAX_WINDOW, 1), |rtt| self.taken(id, budget, rtt));
+        let held_back = self.demands() && self.owners.has_node(id) && taken < MAX_WINDOW.min(level + full);
         AckContext {
             now,
             full,
             unit: 1 << scale,
             told: u64::from(segment.window()) << scale,
             taken,
+            held_back,
+            own: held_back && users == 1,
             rtt,
             level,
             share: rtt.map(|_| level.min(taken)),

@@ -57,6 +57,8 @@ pub struct Scene {
     pub link: Option<JoinHandle<Report>>,
     /// True if agents know a second gateway, at port 7444.
     pub standby: bool,
+    /// True if agents know the gateway by its address of IPv6.
+    pub ipv6: bool,
     children: Vec<Child>,
     _turn: MutexGuard<'static, ()>,
 }
@@ -88,8 +90,17 @@ impl Scene {
         let (cgroups, name) = (cgroups?, format!("pght{}n{number}", std::process::id()));
         let directory = std::env::temp_dir().join(&name);
         fs::create_dir_all(&directory).unwrap();
-        let mut scene =
-            Self { name, directory, agent, cgroups, link: None, standby: false, children: Vec::new(), _turn };
+        let mut scene = Self {
+            name,
+            directory,
+            agent,
+            cgroups,
+            link: None,
+            standby: false,
+            ipv6: false,
+            children: Vec::new(),
+            _turn,
+        };
         for side in scene.sides() {
             if !Command::new("ip").args(["netns", "add", &scene.namespace(&side)]).status().unwrap().success() {
                 eprintln!("skipped: no namespaces");
@@ -242,11 +253,12 @@ impl Scene {
         let mut pids = Vec::new();
         for (host, weight) in WEIGHTS.into_iter().enumerate() {
             let file = format!(
-                "name = \"{0}c{host}\"\ngateways = [\"10.90.{host}.1:7443\"{3}]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\n{2}\n",
+                "name = \"{0}c{host}\"\ngateways = [\"{4}:7443\"{3}]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\n{2}\n",
                 self.name,
                 self.cgroup(host).display(),
                 more[host],
                 if self.standby { format!(", \"10.90.{host}.1:7444\"") } else { String::new() },
+                if self.ipv6 { format!("[fd90:{host}::1]") } else { format!("10.90.{host}.1") },
             );
             fs::write(self.directory.join(format!("agent{host}.toml")), file).unwrap();
             self.sh("g", &format!("{GATEWAY} invite gateway.toml --weight {weight} > token{host}"));

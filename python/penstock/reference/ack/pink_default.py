@@ -152,7 +152,7 @@ class DefaultPink(Pink):
             return
         self.look(flow, segment, full)
         if self.wants_less(flow) and self.is_held(flow, full):
-            self.set_claim(flow, None)
+            self.wake(flow)
             self.intervals.pop(number, None)
             flow.flight, flow.round_end, flow.credit = "first", flow.acked, 0
         sent, rtt_ns = flow.end(), flow.round_trip()
@@ -160,6 +160,10 @@ class DefaultPink(Pink):
         if alone and rtt_ns is not None and sent is not None:
             rtt_ns += full * 8 * NS_PER_S // self.rate_bps
             self.set_claim(flow, min((sent - flow.acked) % WRAP * NS_PER_S // rtt_ns, WRAP - 1))
+
+    def wake(self, flow: Flow) -> None:
+        """It filled its window, so it can use more."""
+        self.set_claim(flow, None)
 
     def is_held(self, flow: Flow, full: int) -> bool:
         """It sent all that PINK's window lets it send."""
@@ -185,7 +189,9 @@ class DefaultPink(Pink):
             return super().judge(flow, ack, told, share, full, rtt_ns)
         if not flow.sends():
             return None
-        if not self.wants_less(flow) and self.is_done(flow, ack):
+        if self.by_budget(flow, share, full, rtt_ns):
+            self.intervals.pop(flow.number, None)
+        elif not self.wants_less(flow) and self.is_done(flow, ack):
             self.intervals.pop(flow.number, None)
             self.set_claim(flow, min((ack - flow.acked) % WRAP * NS_PER_S // rtt_ns, WRAP - 1))
         elif flow.flight == "later":
@@ -214,6 +220,11 @@ class DefaultPink(Pink):
             self.set_claim(flow, None)
             self.used[flow.number] = used
         del self.intervals[flow.number]
+
+    def by_budget(self, flow: Flow, share: int, full: int, rtt_ns: int) -> bool:
+        """Without budgets of nodes what a flow uses decides."""
+        del flow, share, full, rtt_ns
+        return False
 
     def hold_back(self, flow: Flow, claim: int) -> None:
         """The budget of its node leaves a flow no more, though it could use its part of that."""
@@ -397,13 +408,38 @@ class PinkBeforeQrm(DefaultPink):
         """Not because of the budget of its node."""
         return flow.claim is not None and not (flow.number in self.nodes and flow.number not in self.claims)
 
+    def wake(self, flow: Flow) -> None:
+        """Whether the budget lets it shows with the next ACK: until then it claims no more of the link."""
+        if flow.number in self.nodes:
+            self.hold_back(flow, self.used.get(flow.number, 0))
+        else:
+            super().wake(flow)
+
+    def by_budget(self, flow: Flow, share: int, full: int, rtt_ns: int) -> bool:
+        """A flow that is the only one to use its node's budget, which its level exceeds but for a segment, keeps it."""
+        taken = self.taken(flow, rtt_ns)
+        held_back = flow.number in self.nodes and taken < min(MOST_WINDOW, share + full)
+        own = held_back and self.part(flow)[1] == 1
+        woke = flow.claim is not None and not self.wants_less(flow)
+        if flow.flight == "later" and (own or woke):
+            if held_back:
+                self.hold_back(flow, min(taken * NS_PER_S // rtt_ns, WRAP - 1))
+            else:
+                self.set_claim(flow, None)
+        return own
+
     def taken(self, flow: Flow, rtt_ns: int) -> int:
-        """The flow's part of its node's budget: max-min."""
+        """The flow's part of its node's budget."""
         if self.budget_bps is None:
             return MOST_WINDOW
-        budget, node = max(self.payload(self.budget_bps), 1), self.nodes.get(flow.number)
+        budget, users = self.part(flow)
+        return self.window_of(budget, rtt_ns, users)
+
+    def part(self, flow: Flow) -> tuple[int, int]:
+        """What the flows of the node that could use it share, and their number: max-min."""
+        budget, node = max(self.payload(self.budget_bps or 0), 1), self.nodes.get(flow.number)
         if node is None:
-            return self.window_of(budget, rtt_ns, 1)
+            return budget, 1
         others = [
             one
             for one in self.flows.values()
@@ -412,4 +448,4 @@ class PinkBeforeQrm(DefaultPink):
         n, claims = len(others) + 1, [self.claims[one.number] for one in others if one.number in self.claims]
         if claims:
             budget -= min(1000 * sum(claims), budget * len(claims) // n)
-        return self.window_of(budget, rtt_ns, n - len(claims))
+        return budget, n - len(claims)

@@ -60,16 +60,18 @@ class Half:
         if not first:
             self.sample = None
 
-    def answered(self, segment: Segment) -> None:
-        """Ends the sample if this segment proves the receipt."""
+    def answered(self, segment: Segment) -> int | None:
+        """Ends the sample if this segment proves the receipt, and returns it."""
         if not segment.flags & ACK or self.sample is None:
-            return
+            return None
         kind, number = self.sample
         told = segment.ack if kind == "ack" else segment.timestamps[1] if segment.timestamps else None
         if told is not None and not before(told, number):
             took_ns = max(segment.t_ns - self.since_ns, 1)
             self.shortest = took_ns if self.shortest is None else min(self.shortest, took_ns)
             self.sample = None
+            return took_ns
+        return None
 
 
 class Probe:
@@ -78,17 +80,21 @@ class Probe:
     def __init__(self) -> None:
         self.wan, self.lan = Half(), Half()
 
-    def show(self, segment: Segment) -> None:
-        """Takes a segment. A SYN with another number begins another connection; RST may be anybody's."""
+    def show(self, segment: Segment) -> int | None:
+        """Takes a segment, and returns the sample that it ends.
+
+        A SYN with another number begins another connection; RST may be anybody's.
+        """
         if segment.flags & RST:
-            return
+            return None
         this = self.lan if segment.inbound else self.wan
         opens = segment.flags & SYN and not segment.flags & ACK
         if opens and this.newest is not None and this.newest != (segment.seq + 1) % 2**32:
             self.wan, self.lan = Half(), Half()
         this, other = (self.lan, self.wan) if segment.inbound else (self.wan, self.lan)
-        other.answered(segment)
+        sample = other.answered(segment)
         this.sent(segment)
+        return sample
 
     def whole(self) -> int | None:
         """Returns the round trip time of the sender, in ns."""

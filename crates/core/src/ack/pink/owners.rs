@@ -82,10 +82,15 @@ impl Owners {
         }
     }
 
+    /// Returns true if the flow is of a node.
+    pub fn has_node(&self, flow: usize) -> bool {
+        self.flows.get(flow).is_some_and(|owned| owned.node != NOBODY)
+    }
+
     /// Returns true if the flow is of a node and has no claim: if it leaves some of the link to others, that is because
     /// the budget of its node holds it back.
     pub fn could_use_its_part(&self, flow: usize) -> bool {
-        self.flows.get(flow).is_some_and(|owned| owned.node != NOBODY && owned.claim.is_none())
+        self.has_node(flow) && self.flows[flow].claim.is_none()
     }
 
     /// Returns the rate that the flows of the flow's node share if they have no claim, and their number, this flow

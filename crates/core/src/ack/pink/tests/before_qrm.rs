@@ -66,6 +66,38 @@ impl Bench {
     }
 }
 
+/// Plays rounds in which a flow sends `says(flow, round)` of its window in segments of 1000 B, or 100 B if that is `None`.
+/// Returns the smallest window of flow 0 after the first twenty rounds.
+fn least_window(bench: &mut Bench, flows: usize, says: impl Fn(usize, u64) -> Option<f64>) -> u64 {
+    let mut sent = vec![ISN + 1001; flows];
+    let mut least = u64::MAX;
+    for round in 0..60 {
+        for (flow, sent) in sent.iter_mut().enumerate() {
+            let Some(part) = says(flow, round) else {
+                bench.tcp(Seg::data(flow as u32, *sent, 100));
+                *sent += 100;
+                continue;
+            };
+            let state = &bench.gate.element().flows[flow];
+            let window = (f64::from(state.edge.wrapping_sub(state.acked)) * part) as u32;
+            let edge = state.acked.wrapping_add(window);
+            while !after(sent.wrapping_add(1000), edge) {
+                bench.tcp(Seg::data(flow as u32, *sent, 1000));
+                *sent += 1000;
+            }
+        }
+        bench.now += WAN;
+        for (flow, sent) in sent.iter().enumerate() {
+            bench.back(Seg::ack(flow as u32, *sent, 65_535));
+        }
+        bench.now += LAN;
+        if round >= 20 {
+            least = least.min(bench.gate.element().flows[0].held().unwrap());
+        }
+    }
+    least
+}
+
 /// Two flows and a node that floods are three nodes for QRM. PINK counts two flows; each of them would get half of the
 /// link, of which QRM takes a third: 123,500 / 3.
 #[test]
@@ -156,32 +188,11 @@ fn idle_flows_take_nothing_from_their_node() {
     let edit = |c: &mut Config| (c.shrink, c.reallocation) = (Shrink::Immediate, Reallocation::Demand);
     let mut bench = Bench::new(edit, &owners);
     bench.open(&(0..11).collect::<Vec<u32>>());
-    let mut sent = [ISN + 1001; 11];
-    let mut least = u64::MAX;
-    for round in 0..60 {
-        for (flow, sent) in sent.iter_mut().enumerate() {
-            let edge = bench.gate.element().flows[flow].edge;
-            if (1..10).contains(&flow) {
-                if round % 10 == flow {
-                    bench.tcp(Seg::data(flow as u32, *sent, 100));
-                    *sent += 100;
-                }
-                continue;
-            }
-            while !after(sent.wrapping_add(1000), edge) {
-                bench.tcp(Seg::data(flow as u32, *sent, 1000));
-                *sent += 1000;
-            }
-        }
-        bench.now += WAN;
-        for (flow, sent) in sent.iter().enumerate() {
-            bench.back(Seg::ack(flow as u32, *sent, 65_535));
-        }
-        bench.now += LAN;
-        if round >= 20 {
-            least = least.min(bench.gate.element().flows[0].held().unwrap());
-        }
-    }
+    let least = least_window(&mut bench, 11, |flow, round| match flow {
+        1..10 if round % 10 == flow as u64 => None,
+        1..10 => Some(0.0),
+        _ => Some(1.0),
+    });
     let other = bench.gate.element().flows[10].held().unwrap();
     assert!(least > 58_000 && other > 55_000, "{least} and {other} of 61,750; a tenth of the half would be 6175");
 }
@@ -196,6 +207,41 @@ fn told_budgets_are_windows() {
     assert_eq!(bench.window(0), 24_700);
     let window = bench.window(1);
     assert_eq!(u64::from(window).min(98_800), 65_535, "more than the field can say without a scale");
+}
+
+/// The flow of a node with 2 of 10 Mbit/s sends half of its window in some rounds, as one does whose sender paces, or
+/// whose ACKs are late. What it left would be for nobody, so its windows stay those of the budget, 24,700 B. As one that
+/// cannot use more it had 4000, beside the eight idle flows of another node.
+#[test]
+fn a_flow_that_is_alone_with_a_budget_keeps_it() {
+    let edit = |c: &mut Config| (c.reallocation, c.window) = (Reallocation::Demand, Window::Steady);
+    let mut owners = [1; 9];
+    owners[0] = 0;
+    let mut bench = Bench::new(edit, &owners);
+    for (node, bps) in [(0, 2_000_000), (1, 8_000_000)] {
+        let budget = Some(Rate::from_bps(bps));
+        bench.gate.on_fact(&Fact::Budget { node: NodeId(node), budget }, Instant::ZERO);
+    }
+    bench.open(&(0..9).collect::<Vec<u32>>());
+    let halves = |flow: usize, round: u64| (flow == 0).then_some(if round % 7 < 2 { 0.5 } else { 1.0 });
+    let least = least_window(&mut bench, 9, halves);
+    assert!(least >= 23_000, "{least}");
+}
+
+/// A node has 7 of 10 Mbit/s and one flow, another has 1 and four flows, each of which sends little in some rounds and
+/// fills its windows in others. When it does so again it claims no more of the link than it did: the window of the first
+/// stays that of its budget, 86,450 B. It fell to 26,000 when those counted as if they could use all of the link.
+#[test]
+fn who_can_use_more_of_a_budget_again_takes_nothing_from_other_nodes() {
+    let edit = |c: &mut Config| (c.reallocation, c.window) = (Reallocation::Demand, Window::Steady);
+    let mut bench = Bench::new(edit, &[0, 1, 1, 1, 1]);
+    for (node, bps) in [(0, 7_000_000), (1, 1_000_000)] {
+        let budget = Some(Rate::from_bps(bps));
+        bench.gate.on_fact(&Fact::Budget { node: NodeId(node), budget }, Instant::ZERO);
+    }
+    bench.open(&[0, 1, 2, 3, 4]);
+    let least = least_window(&mut bench, 5, |flow, round| (flow == 0 || round % 4 < 2).then_some(1.0));
+    assert!(least >= 64_000, "{least}: the receiver's window is 65,535");
 }
 
 /// If no owners are told, or the discipline is not QRM, windows follow eq. 1.
