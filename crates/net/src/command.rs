@@ -2,7 +2,7 @@
 
 use crate::ask::{self, DEFAULT_NAME};
 use crate::cli::{Options, Plan, listing};
-use crate::emulator::{Emulator, Finished};
+use crate::emulator::{Emulator, Finished, Outside};
 use crate::error::Error;
 use crate::netns::Namespace;
 use crate::output::{Offers, Printer, print, stdout_is_nowhere};
@@ -89,7 +89,7 @@ pub(crate) fn open(
     let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));
     let end = if plan.wire.is_some() { "" } else { "; Ctrl-C ends the run" };
     let ready = format!("{plan}{end}{}", socket.unwrap_or_default());
-    Ok((Emulator::open(plan, &namespaces, server, signals, printer)?, ready))
+    Ok((Emulator::open(plan, &namespaces, Outside { signals, server, printer })?, ready))
 }
 
 /// Opens the control socket of a wire. One that was asked for must be there; without one by default a run goes on.

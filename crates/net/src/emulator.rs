@@ -8,7 +8,7 @@ use crate::classify::Classifier;
 use crate::cli::Plan;
 use crate::direction::Direction;
 use crate::emissions::{Emissions, Stopwatch};
-use crate::end::{End, Interface, Read};
+use crate::end::{self, End, Interface, Read};
 use crate::error::Error;
 use crate::intake::Intake;
 use crate::keys::Keys;
@@ -25,7 +25,7 @@ use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
 use crate::through::{INTERFACES, Through};
-use crate::waits::{Gather, Margin, Rest, SHORTEST};
+use crate::waits::{Pause, Waits};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -68,9 +68,7 @@ pub struct Emulator {
     stalls: Stalls,
     suspension: Suspension,
     processor: ProcessorWait,
-    margin: Margin,
-    gather: Gather,
-    rests: Rest,
+    waits: Waits,
     short_of_memory: u64,
     /// Numbers of packets that were forwarded at once.
     bare: [u64; 2],
@@ -134,6 +132,16 @@ impl Ended {
     }
 }
 
+/// What a run has to do with besides packets.
+pub struct Outside {
+    /// End the run, or ask for a report.
+    pub signals: Signals,
+    /// The control socket; `None` without one.
+    pub server: Option<Server>,
+    /// Prints reports that are asked for meanwhile.
+    pub printer: Offers,
+}
+
 /// A run that has ended. Its interfaces are gone.
 pub struct Finished {
     /// The results of the run.
@@ -145,18 +153,12 @@ pub struct Finished {
 }
 
 impl Emulator {
-    /// Creates the interfaces and an idle bottleneck between them, for this thread. `signals` end the run, `server` is the
-    /// control socket, and `printer` prints reports that are asked for meanwhile.
+    /// Creates the interfaces and an idle bottleneck between them, for this thread.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it.
-    pub fn open(
-        plan: Plan,
-        namespaces: &[Namespace; 2],
-        server: Option<Server>,
-        signals: Signals,
-        printer: Offers,
-    ) -> Result<Self, Error> {
+    pub fn open(plan: Plan, namespaces: &[Namespace; 2], outside: Outside) -> Result<Self, Error> {
+        let Outside { signals, server, printer } = outside;
         let [here, there] = namespaces;
         let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
         if makes && here.is(there) {
@@ -166,7 +168,7 @@ impl Emulator {
         }
         let epoch = std::time::Instant::now();
         let ends = [End::open(&plan.interfaces[0], here)?, End::open(&plan.interfaces[1], there)?];
-        same_mtu(&plan, &ends)?;
+        end::same_mtu(&plan.interfaces, &ends)?;
         let links = [LinkWatch::open(here, ends[0].index())?, LinkWatch::open(there, ends[1].index())?];
         let through =
             |at: usize| plan.through[at].as_ref().map(|one| Through::open(one, ends[0].mtu() as u16)).transpose();
@@ -193,9 +195,7 @@ impl Emulator {
             stalls: Stalls::default(),
             suspension: Suspension::new(),
             processor: ProcessorWait::open(),
-            margin: Margin::default(),
-            gather: Gather::default(),
-            rests: Rest::default(),
+            waits: Waits::default(),
             short_of_memory: 0,
             bare: [0; 2],
             outputs,
@@ -486,15 +486,14 @@ impl Emulator {
 
     /// Waits from `now` on for a packet, a signal, the next packet that is due or the end, whichever comes first.
     fn sleep(&mut self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Errno> {
-        let spares = !self.plan.spin && self.margin.is_needed();
-        let gathers = if spares { self.gather.holds(now) } else { None };
-        let due = self.path.next_due();
-        let early = due.map(|due| self.margin.before(due));
-        let natural = self.timeout(now, [early, end, gathers]);
-        let resting = if spares && natural == Span::ZERO { self.rests.until(now) } else { None };
-        let timeout = resting.map_or(natural, |until| until.since(now));
+        let pause = if self.plan.spin {
+            Pause::default()
+        } else {
+            self.waits.pause(now, self.path.next_due(), self.next_of_others(now, end))
+        };
+        let timeout = pause.timeout;
         // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
-        let looks = self.pool.has_buffer() && gathers.is_none() && resting.is_none();
+        let looks = self.pool.has_buffer() && pause.looks;
         let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
         let (reads, serves) = (if_true(looks), if_true(now >= self.next_slow));
         let mut fds = [
@@ -504,8 +503,8 @@ impl Emulator {
             let_go(&self.through[0], &self.ends[0]),
             let_go(&self.through[1], &self.ends[1]),
         ];
-        let sleeps = timeout > Span::ZERO;
-        let idle = sleeps && Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
+        let idle =
+            timeout > Span::ZERO && Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
         let before = if idle { self.processor.so_far() } else { Span::ZERO };
         self.stalls.note(self.woken, now);
         let polled = ppoll(&mut fds, Some(timespec(timeout)), None);
@@ -537,15 +536,7 @@ impl Emulator {
             }
         }
         let came = wakeup.readable.contains(&true);
-        if came {
-            self.gather.note(woken, slept);
-        }
-        if resting.is_none() {
-            self.rests.note(woken, natural > Span::ZERO, came);
-        }
-        if let Some(due) = due {
-            self.margin.note(due, now, woken);
-        }
+        self.waits.note(&pause, woken, slept, came);
         if idle && came {
             // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
             let too_long = woken.since(now + timeout);
@@ -554,29 +545,12 @@ impl Emulator {
         Ok(wakeup)
     }
 
-    /// Returns how long to sleep: until the first of these times at the latest.
-    fn timeout(&self, now: Instant, until: [Option<Instant>; 3]) -> Span {
-        if self.plan.spin {
-            return Span::ZERO;
-        }
+    /// Returns when there is something to do besides packets.
+    fn next_of_others(&self, now: Instant, end: Option<Instant>) -> Instant {
         let next_slow = (self.next_slow > now).then_some(self.next_slow);
-        let next = [next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
-        let timeout = next.into_iter().chain(until).flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now));
-        if timeout > SHORTEST { timeout } else { Span::ZERO }
+        let next = [next_slow, end, Some(self.next_tick)].into_iter().flatten().min();
+        next.map_or(now + LONGEST_SLEEP, |next| next.min(now + LONGEST_SLEEP))
     }
-}
-
-/// Checks that both ends send equally large packets, as those of a wire do.
-fn same_mtu(plan: &Plan, ends: &[End; 2]) -> Result<(), Error> {
-    let [left, right] = &plan.interfaces;
-    let (here, there) = (ends[0].mtu(), ends[1].mtu());
-    if here == there {
-        return Ok(());
-    }
-    let (left, right) = (left.name(), right.name());
-    Err(Error::Port(format!(
-        "the ports {left} and {right} have MTUs of {here} and {there} bytes; make them equal: ip link set {right} mtu {here}"
-    )))
 }
 
 /// A call of `ppoll` that took no longer has not slept: a packet was there before.

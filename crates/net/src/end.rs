@@ -187,6 +187,21 @@ impl AsFd for End {
     }
 }
 
+/// Checks that both ends send equally large packets, as those of a wire do.
+///
+/// # Errors
+/// Returns what to do about it, if they do not.
+pub fn same_mtu([left, right]: &[Interface; 2], ends: &[End; 2]) -> Result<(), Error> {
+    let (here, there) = (ends[0].mtu(), ends[1].mtu());
+    if here == there {
+        return Ok(());
+    }
+    let (left, right) = (left.name(), right.name());
+    Err(Error::Port(format!(
+        "the ports {left} and {right} have MTUs of {here} and {there} bytes; make them equal: ip link set {right} mtu {here}"
+    )))
+}
+
 /// Makes a buffer whole that has the beginning of a packet whose end is in `rest`: the MTU was raised, and from now on all
 /// buffers are as large as it takes. Returns the length of the packet.
 fn whole(buffer: &mut Box<[u8]>, rest: &[u8], len: usize, pool: &mut Pool) -> usize {

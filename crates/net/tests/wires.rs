@@ -94,7 +94,9 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        self.netns.iter().for_each(|name| drop(ip(&format!("netns delete {name}"))));
+        for name in &self.netns {
+            ip(&format!("netns delete {name}"));
+        }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

@@ -36,6 +36,8 @@ _QUEUE_S = 0.25
 _PATIENCE_S = 20.0
 # Other work on the machine has its turn after all programs of this measurement.
 _FIRST = ("nice", "-n", "-20")
+# Programs that mostly sleep may come before it at once.
+_AT_ONCE = ("chrt", "-f", "1")
 # Datagrams of a call, which the kernel cuts into packets before a TUN interface gets them (UDP_SEGMENT).
 _MANY = 20
 
@@ -294,10 +296,10 @@ class _Bench:
         The far host answers after it has polled for `polls_s`.
         """
         options = ["--rate", f"{_PROBE_RATE_BPS:.0f}bit/s", "--delay", f"{_DELAY_S * 1e3:g}ms", *more]
-        with _network(path) as net, _sink(net, polls_s), contextlib.ExitStack() as stack:
-            status = None if path == KERNEL else stack.enter_context(self._emulate(net, options))
+        with _network(path) as net, _sink(net, polls_s, _AT_ONCE), contextlib.ExitStack() as stack:
+            status = None if path == KERNEL else stack.enter_context(self._emulate(net, options, _AT_ONCE))
             words = [sys.executable, "-I", "-c", _PROBES, net.address, "60" if self._quick else "200"]
-            probes = stack.enter_context(Program([*_first(), *inside(net.left), *words]))
+            probes = stack.enter_context(Program([*_first(_AT_ONCE), *inside(net.left), *words]))
             found = probes.result(_PATIENCE_S + 30)
             report = status() if status else None
         if not found:
@@ -310,12 +312,14 @@ class _Bench:
         return 1.0 if self._quick else 3.0
 
     @contextlib.contextmanager
-    def _emulate(self, net: _Net, options: Sequence[str]) -> Iterator[Callable[[], Any]]:
+    def _emulate(
+        self, net: _Net, options: Sequence[str], priority: Sequence[str] = _FIRST
+    ) -> Iterator[Callable[[], Any]]:
         """Runs an emulator; yields what asks for its report."""
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as directory:
             socket = f"{directory}/s"
             command = [
-                *_first(apart=True),
+                *_first(priority, apart=True),
                 str(self._emulator),
                 *net.options,
                 *options,
@@ -359,7 +363,7 @@ def _forwarded(report: Any) -> int:
     return int(bare[0] if bare else way["delivered"]["packets"]) - int(way["refused"])
 
 
-def _first(apart: bool = False) -> list[str]:
+def _first(priority: Sequence[str] = _FIRST, apart: bool = False) -> list[str]:
     """Returns the begin of a command line before which other work has no turn.
 
     If there are two processors or more, what is `apart` has the last one for itself, and all else has the others:
@@ -368,7 +372,7 @@ def _first(apart: bool = False) -> list[str]:
     processors = sorted(os.sched_getaffinity(0))
     place = processors[-1:] if apart else processors[:-1]
     pinned = ["taskset", "-c", ",".join(map(str, place))] if len(processors) > 1 else []
-    return [*_FIRST, *pinned]
+    return [*priority, *pinned]
 
 
 def _wakeups(pid: int) -> int:
@@ -378,10 +382,10 @@ def _wakeups(pid: int) -> int:
 
 
 @contextlib.contextmanager
-def _sink(net: _Net, polls_s: float = 0.0) -> Iterator[Callable[[], int]]:
+def _sink(net: _Net, polls_s: float = 0.0, priority: Sequence[str] = _FIRST) -> Iterator[Callable[[], int]]:
     """Runs the host on the right; yields what counts the packets that its interface received."""
     # Who polls takes the place of an emulator.
-    words = [*_first(apart=polls_s > 0), *inside(net.right), sys.executable, "-I", "-c", _SINK, str(polls_s)]
+    words = [*_first(priority, apart=polls_s > 0), *inside(net.right), sys.executable, "-I", "-c", _SINK, str(polls_s)]
     with Program(words) as program:
         program.await_line("listening")
         counters = Path(f"/proc/{program.pid}/net/dev")

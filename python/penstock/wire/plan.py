@@ -23,7 +23,7 @@ _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
 _MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 64, 16
 _MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
 _LEAST_MTU = 1500
-_ROOM = "100000p"
+ROOM = "100000p"  # for what is never full
 
 # Disciplines that do not use the rate of the link, so that it does not matter when they learn of a change.
 _DEAF = ("droptail", "codel", "modified-codel", "fq-codel")
@@ -394,17 +394,15 @@ def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], shared_s: float)
     return found
 
 
-def config(plan: Plan, link: int) -> str:
-    """Returns the file of the emulator for a link, without its ends."""
-    from penstock.scenario import to_toml
-
+def config(plan: Plan, link: int) -> dict[str, Any]:
+    """Returns the settings of the emulator for a link, without its ends."""
     wanted = plan.links[link]
     forward, reverse = wanted.aqm
     head = {"mtu": plan.mtu, "seed": plan.seed + link}
     if plan.kernel_queues:  # they decide; what they let go waits for the wire, and none of it is dropped
-        table = {**wanted.table, "limit": _ROOM, "reverse_limit": _ROOM}
-        return to_toml({**head, "link": table})
-    return to_toml({**head, "link": wanted.table, "aqm": forward, "reverse_aqm": reverse})
+        table = {**wanted.table, "limit": ROOM, "reverse_limit": ROOM}
+        return {**head, "link": table}
+    return {**head, "link": wanted.table, "aqm": forward, "reverse_aqm": reverse}
 
 
 def told(plan: Plan) -> dict[str, Any]:

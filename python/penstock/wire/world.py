@@ -19,6 +19,7 @@ from typing import Any
 from penstock import store
 from penstock.engine import Stopped
 from penstock.mistake import MistakeError
+from penstock.scenario import to_toml
 from penstock.units import number
 from penstock.verify.recording import SYSCTLS, LabError, Program, inside
 from penstock.wire import daemons, kernel_queues, owner, plan, programs, routes, shell
@@ -128,7 +129,7 @@ def check(wanted: Plan) -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "link.toml"
         for link in range(len(wanted.links)):
-            store.write(file, plan.config(wanted, link))
+            store.write(file, to_toml(plan.config(wanted, link)))
             done = subprocess.run(
                 [str(emulator()), "--config", str(file), "--check"], capture_output=True, text=True, check=False
             )
@@ -149,8 +150,8 @@ class _Run:
             self._make(space)
         packets = tuple(folder / f"{link}.csv" for link in self._links)
         links = [self._link(link, file) for link, file in zip(self._links, packets, strict=True)]
+        emulator = self._emulate([*links, *map(self._longer, self._groups)])
         self._make_queues()
-        others = [self._longer(group) for group in self._groups]
         for space, wanted in lines.items():
             programs.run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
         agents = self._enrolled()
@@ -162,17 +163,17 @@ class _Run:
             changed = self._wait(begin, tick)
         gateway = self._daemons.status() if self._daemons else None
         tc = [self._told_of_queue(link, way) for link, way in self._kernel_queues]
-        for program in (*links, *others):
-            program.stop()
+        emulator.stop()
         told = {place: one.result(_PATIENCE_S) for place, one in hosts.items()}
-        reports = tuple(one.result(_PATIENCE_S) for one in links)
+        wires = emulator.result(_PATIENCE_S)["wires"]
+        reports, others = tuple(wires[: len(links)]), tuple(wires[len(links) :])
         for (link, way), queue in zip(self._kernel_queues, tc, strict=True):
             report = reports[link][("forward", "reverse")[way]]
             report |= {"dropped": queue["dropped"], "marked": report["through"]["marked"]}
         return Recorded(
             reports=reports,
             tc=tc,
-            others=tuple(one.result(_PATIENCE_S) for one in others),
+            others=others,
             sent={int(flow): one for host in told.values() for flow, one in host["sent"].items()},
             received={int(flow): one for host in told.values() for flow, one in host["received"].items()},
             seconds=_joined([host["seconds"] for host in told.values()]),
@@ -197,22 +198,21 @@ class _Run:
         told = [f"{key}={value}" for key, value in self._sysctls.items()]
         programs.run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
 
-    def _link(self, link: int, packets: Path) -> Program:
-        file = self._directory / f"{link}.toml"
-        store.write(file, plan.config(self._wanted, link))
+    def _link(self, link: int, packets: Path) -> dict[str, Any]:
+        """Returns the wire of a link, as the file of the emulator has it."""
         named = routes.spaces(self._wanted)
         left, right = (named[end] for end in self._wanted.links[link].ends)
-        options = ["--config", str(file), "--packets", str(packets)]
+        wire = {**self._wire(left, right, link), **plan.config(self._wanted, link), "packets": str(packets)}
         if self._wanted.keeps_capture:
-            options += ["--pcapng", str(packets.with_suffix(_CAPTURE))]
+            wire["pcapng"] = str(packets.with_suffix(_CAPTURE))
         if self._wanted.kernel_queues:
-            for way, (queue, prefix) in enumerate(
-                zip(self._wanted.kernel_queues[link], ("--", "--reverse-"), strict=True)
+            for way, (queue, key) in enumerate(
+                zip(self._wanted.kernel_queues[link], ("through", "reverse_through"), strict=True)
             ):
                 space = routes.queue(link, way)
                 self._make(space)
-                options += [f"{prefix}through", self._name(space), f"{prefix}drops", queue.drops]
-        return self._emulate(left, right, link, options)
+                wire[key] = {"netns": self._name(space), "drops": queue.drops}
+        return wire
 
     @property
     def _kernel_queues(self) -> list[tuple[int, int]]:
@@ -249,29 +249,33 @@ class _Run:
             "told": json.loads(listed),
         }
 
-    def _longer(self, group: int) -> Program:
-        """Starts the emulator through which hosts behind long access links reach their router."""
+    def _longer(self, group: int) -> dict[str, Any]:
+        """Returns the wire through which hosts behind long access links reach their router."""
         router, extra_s = self._wanted.groups[group - 1]
-        options = ["--rate", "10Gbit/s", "--delay", f"{extra_s * 1e9:.0f}ns"]
-        options += ["--limit", "100000p", "--reverse-limit", "100000p", "--mtu", str(self._wanted.mtu)]
-        space = routes.spaces(self._wanted)[router]
-        return self._emulate(routes.far(group), space, routes.number_of_way(self._wanted, group), options)
+        link = {"rate": "10Gbit/s", "delay": f"{extra_s * 1e9:.0f}ns", "limit": plan.ROOM, "reverse_limit": plan.ROOM}
+        space, number = routes.spaces(self._wanted)[router], routes.number_of_way(self._wanted, group)
+        return {**self._wire(routes.far(group), space, number), "mtu": self._wanted.mtu, "link": link}
 
-    def _emulate(self, left: str, right: str, number: int, options: Sequence[str]) -> Program:
-        ends = ["--left-netns", self._name(left), "--right-netns", self._name(right)]
-        near, away = routes.interfaces(number)
-        ends += ["--left", near, "--right", away]
-        ends += ["--left-address", f"10.77.{number}.1/24", "--right-address", f"10.77.{number}.2/24"]
+    def _wire(self, left: str, right: str, number: int) -> dict[str, Any]:
+        """Returns name, control socket and ends of a wire."""
+        spaces, interfaces = (left, right), routes.interfaces(number)
+        ends = {
+            end: {
+                "netns": self._name(spaces[at]),
+                "interface": interfaces[at],
+                "address": f"10.77.{number}.{at + 1}/24",
+            }
+            for at, end in enumerate(("left", "right"))
+        }
+        return {"name": str(number), "socket": str(self._directory / f"{number}.sock"), **ends}
+
+    def _emulate(self, wires: Sequence[dict[str, Any]]) -> Program:
+        """Starts the emulator of all wires."""
+        file = self._directory / "wires.toml"
         most = self._wanted.duration_s + 3 * _PATIENCE_S
-        ends += [
-            "--socket",
-            str(self._directory / f"{number}.sock"),
-            "--duration",
-            f"{most:g}s",
-            "--json",
-            "--realtime",
-        ]
-        program = self._stack.enter_context(Program([*WITH_PARENT, str(emulator()), *ends, *options]))
+        store.write(file, to_toml({"duration": f"{most:g}s", "realtime": True, "wire": wires}))
+        command = [*WITH_PARENT, str(emulator()), "--config", str(file), "--json"]
+        program = self._stack.enter_context(Program(command))
         program.await_line("ready", of_stderr=True)
         return program
 
