@@ -8,7 +8,7 @@ use penstock_control::server::Asker;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Number of files that wait to be read.
 const MOST: usize = 4;
@@ -56,10 +56,14 @@ impl Reader {
     /// Asks for a file to be read. Never waits.
     ///
     /// # Errors
-    /// Refuses it if too many wait.
+    /// Refuses it if too many wait, or if the thread has ended.
     pub fn read(&self, order: Order) -> Result<(), Refusal> {
-        let busy = |_| Refusal::new(format!("{MOST} files wait to be applied already; try again"));
-        self.orders.try_send(order).map_err(busy)
+        self.orders.try_send(order).map_err(|why| match why {
+            TrySendError::Full(_) => Refusal::new(format!("{MOST} files wait to be applied already; try again")),
+            TrySendError::Disconnected(_) => {
+                Refusal::new("files are not read any more, by a fault of this program; start it anew")
+            }
+        })
     }
 
     /// Returns the files that were read since the last call.
@@ -74,5 +78,45 @@ impl AsFd for Reader {
     /// The descriptor is readable when [`Reader::finished`] has something.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::File;
+    use std::time::{Duration, Instant};
+
+    const FILE: &str = "[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"20Mbit/s\"\n";
+
+    /// Waits for the next answer.
+    fn next(reader: &Reader) -> Answer {
+        let begin = Instant::now();
+        loop {
+            if let Some(answer) = reader.finished().next() {
+                return answer;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The file with which the run began is read anew each time, and what differs and cannot change is refused.
+    #[test]
+    fn files_are_read_when_they_are_asked_for() {
+        let path = std::env::temp_dir().join(format!("penstock-reader-{}.toml", std::process::id()));
+        let reader = Reader::start(Own { path: path.clone(), file: File::parse(FILE, "f").unwrap() }).unwrap();
+        assert!(reader.finished().next().is_none());
+        reader.read(None).unwrap();
+        let (asker, read) = next(&reader);
+        assert!(asker.is_none() && read.unwrap_err().what.contains("cannot read"));
+        for (text, said) in [(FILE.replace("20M", "10M"), None), (FILE.replace("eth0", "eth1"), Some(":2:7"))] {
+            std::fs::write(&path, text).unwrap();
+            reader.read(None).unwrap();
+            let refused = next(&reader).1.err().map(|refusal| refusal.what);
+            assert_eq!(refused.is_none(), said.is_none());
+            assert!(said.is_none_or(|said| refused.unwrap().contains(said)));
+        }
+        std::fs::remove_file(path).unwrap();
     }
 }

@@ -551,7 +551,9 @@ fn subscribers_change_under_load_and_nobody_else_loses_a_packet() {
     gateway.end();
     let [keeps, flood] = ["keeps", "flood"].map(|name| of(&status, name));
     assert_eq!(keeps["dropped"].as_u64(), Some(0), "{keeps}");
-    assert!(keeps["sent"]["packets"].as_u64() >= Some(sent) && sent >= 10, "{sent} {keeps}");
+    let (past, queues) = (&status["past"], &status["kernel_queues"]);
+    let all = || format!("{sent} {keeps} {past} {queues} {} {}", of(&status, "flood"), status["stalled"]);
+    assert!(keeps["sent"]["packets"].as_u64() >= Some(sent) && sent >= 10, "{}", all());
     assert_eq!(keeps["sent"], keeps["arrived"]);
     let most = 3e6 / 8.0 * status["elapsed_s"].as_f64().unwrap() + 3.0 * 1514.0;
     assert!(flood["sent"]["bytes"].as_f64().unwrap() <= most, "{flood} {most}");

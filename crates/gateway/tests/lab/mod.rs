@@ -121,7 +121,7 @@ impl Lab {
 
     /// Starts the emulated link.
     fn emulate(&mut self, link: &str) {
-        let words = format!("x --left eth0 --right eth0 --realtime --duration 300s {link}");
+        let words = format!("x --left eth0 --right eth0 --realtime --duration 1800s {link}");
         let plan = Options::parse_from(words.split_ascii_whitespace()).plan().unwrap();
         let namespaces = [self.open("r"), self.open("s")];
         let (ready, is_ready) = std::sync::mpsc::channel();
