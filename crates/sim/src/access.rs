@@ -15,6 +15,7 @@ use crate::numbers::LinkDir;
 use crate::segment::Segment;
 use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of packets that one may overtake in a lane. A burst of a host overtakes what other hosts send meanwhile.
@@ -121,7 +122,11 @@ impl AccessLinks {
         let wire = &mut self.wires[(place - self.first) as usize];
         let lane = &mut self.lanes[wire.lane as usize];
         let Some(packet) = lane.packets.pop_back() else { return };
-        let later = |other: &&Segment| (other.at, link_of(other, routes)) > (packet.at, place);
+        // Which link a packet is on is asked for only if it arrives at the same time: it lies elsewhere in memory.
+        let later = |other: &&Segment| match other.at.cmp(&packet.at) {
+            Ordering::Equal => link_of(other, routes) > place,
+            order => order.is_gt(),
+        };
         let overtaken = lane.packets.iter().rev().take(REACH).take_while(later).count();
         if overtaken == REACH && lane.links > 1 {
             lane.links -= 1;

@@ -361,8 +361,7 @@ impl Simulation {
                 flow.note_complete(now);
             }
             Role::Client => {
-                tcp.client.on_segment(packet, now);
-                if let Some(rtt) = tcp.client.take_rtt_sample() {
+                if let Some(rtt) = tcp.client.on_segment(packet, now) {
                     flow.rtt.record(rtt);
                     self.measured.rtt.record(rtt);
                 }

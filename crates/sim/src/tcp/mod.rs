@@ -21,6 +21,7 @@ mod scone;
 mod scoreboard;
 mod sender;
 mod sequence;
+mod silent;
 mod snapshot;
 
 pub use config::{Acknowledging, SillyWindow, TcpConfig, WithoutSack};

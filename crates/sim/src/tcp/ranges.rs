@@ -80,6 +80,11 @@ impl Ranges {
         }
     }
 
+    /// Returns the number of bytes of the set at and above `bound`.
+    pub fn bytes_from(&self, bound: u64) -> u64 {
+        self.list.iter().rev().take_while(|(_, e)| *e > bound).map(|(s, e)| e - (*s).max(bound)).sum()
+    }
+
     /// Returns the number of bytes of the set below `bound`.
     pub fn bytes_below(&self, bound: u64) -> u64 {
         self.list.iter().take_while(|(s, _)| *s < bound).map(|(s, e)| (*e).min(bound) - s).sum()

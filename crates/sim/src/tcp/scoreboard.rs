@@ -145,7 +145,7 @@ impl Scoreboard {
             return nxt - una;
         }
         let lost_edge = self.lost_edge.max(una);
-        let not_lost = (nxt - lost_edge) - (self.sacked.total() - self.sacked.bytes_below(lost_edge));
+        let not_lost = (nxt - lost_edge) - self.sacked.bytes_from(lost_edge); // few ranges are above the edge
         let high_rxt = self.high_rxt.max(una);
         not_lost + (high_rxt - una) - self.sacked.bytes_below(high_rxt)
     }

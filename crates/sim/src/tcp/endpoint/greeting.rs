@@ -22,11 +22,13 @@ impl Endpoint {
     pub(super) fn count_marks(&mut self, now: Instant) {
         let server = self.state == State::SynReceived;
         let Some(negotiation) = self.negotiation.take().filter(|agreed| agreed.mode == Mode::Accurate) else { return };
-        let (feedback, marks) = negotiation.halves(server, self.ect, self.sender.sack);
+        let (ect, sack) = (self.ect, self.sack());
+        let (feedback, marks) = negotiation.halves(server, ect, sack);
         self.receiver.accurate = Some(Box::new(feedback));
-        self.sender.accurate = Some(Box::new(marks));
+        let sender = self.sender();
+        sender.accurate = Some(Box::new(marks));
         if negotiation.was_marked() {
-            self.sender.greeting_was_marked(now);
+            sender.greeting_was_marked(now);
         }
     }
 
@@ -60,7 +62,7 @@ impl Endpoint {
         segment.set_syn_options(SynOptions {
             mss: self.config.mss.get() as u16,
             window_scale: self.scaling.then(|| self.config.window_scale()),
-            sack_permitted: if answering { self.sender.sack } else { self.config.sack },
+            sack_permitted: if answering { self.sack() } else { self.config.sack },
         });
         if let Some(negotiation) = &mut self.negotiation {
             let (ace, option) = negotiation.greeting(answering, self.greetings);
@@ -74,7 +76,7 @@ impl Endpoint {
         segment.window = self.config.receive_buffer.get().min(0xffff) as u16;
         self.greet = false;
         self.greetings = self.greetings.saturating_add(1);
-        self.greeted_at = now + self.sender.rtt.rto();
+        self.greeted_at = now + self.ask(|sender| sender.rtt.rto());
         segment
     }
 }
