@@ -141,8 +141,14 @@ impl EventQueue {
     /// set it again when it is due (a lazy timer).
     #[inline]
     pub fn set_at_latest(&mut self, id: SourceId, at: Instant) {
+        self.set_at_latest_as(id, id, at);
+    }
+
+    /// Sets the event of `id` like [`EventQueue::set_at_latest`], but in the place of `key` among events of the same time.
+    #[inline]
+    pub fn set_at_latest_as(&mut self, id: SourceId, key: SourceId, at: Instant) {
         if self.due(id).is_none_or(|due| due > at) {
-            self.set(id, at);
+            self.set_as(id, key, at);
         }
     }
 

@@ -5,13 +5,12 @@
 
 use super::accecn::Negotiation;
 use super::config::TcpConfig;
-use super::ecn::{self, EcnLost, EcnUse};
+use super::ecn;
 use super::receiver::Receiver;
 use super::scone::Scone;
 use super::sender::{Next, Sender};
 use super::sequence::timestamp;
 use super::silent::{Greeting, Half};
-use super::snapshot::{Counters, Snapshot};
 use crate::segment::Segment;
 use penstock_core::cc::{Advice, CongestionControl};
 use penstock_core::packet::{Ecn, TcpFlags, Timestamps};
@@ -19,6 +18,7 @@ use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
 mod greeting;
+mod observed;
 
 /// How often a SYN or SYN-ACK is retransmitted before the connection is given up (`tcp_syn_retries` of Linux).
 const MAX_GREETING_RETRIES: u16 = 6;
@@ -86,15 +86,22 @@ pub struct Endpoint {
     timestamps: bool,
     scaling: bool,
     ecn: bool,
-    /// The handshake of Accurate ECN, until it is over; `None` if it is not asked for.
-    negotiation: Option<Box<Negotiation>>,
     /// The ECN field of every segment; one that carries new data has ECT also if this is Not-ECT and ECN is in use.
     ect: Ecn,
-    /// A reset that must be sent. It is rare, so it is in a box.
-    reset: Option<Box<Segment>>,
     close_with_peer: bool,
+    /// What most connections never have; `None` as long as there is none of it.
+    rare: Option<Box<Rare>>,
+}
+
+/// State of an endpoint that most connections do not have.
+#[derive(Debug, Clone, Default)]
+struct Rare {
+    /// The handshake of Accurate ECN, until it is over; `None` if it is not asked for.
+    negotiation: Option<Negotiation>,
+    /// A reset that must be sent.
+    reset: Option<Segment>,
     /// Throughput advice of a flow that stands for one of QUIC; `None` for TCP.
-    scone: Option<Box<Scone>>,
+    scone: Option<Scone>,
 }
 
 impl Endpoint {
@@ -118,14 +125,31 @@ impl Endpoint {
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             ecn: config.ecn,
-            negotiation: config.accurate_ecn.then(|| Box::new(Negotiation::new())),
             ect: ecn::of_every_segment(&config, requirements),
             half,
-            reset: None,
-            scone: config.scone.map(|interval| Box::new(Scone::new(interval))),
+            rare: (config.accurate_ecn || config.scone.is_some()).then(|| {
+                let negotiation = config.accurate_ecn.then(Negotiation::new);
+                Box::new(Rare { negotiation, reset: None, scone: config.scone.map(Scone::new) })
+            }),
             close_with_peer: role == Role::Server,
             config,
         }
+    }
+
+    /// Returns the handshake of Accurate ECN; `None` if it is over or was not asked for.
+    fn negotiation(&mut self) -> Option<&mut Negotiation> {
+        self.rare.as_mut()?.negotiation.as_mut()
+    }
+
+    /// Returns the throughput advice; `None` for TCP.
+    #[inline]
+    fn scone(&self) -> Option<&Scone> {
+        self.rare.as_ref()?.scone.as_ref()
+    }
+
+    /// Sends a reset.
+    fn reset(&mut self, reset: Segment) {
+        self.rare.get_or_insert_default().reset = Some(reset);
     }
 
     /// Returns what `ask` makes of the sender.
@@ -156,90 +180,10 @@ impl Endpoint {
         }
     }
 
-    /// True if SACK was agreed, or may still be.
-    fn sack(&self) -> bool {
-        match &self.half {
-            Half::Active(sender) => sender.sack,
-            Half::Silent(silent) => silent.sack,
-        }
-    }
-
-    /// Returns the segment size in use, in bytes.
-    fn mss(&self) -> u64 {
-        match &self.half {
-            Half::Active(sender) => sender.mss(),
-            Half::Silent(silent) => silent.mss(&self.config),
-        }
-    }
-
     /// Returns the next number to send, in the form of the header.
     #[inline]
     fn sequence_number(&self) -> u32 {
         self.active().map_or(self.iss.wrapping_add(1), Sender::sequence_number)
-    }
-
-    /// Returns the state of the handshake.
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    /// True if both directions are closed and acknowledged, or if the connection was reset.
-    pub fn is_done(&self) -> bool {
-        match self.state {
-            State::Closed => self.greetings > 0 || self.role == Role::Server,
-            State::Established => self.all_acked() && self.receiver.finished(),
-            _ => false,
-        }
-    }
-
-    /// Returns the number of payload bytes delivered in order to the application.
-    pub fn delivered(&self) -> u64 {
-        self.receiver.delivered()
-    }
-
-    /// Returns the number of payload bytes of this side that the peer has acknowledged.
-    pub fn acked(&self) -> u64 {
-        self.active().map_or(0, |sender| sender.acked(self.iss))
-    }
-
-    /// Returns the number of payload bytes that the application has written and that were not discarded.
-    pub fn written(&self) -> u64 {
-        self.active().map_or(0, |sender| sender.written(self.iss))
-    }
-
-    /// Returns whether the connection was to use ECN, and what the handshake made of it.
-    pub fn ecn_use(&self) -> EcnUse {
-        let asked = self.config.ecn;
-        let why = if self.greetings > 1 { EcnLost::SynRetransmitted } else { EcnLost::Declined };
-        let lost = (asked && !self.ecn).then_some(why);
-        let (used, accurate) = self.ask(|sender| (sender.ecn, sender.accurate.is_some()));
-        let (asked, used) = (asked.into(), used.into());
-        EcnUse { asked, used, lost: lost.is_some().into(), why: lost, accurate: accurate.into() }
-    }
-
-    /// True if the peer has acknowledged the FIN of this side.
-    pub fn all_acked(&self) -> bool {
-        self.active().is_some_and(Sender::finished)
-    }
-
-    /// Returns the counters of the sending half.
-    pub fn counters(&self) -> Counters {
-        self.active().map_or_else(Counters::default, |sender| sender.counters)
-    }
-
-    /// Returns the congestion window and the slow start threshold, in bytes.
-    pub fn windows(&self) -> (u64, u64) {
-        self.ask(|sender| (sender.cc.cwnd().get(), sender.cc.ssthresh().get()))
-    }
-
-    /// Returns the state of the sending half; `None` until the handshake is complete.
-    pub fn snapshot(&self) -> Option<Snapshot> {
-        (self.state == State::Established).then(|| self.ask(Sender::snapshot))
-    }
-
-    /// Returns the state of the congestion control, for people to read.
-    pub fn control_state(&self) -> String {
-        self.ask(|sender| sender.cc.state())
     }
 
     /// Offers `n` bytes in place of all data that was not sent yet.
@@ -248,14 +192,9 @@ impl Endpoint {
         self.sender().write(n);
     }
 
-    /// Returns the name of the congestion control.
-    pub fn cc_name(&self) -> &str {
-        self.active().map_or(self.config.cc.name(), |sender| sender.cc.name())
-    }
-
     /// Sets the budget that the gateway grants to this connection; returns true if the control uses it.
     pub fn set_budget(&mut self, budget: Option<Rate>) -> bool {
-        self.scone.is_none() && self.limit(budget)
+        self.scone().is_none() && self.limit(budget)
     }
 
     fn limit(&mut self, rate: Option<Rate>) -> bool {
@@ -268,31 +207,16 @@ impl Endpoint {
     /// Takes the advice that a segment brings, and keeps to what holds now.
     #[cold]
     fn heed(&mut self, segment: &Segment, now: Instant) {
-        if let Some(scone) = &mut self.scone {
+        if let Some(scone) = self.rare.as_mut().and_then(|rare| rare.scone.as_mut()) {
             scone.arrive(segment, now);
             let rate = scone.rate(now);
             self.limit(rate);
         }
     }
 
-    /// Returns the rate to which the flow keeps because it was advised to; `None` without advice.
-    pub fn advised(&self, now: Instant) -> Option<Rate> {
-        self.scone.as_ref().and_then(|scone| scone.rate(now))
-    }
-
     /// Tells that the path to the peer, and with it the round trip time, changed at `now`.
     pub fn path_changed(&mut self, now: Instant) {
         self.sender().rtt.path_changed(now);
-    }
-
-    /// Returns the number of bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.active().map_or(0, |sender| size_of::<Sender>() + sender.heap_bytes())
-    }
-
-    /// Returns the smoothed round trip time; zero before the first sample.
-    pub fn srtt(&self) -> Span {
-        self.ask(|sender| sender.rtt.srtt())
     }
 
     /// Opens the connection of a client.
@@ -335,7 +259,7 @@ impl Endpoint {
             let mut reset = self.template(TcpFlags::RST.with(TcpFlags::ACK), Instant::ZERO, false);
             reset.seq = self.sequence_number();
             reset.ack = self.receiver.ack_number();
-            self.reset = Some(Box::new(reset));
+            self.reset(reset);
             self.state = State::Closed;
             self.greetings = self.greetings.max(1);
         }
@@ -407,7 +331,7 @@ impl Endpoint {
             reset.flags = reset.flags.with(TcpFlags::ACK);
             reset.ack = segment.seq.wrapping_add(segment.sequence_len());
         }
-        self.reset = Some(Box::new(reset));
+        self.reset(reset);
     }
 
     fn on_listen(&mut self, segment: &Segment) {
@@ -444,7 +368,7 @@ impl Endpoint {
             self.receiver.ack_now = true;
             return rtt;
         }
-        if self.negotiation.is_some() {
+        if self.negotiation().is_some() {
             self.agree(segment);
         }
         self.state = State::SynReceived; // simultaneous open
@@ -457,7 +381,7 @@ impl Endpoint {
             self.state = State::Closed;
         } else if segment.flags.has(TcpFlags::ACK) && segment.ack == self.iss.wrapping_add(1) {
             let rtt = self.sample_handshake(segment, now);
-            if let Some(negotiation) = self.negotiation.as_mut().filter(|_| !segment.flags.has(TcpFlags::SYN)) {
+            if let Some(negotiation) = self.negotiation().filter(|_| !segment.flags.has(TcpFlags::SYN)) {
                 negotiation.on_last_ack(segment);
             }
             self.establish(rtt, now);
@@ -467,7 +391,7 @@ impl Endpoint {
             return rtt;
         } else if segment.flags.has(TcpFlags::SYN) {
             self.greet = true; // our SYN-ACK was lost
-            if self.negotiation.as_mut().is_some_and(|negotiation| !negotiation.on_syn(segment)) {
+            if self.negotiation().is_some_and(|negotiation| !negotiation.on_syn(segment)) {
                 self.abort();
             }
         }
@@ -554,7 +478,7 @@ impl Endpoint {
             self.receiver.ack_now = true; // a SYN-ACK again: our ACK was lost (RFC 5961 §4.2 answers with an ACK)
             return None;
         }
-        if self.scone.is_some() {
+        if self.scone().is_some() {
             self.heed(segment, now);
         }
         if !self.receiver.on_segment(segment, &self.config, now) && segment.sequence_len() == 0 {
@@ -605,7 +529,7 @@ impl Endpoint {
     fn next_other(&self) -> Option<Outgoing> {
         match self.state {
             State::SynSent | State::SynReceived if self.greet => Some(Outgoing::Greeting),
-            _ => self.reset.is_some().then_some(Outgoing::Reset),
+            _ => self.rare.as_ref()?.reset.is_some().then_some(Outgoing::Reset),
         }
     }
 
@@ -616,9 +540,12 @@ impl Endpoint {
             Outgoing::Data(next) => self.write_segment(segment, Some(next), now),
             Outgoing::Ack => self.write_segment(segment, None, now),
             Outgoing::Greeting => *segment = self.greeting(now),
-            Outgoing::Reset => *segment = self.reset.take().map_or(*segment, |reset| *reset),
+            Outgoing::Reset => {
+                let reset = self.rare.as_mut().and_then(|rare| rare.reset.take());
+                *segment = reset.unwrap_or(*segment);
+            }
         }
-        if self.scone.is_some() {
+        if self.scone().is_some() {
             segment.set_opaque();
         }
     }
@@ -638,7 +565,7 @@ impl Endpoint {
                 (silent.sack, silent.mss(&self.config))
             }
         };
-        if let Some(scone) = &mut self.scone {
+        if let Some(scone) = self.rare.as_mut().and_then(|rare| rare.scone.as_mut()) {
             scone.leave(segment, now);
         }
         self.receiver.fill(segment, sack, mss);
@@ -658,6 +585,7 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::config::{Acknowledging, WithoutSack};
 
     /// RFC 9293 §3.10.7.2: an ACK that comes to a listener is refused, also that of a SYN, and what is no SYN opens nothing.
     #[test]
@@ -671,7 +599,76 @@ mod tests {
         ] {
             let mut server = Endpoint::new(Arc::new(TcpConfig::default()), 0, Role::Server, 1);
             server.on_segment(&Segment::tcp(0, true, flags), Instant::ZERO);
-            assert_eq!((server.state(), server.reset.is_some()), (state, state == State::Listen), "{flags:?}");
+            assert_eq!(
+                (server.state(), server.rare.is_some_and(|rare| rare.reset.is_some())),
+                (state, state == State::Listen),
+                "{flags:?}"
+            );
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// What a server sends, and when its timer is due: it greets twice, hears windows, of which one comes late, and then has
+    /// data and a FIN to send.
+    fn story(mut server: Endpoint, waits: bool) -> Vec<String> {
+        let at = |ms: u64| Instant::from_nanos(ms * MS);
+        let mut log = Vec::new();
+        let mut drain = |server: &mut Endpoint, now: Instant| {
+            while let Some(segment) = server.transmit(now) {
+                log.push(format!("{now:?} {segment:?}"));
+            }
+            log.push(format!("{:?} {:?}", server.deadline(), server.windows()));
+        };
+        let mut syn = Segment::tcp(0, true, TcpFlags::SYN.with(TcpFlags::ECE).with(TcpFlags::CWR));
+        (syn.seq, syn.window) = (7000, 900);
+        syn.set_timestamps(Timestamps { val: 1, ecr: 0 });
+        syn.set_syn_options(crate::segment::SynOptions { mss: 1000, window_scale: Some(2), sack_permitted: true });
+        server.on_segment(&syn, at(0));
+        drain(&mut server, at(0));
+        let again = server.deadline().unwrap();
+        server.on_timer(again);
+        drain(&mut server, again);
+        for (ms, seq, len, window) in
+            [(1100, 7001, 0, 500), (1110, 7001, 800, 600), (1111, 7801, 800, 1200), (1112, 7001, 0, 9)]
+        {
+            let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
+            (segment.seq, segment.len, segment.window, segment.ack) = (seq, len, window, 43);
+            if server.timestamps {
+                segment.set_timestamps(Timestamps { val: 2, ecr: timestamp(again) });
+            }
+            server.on_segment(&segment, at(ms));
+            drain(&mut server, at(ms));
+        }
+        assert_eq!((server.state(), matches!(server.half, Half::Silent(_))), (State::Established, waits));
+        server.write(9000);
+        server.close();
+        drain(&mut server, at(1200));
+        let timeout = server.deadline().unwrap();
+        server.on_timer(timeout);
+        drain(&mut server, timeout);
+        log
+    }
+
+    #[test]
+    fn a_half_that_waits_sends_what_a_sender_would() {
+        let plain = TcpConfig::default;
+        let linux = penstock_core::cc::AnyControlConfig::default_of("cubic-linux").unwrap();
+        for config in [
+            plain(),
+            TcpConfig { sack: false, ..plain() },
+            TcpConfig { sack: false, without_sack: WithoutSack::Linux, ..plain() },
+            TcpConfig { timestamps: false, window_scaling: false, ..plain() },
+            TcpConfig { ecn: true, ern: true, ecn_retransmits: true, ..plain() },
+            TcpConfig { acknowledging: Acknowledging::Linux, ..plain() },
+            TcpConfig { c2ml: penstock_core::cc::c2ml::Form::On, ..plain() },
+            TcpConfig { cc: linux, ..plain() },
+        ] {
+            let server = || Endpoint::new(Arc::new(config.clone()), 0, Role::Server, 42);
+            let at_once = Endpoint { half: Half::new(&config, 42, true), ..server() };
+            let waits = matches!(server().half, Half::Silent(_));
+            assert!(waits || config.cc.name() == "cubic-linux", "{config:?}");
+            assert_eq!(story(server(), waits), story(at_once, false), "{config:?}");
         }
     }
 }

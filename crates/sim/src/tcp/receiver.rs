@@ -139,6 +139,11 @@ impl Receiver {
         self.every_segment |= requirements.is_some_and(|requirements| requirements.ack_per_segment);
     }
 
+    /// Returns the number of bytes of memory on the heap for what arrived out of order.
+    pub fn heap_bytes(&self) -> usize {
+        self.odd.as_ref().map_or(0, |odd| size_of::<Odd>() + odd.early.heap_bytes())
+    }
+
     /// Returns the number of payload bytes received in order.
     pub fn delivered(&self) -> u64 {
         let fin = u64::from(self.finished());

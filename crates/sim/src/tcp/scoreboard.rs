@@ -31,6 +31,11 @@ impl Scoreboard {
         Self { rack: Some(Box::new(Rack::new(first))), ..Self::default() }
     }
 
+    /// Returns the number of bytes of memory on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.sacked.heap_bytes() + self.rack.as_ref().map_or(0, |rack| rack.bytes())
+    }
+
     /// Returns the number of bytes that are SACKed.
     pub fn sacked(&self) -> u64 {
         self.sacked.total()

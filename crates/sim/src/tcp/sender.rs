@@ -25,7 +25,6 @@ use super::prr::{Delivery, Prr};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
-use super::silent::Greeting;
 use super::snapshot::{Counters, Growth, Snapshot};
 use crate::segment::Segment;
 use penstock_core::cc::{AnyCc, CongestionControl, Requirements};
@@ -35,6 +34,7 @@ use penstock_core::units::{Instant, Span};
 mod accurate;
 mod acked;
 mod flow_control;
+mod handshake;
 mod recovery;
 mod services;
 mod without_sack;
@@ -112,7 +112,8 @@ pub struct Sender {
     pub(super) ecn: bool,
     /// Retransmissions are ECN-capable as well.
     ecn_again: bool,
-    ern: RateTeller,
+    /// Tells rates; `None` without ERN.
+    ern: Option<Box<RateTeller>>,
     cwr: bool,
     /// The counters of Accurate ECN; `None` if it was not agreed.
     pub(super) accurate: Option<Box<Marks>>,
@@ -205,7 +206,7 @@ impl Sender {
             timed: None,
             ecn: false,
             ecn_again: false,
-            ern: RateTeller::new(),
+            ern: None,
             cwr: false,
             accurate: None,
             echoed: false,
@@ -215,61 +216,10 @@ impl Sender {
         }
     }
 
-    /// True if nothing but data, a FIN or a budget makes the sender act.
-    pub fn acts_on_data_alone(&self) -> bool {
-        self.needs.is_none() && self.board.rack.is_none()
-    }
-
-    /// Takes the peer's SYN or SYN-ACK.
-    pub fn greeted(&mut self, greeting: Greeting, config: &TcpConfig) {
-        self.agree_sack(greeting.sack, config);
-        self.limit_mss(greeting.mss.into(), config);
-        self.peer = PeerWindow::of_greeting(self.una, greeting.window, greeting.scale);
-    }
-
-    /// Ends the handshake, which agreed on ECN if `ecn` is true and whose round trip took `rtt`, if that is known.
-    pub fn established(&mut self, ecn: bool, rtt: Option<Span>, config: &TcpConfig) {
-        self.rtt.reset_backoff();
-        self.ecn = ecn;
-        self.ecn_again = ecn && config.ecn_retransmits;
-        if let Some(rtt) = rtt
-            && let Some(cc) = self.cc.cooperation()
-        {
-            cc.set_rtt(rtt);
-        }
-        self.ern.agree(ecn, config);
-    }
-
-    /// Reduces the segment size to that of the peer, after the handshake.
-    pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
-        if peer < self.mss {
-            self.mss = peer;
-            let budget = self.cc.cooperation().and_then(|cc| cc.budget());
-            self.cc = config.control(peer, (self.una - 1) as u32);
-            if let Some(cc) = self.cc.cooperation() {
-                cc.set_budget(budget);
-            }
-        }
-    }
-
-    /// Sets whether the peer takes SACK. Without SACK there is no RACK either.
-    pub fn agree_sack(&mut self, permitted: bool, config: &TcpConfig) {
-        self.sack &= permitted;
-        if !self.sack {
-            self.board = Scoreboard::default();
-            self.emulated = EmulatedSack::of(config);
-        }
-        if self.tells_segments()
-            && let Some(rack) = &mut self.board.rack
-        {
-            rack.remember_declared();
-        }
-    }
-
     /// Returns the number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        let rack = self.board.rack.as_ref().map_or(0, |rack| rack.bytes());
-        self.cc.heap_bytes() + self.needs.as_ref().map_or(0, |needs| needs.bytes()) + rack
+        let board = self.board.heap_bytes();
+        self.cc.heap_bytes() + self.needs.as_ref().map_or(0, |needs| needs.bytes()) + board
     }
 
     /// Returns the segment size in use, in bytes.
@@ -425,7 +375,7 @@ impl Sender {
         if ack > self.nxt + u64::from(self.probed) || ack < self.una {
             return None;
         }
-        let before = self.peer.edge;
+        let before = self.edge();
         let (prior_in_flight, prior_delivered) = (self.pipe, self.una + self.sacked());
         self.update_window(segment, ack);
         self.alone = false;
@@ -455,7 +405,7 @@ impl Sender {
         } else {
             self.count_pipe();
             self.hear(segment, sacked);
-            let news = sacked > 0 || (!self.sack && before == self.peer.edge);
+            let news = sacked > 0 || (!self.sack && before == self.edge());
             if self.flight() > 0 && segment.sequence_len() == 0 && news {
                 self.on_duplicate(sacked, config, now);
             }
@@ -550,7 +500,7 @@ impl Sender {
         if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } && self.sends_ect() {
             segment.set_ecn(if self.requirements().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
         }
-        if self.ern.is_active() {
+        if self.ern.is_some() {
             self.tell_rate(segment, (kind == Kind::New).then_some(end));
         }
         self.pipe += end - start;
@@ -592,7 +542,9 @@ impl Sender {
 
     fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
         let (cwnd, ssthresh, srtt) = (self.cc.cwnd().get(), self.cc.ssthresh().get(), self.rtt.srtt());
-        self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
+        if let Some(ern) = &mut self.ern {
+            ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
+        }
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {

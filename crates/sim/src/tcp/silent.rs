@@ -105,3 +105,15 @@ impl Silent {
         sender
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A half that waits takes no more than the words of its handshake, and a sender is not larger than it has to be.
+    #[test]
+    fn the_memory_of_a_sending_half_is_bounded() {
+        assert!(size_of::<Half>() <= 32, "{} bytes", size_of::<Half>());
+        assert!(size_of::<Sender>() <= 400, "{} bytes", size_of::<Sender>());
+    }
+}

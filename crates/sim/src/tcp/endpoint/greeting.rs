@@ -9,7 +9,7 @@ use penstock_core::units::Instant;
 impl Endpoint {
     /// Takes the offer of ECN in the peer's SYN.
     pub(super) fn agree(&mut self, syn: &Segment) {
-        match &mut self.negotiation {
+        match self.negotiation() {
             Some(negotiation) => {
                 negotiation.on_syn(syn);
                 self.ecn = negotiation.mode != Mode::NotEcn;
@@ -21,7 +21,8 @@ impl Endpoint {
     /// Begins Accurate ECN if the handshake has agreed on it.
     pub(super) fn count_marks(&mut self, now: Instant) {
         let server = self.state == State::SynReceived;
-        let Some(negotiation) = self.negotiation.take().filter(|agreed| agreed.mode == Mode::Accurate) else { return };
+        let negotiation = self.rare.as_mut().and_then(|rare| rare.negotiation.take());
+        let Some(negotiation) = negotiation.filter(|agreed| agreed.mode == Mode::Accurate) else { return };
         let (ect, sack) = (self.ect, self.sack());
         let (feedback, marks) = negotiation.halves(server, ect, sack);
         self.receiver.accurate = Some(Box::new(feedback));
@@ -34,7 +35,7 @@ impl Endpoint {
 
     /// Takes the answer to the offer of ECN in a SYN-ACK.
     pub(super) fn take_answer(&mut self, syn_ack: &Segment) {
-        match &mut self.negotiation {
+        match self.negotiation() {
             Some(negotiation) => {
                 negotiation.on_syn_ack(syn_ack);
                 self.ecn = negotiation.mode != Mode::NotEcn;
@@ -51,7 +52,7 @@ impl Endpoint {
         if answering {
             flags = flags.with(TcpFlags::ACK);
         }
-        if self.ecn && self.negotiation.is_none() {
+        if self.ecn && self.negotiation().is_none() {
             // RFC 3168 §6.1.1. A retransmitted SYN does not offer ECN (§6.1.1.1).
             flags = flags.with(if answering { TcpFlags::ECE } else { TcpFlags::ECE.with(TcpFlags::CWR) });
             if self.greetings > 0 && !answering {
@@ -64,8 +65,9 @@ impl Endpoint {
             window_scale: self.scaling.then(|| self.config.window_scale()),
             sack_permitted: if answering { self.sack() } else { self.config.sack },
         });
-        if let Some(negotiation) = &mut self.negotiation {
-            let (ace, option) = negotiation.greeting(answering, self.greetings);
+        let greetings = self.greetings;
+        if let Some(negotiation) = self.negotiation() {
+            let (ace, option) = negotiation.greeting(answering, greetings);
             segment.set_ace(ace);
             if option {
                 segment.set_accecn(&accecn::first_option());

@@ -3,14 +3,15 @@
 
 use super::{Kind, Next, Sender, SillyWindow, TcpConfig};
 use crate::segment::Segment;
+use crate::tcp::sequence;
 use penstock_core::cc::CongestionControl;
 use penstock_core::units::{Bytes, Instant};
 
 /// The window that the peer advertises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerWindow {
-    /// The number up to which the peer takes data.
-    pub edge: u64,
+    /// The number up to which the peer takes data, in the form of the header.
+    edge: u32,
     /// The largest window so far, in bytes: below 2^30, as windows and their scale are.
     pub largest: u32,
     /// Header number of the segment that told the window; of no meaning until one did after the handshake.
@@ -20,15 +21,21 @@ pub struct PeerWindow {
 }
 
 impl PeerWindow {
-    /// Creates a window without room for the data that begins at `first`.
+    /// Creates a window whose edge is `first`, without room for the data that begins there.
     pub fn new(first: u64) -> Self {
-        Self { edge: first, largest: 0, seq: 0, told: false, scale: 0 }
+        Self { edge: first as u32, largest: 0, seq: 0, told: false, scale: 0 }
     }
 
     /// Creates the window of the peer's SYN or SYN-ACK, which is unscaled, for data that begins at `first`. Later ones have
     /// this scale.
     pub fn of_greeting(first: u64, window: u16, scale: u8) -> Self {
-        Self { edge: first + u64::from(window), largest: window.into(), scale, ..Self::new(first) }
+        Self { largest: window.into(), scale, ..Self::new(first + u64::from(window)) }
+    }
+
+    /// Returns the number up to which the peer takes data; `near` is within the flight.
+    #[inline]
+    pub fn edge(&self, near: u64) -> u64 {
+        sequence::unwrap(self.edge, near)
     }
 
     /// Takes the window of a segment which acknowledges up to `ack`, unless it was sent before the one that told the window.
@@ -39,15 +46,21 @@ impl PeerWindow {
         }
         let window = u32::from(segment.window) << self.scale;
         (self.told, self.seq) = (true, segment.seq);
-        self.edge = ack + u64::from(window);
+        self.edge = (ack as u32).wrapping_add(window);
         self.largest = self.largest.max(window);
     }
 }
 
 impl Sender {
+    /// Returns the number up to which the peer takes data.
+    #[inline]
+    pub(super) fn edge(&self) -> u64 {
+        self.peer.edge(self.una)
+    }
+
     pub(super) fn update_window(&mut self, segment: &Segment, ack: u64) {
         self.peer.update(segment, ack);
-        if self.peer.edge > self.nxt {
+        if self.edge() > self.nxt {
             self.persist_at = Instant::MAX;
         }
     }
@@ -73,7 +86,7 @@ impl Sender {
             return 0;
         }
         let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
-        let usable = self.peer.edge.saturating_sub(self.nxt).min(buffer);
+        let usable = self.edge().saturating_sub(self.nxt).min(buffer);
         if usable >= left {
             return left + if usable > left { fin } else { 0 };
         }
@@ -105,7 +118,7 @@ impl Sender {
             return None;
         }
         let start = self.nxt;
-        let usable = self.peer.edge.saturating_sub(start).min(self.app_end - start);
+        let usable = self.edge().saturating_sub(start).min(self.app_end - start);
         if usable > 0 {
             return Some(Next::new((start, start + usable.min(self.mss)), Kind::New));
         }
@@ -147,7 +160,7 @@ mod tests {
         let mut sender = Sender::new(&config, 1);
         (sender.app_end, sender.closing) = (sender.nxt + 500, true);
         for (window, sendable) in [(500, 500), (501, 501), (9999, 501)] {
-            sender.peer.edge = sender.nxt + window;
+            sender.peer.edge = (sender.nxt + window) as u32;
             assert_eq!(sender.sendable(&config), sendable, "a window of {window}");
         }
     }

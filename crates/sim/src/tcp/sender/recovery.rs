@@ -87,12 +87,13 @@ impl Sender {
     /// peer's window.
     #[cold]
     pub(super) fn tail_probe(&mut self, now: Instant) -> Option<Next> {
+        let edge = self.edge();
         let rack = self.board.rack.as_mut()?;
         if !rack.take_due_probe() || !matches!(self.phase, Phase::Open | Phase::Cwr) || self.nxt == self.una {
             return None;
         }
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
-        if left > 0 && self.nxt + left <= self.peer.edge {
+        if left > 0 && self.nxt + left <= edge {
             let end = self.nxt + left;
             rack.probed_with_new_data(end);
             return Some(Next::new((self.nxt, end), Kind::New));
@@ -205,7 +206,7 @@ impl Sender {
         if self.frto != Frto::NewData || self.nxt > self.recover {
             return self.frto == Frto::NewData;
         }
-        let may = self.nxt < self.end() && self.nxt + self.mss <= self.peer.edge && self.sendable(config) > 0;
+        let may = self.nxt < self.end() && self.nxt + self.mss <= self.edge() && self.sendable(config) > 0;
         if !may {
             self.frto = Frto::Off;
         }

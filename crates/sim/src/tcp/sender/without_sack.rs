@@ -249,12 +249,12 @@ mod tests {
         let config = TcpConfig::default();
         let mut sender = Sender::new(&config, 1);
         sender.nxt += 4 * sender.mss;
-        let before = (sender.una, sender.peer.edge);
+        let before = (sender.una, sender.edge());
         for ack in [sender.una - 1, sender.nxt + 1] {
             let mut segment = Segment::tcp(0, false, TcpFlags::ACK);
             (segment.ack, segment.window) = (ack as u32, 100);
             assert_eq!(sender.on_ack(&segment, &config, Instant::ZERO), None);
-            assert_eq!((sender.una, sender.peer.edge), before);
+            assert_eq!((sender.una, sender.edge()), before);
         }
     }
 }
