@@ -184,21 +184,18 @@ impl Rate {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Serializer {
-    rate: Rate,
+    pace: Pace,
     remainder: u64,
-    /// Nanoseconds per byte if that is a whole number, which it is at most common rates; otherwise 0.
-    per_byte: u64,
 }
 
 impl Serializer {
     /// Creates a wire of the given rate, with no remainder.
     pub fn new(rate: Rate) -> Self {
-        let whole = rate.0 > 0 && (8 * NS_PER_S).is_multiple_of(rate.0);
-        Self { rate, remainder: 0, per_byte: if whole { 8 * NS_PER_S / rate.0 } else { 0 } }
+        Self { pace: Pace::new(rate), remainder: 0 }
     }
     /// Returns the rate of the wire.
     pub fn rate(&self) -> Rate {
-        self.rate
+        self.pace.rate
     }
     /// Returns what the divisions so far left over, in billionths of a bit: the last packet ends this much later than
     /// its time, which is in whole nanoseconds, says.
@@ -208,12 +205,34 @@ impl Serializer {
     /// Returns the time until the last bit of a packet of `size` is on the wire. `size` is capped at 1 GiB.
     #[inline]
     pub fn send(&mut self, size: Bytes) -> Span {
+        self.pace.send(size, &mut self.remainder)
+    }
+}
+
+/// What all wires of the same rate have in common: a [`Serializer`] without its remainder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    rate: Rate,
+    /// Nanoseconds per byte if that is a whole number, which it is at most common rates; otherwise 0.
+    per_byte: u64,
+}
+
+impl Pace {
+    /// Creates the pace of wires of the given rate.
+    pub fn new(rate: Rate) -> Self {
+        let whole = rate.0 > 0 && (8 * NS_PER_S).is_multiple_of(rate.0);
+        Self { rate, per_byte: if whole { 8 * NS_PER_S / rate.0 } else { 0 } }
+    }
+    /// Returns the time until the last bit of a packet of `size` is on a wire, whose `remainder` is that of its last packet, zero
+    /// before the first. `size` is capped at 1 GiB.
+    #[inline]
+    pub fn send(self, size: Bytes, remainder: &mut u64) -> Span {
         let size = size.0.min(1 << 30);
         if self.per_byte > 0 {
             return Span(size * self.per_byte); // there is never a remainder, so no division is needed
         }
-        let work = size * (8 * NS_PER_S) + self.remainder;
-        self.remainder = work % self.rate.0;
+        let work = size * (8 * NS_PER_S) + *remainder;
+        *remainder = work % self.rate.0;
         Span(work / self.rate.0)
     }
 }

@@ -11,10 +11,11 @@
 //! packet overtakes another.
 
 use crate::event::EventQueue;
-use crate::numbers::LinkDir;
+use crate::numbers::{Layout, LinkDir, Source};
 use crate::segment::Segment;
 use penstock_core::packet::Packet;
-use penstock_core::units::{Instant, Rate, Serializer, Span};
+use penstock_core::units::{Instant, Pace, Rate, Span};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Number of packets that one may overtake in a lane. A burst of a host overtakes what other hosts send meanwhile.
@@ -36,14 +37,16 @@ pub struct Kind {
 /// The wire of one access link.
 #[derive(Debug)]
 struct Wire {
-    serializer: Serializer,
     busy_until: Instant,
+    /// What the division of the time of the last packet left over.
+    remainder: u64,
     lane: u32,
 }
 
 /// Packets in flight on some access links, in the order of arrival; those of the same time in the order of their links.
 #[derive(Debug)]
 struct Lane {
+    pace: Pace,
     delay: Span,
     packets: VecDeque<Segment>,
     /// Number of links whose packets are stored here.
@@ -51,8 +54,9 @@ struct Lane {
 }
 
 /// All access links, which follow those of the scenario in the list of links.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct AccessLinks {
+    layout: Layout,
     /// The place of the first access link.
     first: u32,
     wires: Vec<Wire>,
@@ -69,18 +73,24 @@ impl AccessLinks {
     /// Bytes of memory of one access link, without packets.
     pub const BYTES_PER_LINK: usize = size_of::<Wire>();
 
-    /// Creates idle links of these kinds, of which the first one is at place `first`.
-    pub fn new(first: usize, kinds: &[Kind]) -> Self {
+    /// Creates idle links of these kinds, which follow those between routers.
+    pub fn new(layout: Layout, kinds: &[Kind]) -> Self {
         let (mut lanes, mut known) = (Vec::<Lane>::new(), BTreeMap::new());
         let mut wire = |kind: &Kind| {
             let lane = *known.entry(*kind).or_insert_with(|| {
-                lanes.push(Lane { delay: kind.delay, packets: VecDeque::new(), links: 0 });
+                lanes.push(Lane { pace: Pace::new(kind.rate), delay: kind.delay, packets: VecDeque::new(), links: 0 });
                 lanes.len() as u32 - 1
             });
             lanes[lane as usize].links += 1;
-            Wire { serializer: Serializer::new(kind.rate), busy_until: Instant::ZERO, lane }
+            Wire { busy_until: Instant::ZERO, remainder: 0, lane }
         };
-        Self { first: first as u32, wires: kinds.iter().map(&mut wire).collect(), lanes }
+        let wires = kinds.iter().map(&mut wire).collect();
+        Self { layout, first: layout.between_routers() as u32, wires, lanes }
+    }
+
+    /// Returns the number of lanes, which grows when one is divided.
+    pub fn lanes(&self) -> u32 {
+        self.lanes.len() as u32
     }
 
     /// Returns the delay of the link at this place.
@@ -104,12 +114,12 @@ impl AccessLinks {
         let lane = &mut self.lanes[wire.lane as usize];
         let packet = lane.packets.push_back_mut(*packet);
         write(packet);
-        wire.busy_until = wire.busy_until.max(now) + wire.serializer.send(packet.size());
+        wire.busy_until = wire.busy_until.max(now) + lane.pace.send(packet.size(), &mut wire.remainder);
         let at = wire.busy_until + lane.delay;
         (packet.at, packet.cursor) = (at, cursor + 1);
         let last = lane.packets.len() - 1;
         if last == 0 {
-            events.set_as(self.first + wire.lane, place, at);
+            events.set_as(self.layout.source(Source::Lane(wire.lane)), place, at);
         } else if lane.packets[last - 1].at >= at {
             self.overtake(place, (routes, events));
         }
@@ -121,14 +131,19 @@ impl AccessLinks {
         let wire = &mut self.wires[(place - self.first) as usize];
         let lane = &mut self.lanes[wire.lane as usize];
         let Some(packet) = lane.packets.pop_back() else { return };
-        let later = |other: &&Segment| (other.at, link_of(other, routes)) > (packet.at, place);
+        // Which link a packet is on is asked for only if it arrives at the same time: it lies elsewhere in memory.
+        let later = |other: &&Segment| match other.at.cmp(&packet.at) {
+            Ordering::Equal => link_of(other, routes) > place,
+            order => order.is_gt(),
+        };
         let overtaken = lane.packets.iter().rev().take(REACH).take_while(later).count();
         if overtaken == REACH && lane.links > 1 {
             lane.links -= 1;
-            let lane = Lane { delay: lane.delay, packets: VecDeque::from([packet]), links: 1 };
+            let lane = Lane { packets: VecDeque::from([packet]), links: 1, ..*lane };
             wire.lane = self.lanes.len() as u32;
             self.lanes.push(lane);
-            return events.set_as(self.first + wire.lane, place, packet.at);
+            events.grow_to(self.layout.sources(0, self.lanes.len() as u32));
+            return events.set_as(self.layout.source(Source::Lane(wire.lane)), place, packet.at);
         }
         let turn = match overtaken {
             REACH => lane.packets.partition_point(|other| !later(&other)),
@@ -136,7 +151,7 @@ impl AccessLinks {
         };
         lane.packets.insert(turn, packet);
         if turn == 0 {
-            events.set_as(self.first + wire.lane, place, packet.at);
+            events.set_as(self.layout.source(Source::Lane(wire.lane)), place, packet.at);
         }
     }
 
@@ -146,7 +161,7 @@ impl AccessLinks {
         let packets = &mut self.lanes[lane as usize].packets;
         let arrived = packets.pop_front_if(|packet| packet.at <= now);
         if let Some(next) = packets.front() {
-            events.set_as(self.first + lane, link_of(next, routes), next.at);
+            events.set_as(self.layout.source(Source::Lane(lane)), link_of(next, routes), next.at);
         }
         arrived
     }
@@ -175,7 +190,10 @@ mod tests {
         let one = Kind { fed_by: None, of_server: false, rate, delay: ms };
         let kinds = [one, one, one, Kind { fed_by: Some(LinkDir::at(0)), ..one }];
         let routes = (2..6).flat_map(|place| [place, END]).collect();
-        (AccessLinks::new(2, &kinds), routes, EventQueue::new(6, Span::from_micros(100)))
+        let layout = Layout::new(1, 1, 0, None);
+        let access = AccessLinks::new(layout, &kinds);
+        let events = EventQueue::new(layout.sources(0, access.lanes()), Span::from_micros(100));
+        (access, routes, events)
     }
 
     #[test]
@@ -211,7 +229,8 @@ mod tests {
             let run = |access: &mut AccessLinks, events: &mut EventQueue, until: u64| {
                 let mut found = Vec::new();
                 while let Some((source, at)) = events.pop_until(Instant::from_nanos(until)) {
-                    let packet = access.arrive(source - 2, at, (&routes, events)).unwrap();
+                    let Source::Lane(lane) = access.layout.decode(source) else { panic!("{source} is a lane") };
+                    let packet = access.arrive(lane, at, (&routes, events)).unwrap();
                     found.push((at.as_nanos(), routes[packet.cursor as usize - 1] - 2, packet.seq));
                 }
                 found

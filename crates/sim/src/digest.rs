@@ -11,20 +11,21 @@ const UNIT_BITS: u32 = 10;
 /// One counter per bucket, of 16 or 64 bits.
 #[derive(Debug, Clone)]
 enum Counts {
-    Short(Vec<u16>),
-    Long(Vec<u32>),
+    Short(Box<[u16]>),
+    Long(Box<[u32]>),
 }
 
 impl Default for Counts {
     fn default() -> Self {
-        Self::Short(Vec::new())
+        Self::Short(Box::default())
     }
 }
 
-fn insert<T: Copy + Default>(counts: &mut Vec<T>, before: usize, len: usize) {
-    counts.reserve_exact((counts.len() + before).max(len) - counts.len());
-    counts.splice(0..0, std::iter::repeat_n(T::default(), before));
-    counts.resize(len.max(counts.len()), T::default());
+/// Returns the counts with `before` more buckets at the front, and at least `len` in total.
+fn widened<T: Copy + Default>(counts: &[T], before: usize, len: usize) -> Box<[T]> {
+    let after = len.saturating_sub(before + counts.len());
+    let zeros = |n| std::iter::repeat_n(T::default(), n);
+    zeros(before).chain(counts.iter().copied()).chain(zeros(after)).collect()
 }
 
 impl Counts {
@@ -53,8 +54,8 @@ impl Counts {
     /// Makes room for `before` more buckets at the front, and for `len` in total.
     fn widen(&mut self, before: usize, len: usize) {
         match self {
-            Self::Short(counts) => insert(counts, before, len),
-            Self::Long(counts) => insert(counts, before, len),
+            Self::Short(counts) => *counts = widened(counts, before, len),
+            Self::Long(counts) => *counts = widened(counts, before, len),
         }
     }
 
@@ -170,8 +171,8 @@ impl Digest {
     /// Returns the number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         match &self.counts {
-            Counts::Short(counts) => counts.capacity() * size_of::<u16>(),
-            Counts::Long(counts) => counts.capacity() * size_of::<u32>(),
+            Counts::Short(counts) => size_of_val::<[u16]>(counts),
+            Counts::Long(counts) => size_of_val::<[u32]>(counts),
         }
     }
 }

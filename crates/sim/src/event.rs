@@ -15,8 +15,8 @@ pub type SourceId = u32;
 
 const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
-/// A tick is a power of two: 2^8 ns (256 ns) to 2^20 ns (1 ms).
-const TICK_BITS: std::ops::RangeInclusive<u32> = 8..=20;
+/// A tick is a power of two: 2^6 ns to 2^20 ns (1 ms).
+const TICK_BITS: std::ops::RangeInclusive<u32> = 6..=20;
 const SLOT_BITS: u32 = 9;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 6;
@@ -141,8 +141,14 @@ impl EventQueue {
     /// set it again when it is due (a lazy timer).
     #[inline]
     pub fn set_at_latest(&mut self, id: SourceId, at: Instant) {
+        self.set_at_latest_as(id, id, at);
+    }
+
+    /// Sets the event of `id` like [`EventQueue::set_at_latest`], but in the place of `key` among events of the same time.
+    #[inline]
+    pub fn set_at_latest_as(&mut self, id: SourceId, key: SourceId, at: Instant) {
         if self.due(id).is_none_or(|due| due > at) {
-            self.set(id, at);
+            self.set_as(id, key, at);
         }
     }
 
@@ -233,7 +239,7 @@ impl EventQueue {
         self.entries[if next == NONE { head } else { next } as usize].prev = id;
     }
 
-    /// Inserts an event into a coarser level, whose lists are not sorted. An event beyond the coarsest frame (146 years
+    /// Inserts an event into a coarser level, whose lists are not sorted. An event beyond the coarsest frame (36 years
     /// with the smallest tick) is never due.
     #[inline(never)]
     fn link_far(&mut self, id: SourceId, key: SourceId, time: u64, tick: u64, distance: u64) {

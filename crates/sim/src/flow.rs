@@ -104,6 +104,7 @@ mod tests {
     /// The memory of a flow is bounded. Nearly every flow is a plain connection; every other application is in a box.
     #[test]
     fn a_flow_is_two_endpoints_and_little_else() {
+        assert!(size_of::<Endpoint>() <= 168, "{} bytes", size_of::<Endpoint>());
         assert!(size_of::<AnyApplication>() <= 2 * size_of::<Endpoint>() + 2 * size_of::<u64>());
         let others = size_of::<&str>() + size_of::<Digest>() + 6 * size_of::<u64>();
         assert!(size_of::<Flow>() <= size_of::<AnyApplication>() + others);

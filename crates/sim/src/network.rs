@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
         let counts = [scenario.links.len(), self.flows.len(), self.floods.len()].map(|count| count as u32);
         let layout = Layout::new(counts[0], counts[1], counts[2], cooperating);
         debug_assert_eq!(layout.links(), self.links.len() + self.access.len(), "every link has a number");
-        let access = self.access_links();
+        let access = self.access_links(layout);
         Network {
             layout,
             connections: Connections::new(classes, self.nodes),
@@ -152,7 +152,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the access links, each with the link that feeds it on its route.
-    fn access_links(&self) -> AccessLinks {
+    fn access_links(&self, layout: Layout) -> AccessLinks {
         let mut fed_by: Vec<Option<LinkDir>> = vec![None; self.access.len()];
         for hop in self.routes.windows(2).filter(|hop| (hop[0] as usize) < self.links.len()) {
             let feeder = (hop[1] as usize).checked_sub(self.links.len()).and_then(|place| fed_by.get_mut(place));
@@ -161,7 +161,7 @@ impl<'a> Builder<'a> {
         // Each host has a link in both directions; the client comes before the server.
         let kind = |(place, (fed_by, &(rate, delay)))| Kind { fed_by, of_server: place / 2 % 2 == 1, rate, delay };
         let kinds: Vec<Kind> = (0..).zip(fed_by.into_iter().zip(&self.access)).map(kind).collect();
-        AccessLinks::new(self.links.len(), &kinds)
+        AccessLinks::new(layout, &kinds)
     }
 
     /// Decides which links relay. A link relays if nothing reads or changes a packet between its queue and the next

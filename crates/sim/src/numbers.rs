@@ -1,16 +1,20 @@
 //! The layout of numbers: sources of events, owners of packets, directions of links. Only this file computes with them.
 //!
-//! **Sources of events** are numbered in this order. Events which are due at the same time are handled in this order:
+//! **Sources of events** have numbers. Events which are due at the same time are handled in this order:
 //!
 //! | source | how many |
 //! |---|---|
 //! | links of the scenario | both directions of each |
-//! | lanes of access links, each in the place of the link whose packet arrives | as many as access links, both directions of each |
+//! | lanes of access links, each in the place of the link whose packet arrives | at most as many as access links, both directions of each |
 //! | timers of the flows' connections | two for each flow: client, server |
 //! | applications of flows | one for each flow |
 //! | the clock of whole seconds, changes of links and moves of hosts | one each |
 //! | the gateway of `[cooperation]`, then its clients | one, and one for each node; none without a gateway |
 //! | timers of the connections that sessions open | two for each connection, as many as there are |
+//!
+//! Their numbers are in this order as well, apart from those of lanes. There may be as many lanes as access links, but most runs
+//! have a handful of them. So their numbers stand at the end, each behind those of the connection with the same number: both may
+//! become more during a run. [`Layout::key`] is the turn of a source among events of the same time.
 //!
 //! **Owners of packets** have the number that a packet carries as its flow:
 //!
@@ -34,6 +38,9 @@ pub const FORGED: u32 = 1 << 15;
 pub const fn first_forged(flows: u32, flood: u32) -> u32 {
     flows + flood * FORGED
 }
+
+/// Number of sources in a group: the two timers of a connection, and a lane.
+const GROUP: u32 = 3;
 
 /// One direction of a duplex link, as its place in the list of all links. The two directions of a link stand side by
 /// side. The links of the scenario come first, each with forward before reverse. The access links of hosts follow, each
@@ -141,7 +148,8 @@ pub struct Layout {
     applications: u32,
     clock: u32,
     gateway: u32,
-    connection_timers: u32,
+    /// The first of the groups of a connection's two timers and a lane.
+    groups: u32,
     // The first number of each kind of owner.
     flows: u32,
     messages: u32,
@@ -155,7 +163,7 @@ impl Layout {
     /// `floods` among the flows, and the cooperating `nodes`, which are `None` without a gateway.
     pub const fn new(duplex_links: u32, flows: u32, floods: u32, nodes: Option<u32>) -> Self {
         let between_routers = 2 * duplex_links;
-        let timers = between_routers + 4 * flows;
+        let timers = between_routers;
         let applications = timers + 2 * flows;
         let clock = applications + flows;
         let gateway = clock + 2;
@@ -169,7 +177,7 @@ impl Layout {
             applications,
             clock,
             gateway,
-            connection_timers: gateway + cooperating,
+            groups: gateway + cooperating,
             flows,
             messages,
             connections: messages + nodes,
@@ -182,14 +190,26 @@ impl Layout {
         self.between_routers as usize
     }
 
-    /// Returns the number of directions of all links.
-    pub const fn links(&self) -> usize {
-        self.timers as usize
+    /// Returns the number of directions of access links.
+    const fn access_links(&self) -> u32 {
+        4 * self.flows
     }
 
-    /// Returns the number of sources of events while `connections` numbers of connections are in use.
-    pub const fn sources(&self, connections: u32) -> usize {
-        self.connection_timers as usize + 2 * connections as usize
+    /// Returns the number of directions of all links.
+    pub const fn links(&self) -> usize {
+        (self.between_routers + self.access_links()) as usize
+    }
+
+    /// Returns the number of sources of events while this many numbers of connections and this many lanes are in use.
+    pub const fn sources(&self, connections: u32, lanes: u32) -> usize {
+        let groups = if connections > lanes { connections } else { lanes };
+        self.groups as usize + GROUP as usize * groups as usize
+    }
+
+    /// Returns the turn of a source among events of the same time. That of a lane is the place of a link.
+    #[inline(always)]
+    pub const fn key(&self, source: u32) -> u32 {
+        if source < self.between_routers { source } else { source + self.access_links() }
     }
 
     /// Returns the number of a source of events.
@@ -197,14 +217,14 @@ impl Layout {
     pub const fn source(&self, source: Source) -> u32 {
         match source {
             Source::Link(link) => link.0,
-            Source::Lane(lane) => self.between_routers + lane,
+            Source::Lane(lane) => self.groups + GROUP * lane + 2,
             Source::Timer { flow, side } => self.timers + 2 * flow + side as u32,
             Source::Application(flow) => self.applications + flow,
             Source::Clock => self.clock,
             Source::Changes => self.clock + 1,
             Source::Gateway => self.gateway,
             Source::Client(node) => self.gateway + 1 + node,
-            Source::Connection { number, side } => self.connection_timers + 2 * number + side as u32,
+            Source::Connection { number, side } => self.groups + GROUP * number + side as u32,
         }
     }
 
@@ -213,16 +233,16 @@ impl Layout {
     pub const fn decode(&self, number: u32) -> Source {
         if number < self.between_routers {
             Source::Link(LinkDir(number))
-        } else if number < self.timers {
-            Source::Lane(number - self.between_routers)
+        } else if number >= self.groups {
+            match ((number - self.groups) / GROUP, (number - self.groups) % GROUP) {
+                (lane, 2) => Source::Lane(lane),
+                (number, index) => Source::Connection { number, side: side(index) },
+            }
         } else if number < self.applications {
             let index = number - self.timers;
             Source::Timer { flow: index / 2, side: side(index) }
         } else if number < self.clock {
             Source::Application(number - self.applications)
-        } else if number >= self.connection_timers {
-            let index = number - self.connection_timers;
-            Source::Connection { number: index / 2, side: side(index) }
         } else if number > self.gateway {
             Source::Client(number - self.gateway - 1)
         } else if number == self.gateway {
@@ -274,37 +294,41 @@ mod tests {
 
     const SIDES: [Role; 2] = [Role::Client, Role::Server];
 
-    /// Lists all sources of a run, in the order in which events of the same time are handled.
-    fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, connections: u32) -> Vec<Source> {
+    /// Lists all sources of a run in the order of their numbers. Without lanes, events of the same time are handled in this order.
+    fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, groups: u32) -> Vec<Source> {
         let between = layout.between_routers() as u32;
         let links = (0..between).map(|place| Source::Link(LinkDir::at(place)));
-        let lanes = (0..layout.links() as u32 - between).map(Source::Lane);
         let timers = (0..flows).flat_map(|flow| SIDES.map(|side| Source::Timer { flow, side }));
         let gateway = nodes.map(|_| Source::Gateway);
-        let of_connections = (0..connections).flat_map(|number| SIDES.map(|side| Source::Connection { number, side }));
+        let of_connection = |number| SIDES.map(|side| Source::Connection { number, side });
+        let grouped = (0..groups).flat_map(|number| of_connection(number).into_iter().chain([Source::Lane(number)]));
         links
-            .chain(lanes)
             .chain(timers)
             .chain((0..flows).map(Source::Application))
             .chain([Source::Clock, Source::Changes])
             .chain(gateway)
             .chain((0..nodes.unwrap_or(0)).map(Source::Client))
-            .chain(of_connections)
+            .chain(grouped)
             .collect()
     }
 
     proptest! {
-        /// Every number belongs to one source, in the order of the table in the header, and decodes to that source.
+        /// Every number belongs to one source, in the order of the table in the header, and decodes to that source. The places
+        /// of access links, which are the turns of lanes, come after those of links and before those of all others.
         #[test]
         fn sources_and_their_numbers_go_round(
             duplex in 1..20u32, flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
         ) {
             let layout = Layout::new(duplex, flows, floods, nodes);
             let all = sources(&layout, flows, nodes, open);
-            prop_assert_eq!(all.len(), layout.sources(open));
+            prop_assert_eq!(all.len(), layout.sources(open, open / 2));
+            prop_assert_eq!(all.len(), layout.sources(open / 2, open));
+            let between = layout.between_routers() as u32;
             for (number, source) in (0..).zip(all) {
                 prop_assert_eq!(layout.source(source), number);
                 prop_assert_eq!(layout.decode(number), source);
+                let turn = if number < between { number } else { number + layout.links() as u32 - between };
+                prop_assert_eq!(layout.key(number), turn);
             }
         }
 

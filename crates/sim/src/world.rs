@@ -34,7 +34,7 @@ fn event_gap(links: &[Link]) -> Span {
 impl World {
     /// Creates a network at time zero, with no event pending.
     pub fn new(layout: Layout, links: Vec<Link>, access: AccessLinks, routes: Vec<u32>) -> Self {
-        let events = EventQueue::new(layout.sources(0), event_gap(&links));
+        let events = EventQueue::new(layout.sources(0, access.lanes()), event_gap(&links));
         Self {
             now: Instant::ZERO,
             layout,
@@ -77,7 +77,8 @@ impl World {
 
     /// Sets the event of a source; a time in the past means now.
     pub fn set_event(&mut self, source: Source, at: Instant) {
-        self.outlet.events.set(self.layout.source(source), at.max(self.now));
+        let id = self.layout.source(source);
+        self.outlet.events.set_as(id, self.layout.key(id), at.max(self.now));
     }
 
     /// Gives a packet to a link.

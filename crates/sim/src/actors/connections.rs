@@ -83,9 +83,8 @@ impl Connection {
     /// did.
     pub fn receive(&mut self, packet: &Segment, now: Instant) -> Option<Span> {
         let side = Role::receiver_of(packet);
-        let end = self.end(side);
-        end.on_segment(packet, now);
-        if side == Role::Client { end.take_rtt_sample() } else { None }
+        let rtt = self.end(side).on_segment(packet, now);
+        rtt.filter(|_| side == Role::Client)
     }
 
     /// Returns what the server received since the last call.

@@ -13,7 +13,7 @@ impl Simulation {
     pub(super) fn open_connection(&mut self, opening: Opening, request: Request) {
         let World { now, layout, .. } = self.world;
         let (flow, number) = (opening.flow, self.actors.connections.take_number(now));
-        self.world.outlet.events.grow_to(layout.sources(number + 1));
+        self.world.outlet.events.grow_to(layout.sources(number + 1, 0));
         let id = layout.number(Owner::Connection(number));
         let facts = self.actors.connections.facts(id, flow);
         for link in &mut self.world.links {
@@ -75,7 +75,7 @@ impl Simulation {
         let deadline = self.actors.connections.get_mut(number).and_then(|connection| connection.end(side).deadline());
         if let Some(at) = deadline {
             let timer = self.world.layout.source(Source::Connection { number, side });
-            self.world.outlet.events.set_at_latest(timer, at.max(now));
+            self.world.outlet.events.set_at_latest_as(timer, self.world.layout.key(timer), at.max(now));
         }
     }
 

@@ -5,12 +5,12 @@
 
 use super::accecn::Negotiation;
 use super::config::TcpConfig;
-use super::ecn::{self, EcnLost, EcnUse};
+use super::ecn;
 use super::receiver::Receiver;
 use super::scone::Scone;
 use super::sender::{Next, Sender};
 use super::sequence::timestamp;
-use super::snapshot::{Counters, Snapshot};
+use super::silent::{Greeting, Half};
 use crate::segment::Segment;
 use penstock_core::cc::{Advice, CongestionControl};
 use penstock_core::packet::{Ecn, TcpFlags, Timestamps};
@@ -18,6 +18,7 @@ use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
 mod greeting;
+mod observed;
 
 /// How often a SYN or SYN-ACK is retransmitted before the connection is given up (`tcp_syn_retries` of Linux).
 const MAX_GREETING_RETRIES: u16 = 6;
@@ -75,7 +76,7 @@ pub struct Endpoint {
     role: Role,
     state: State,
     iss: u32,
-    sender: Sender,
+    half: Half,
     receiver: Receiver,
     /// True if a SYN or SYN-ACK must be sent.
     greet: bool,
@@ -85,24 +86,33 @@ pub struct Endpoint {
     timestamps: bool,
     scaling: bool,
     ecn: bool,
-    /// The handshake of Accurate ECN, until it is over; `None` if it is not asked for.
-    negotiation: Option<Box<Negotiation>>,
     /// The ECN field of every segment; one that carries new data has ECT also if this is Not-ECT and ECN is in use.
     ect: Ecn,
-    /// A reset that must be sent. It is rare, so it is in a box.
-    reset: Option<Box<Segment>>,
     close_with_peer: bool,
+    /// What most connections never have; `None` as long as there is none of it.
+    rare: Option<Box<Rare>>,
+}
+
+/// State of an endpoint that most connections do not have.
+#[derive(Debug, Clone, Default)]
+struct Rare {
+    /// The handshake of Accurate ECN, until it is over; `None` if it is not asked for.
+    negotiation: Option<Negotiation>,
+    /// A reset that must be sent.
+    reset: Option<Segment>,
     /// Throughput advice of a flow that stands for one of QUIC; `None` for TCP.
-    scone: Option<Box<Scone>>,
-    /// The round trip time sample that was not taken yet; `Span::MAX` if there is none.
-    rtt_sample: Span,
+    scone: Option<Scone>,
 }
 
 impl Endpoint {
     /// Creates a closed client or a listening server with this initial sequence number.
     pub fn new(config: Arc<TcpConfig>, flow: u32, role: Role, iss: u32) -> Self {
         let state = if role == Role::Client { State::Closed } else { State::Listen };
-        let sender = Sender::new(&config, iss);
+        let half = Half::new(&config, iss, role == Role::Client);
+        let requirements = match &half {
+            Half::Active(sender) => sender.needs.as_ref().map(|needs| needs.requirements),
+            Half::Silent(_) => None,
+        };
         Self {
             flow,
             role,
@@ -115,99 +125,80 @@ impl Endpoint {
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             ecn: config.ecn,
-            negotiation: config.accurate_ecn.then(|| Box::new(Negotiation::new())),
-            ect: ecn::of_every_segment(&config, sender.needs.as_ref().map(|needs| needs.requirements)),
-            sender,
-            reset: None,
-            scone: config.scone.map(|interval| Box::new(Scone::new(interval))),
+            ect: ecn::of_every_segment(&config, requirements),
+            half,
+            rare: (config.accurate_ecn || config.scone.is_some()).then(|| {
+                let negotiation = config.accurate_ecn.then(Negotiation::new);
+                Box::new(Rare { negotiation, reset: None, scone: config.scone.map(Scone::new) })
+            }),
             close_with_peer: role == Role::Server,
-            rtt_sample: Span::MAX,
             config,
         }
     }
 
-    /// Returns the state of the handshake.
-    pub fn state(&self) -> State {
-        self.state
+    /// Returns the handshake of Accurate ECN; `None` if it is over or was not asked for.
+    fn negotiation(&mut self) -> Option<&mut Negotiation> {
+        self.rare.as_mut()?.negotiation.as_mut()
     }
 
-    /// True if both directions are closed and acknowledged, or if the connection was reset.
-    pub fn is_done(&self) -> bool {
-        match self.state {
-            State::Closed => self.greetings > 0 || self.role == Role::Server,
-            State::Established => self.sender.finished() && self.receiver.finished(),
-            _ => false,
+    /// Returns the throughput advice; `None` for TCP.
+    #[inline]
+    fn scone(&self) -> Option<&Scone> {
+        self.rare.as_ref()?.scone.as_ref()
+    }
+
+    /// Sends a reset.
+    fn reset(&mut self, reset: Segment) {
+        self.rare.get_or_insert_default().reset = Some(reset);
+    }
+
+    /// Returns what `ask` makes of the sender.
+    fn ask<T>(&self, ask: impl FnOnce(&Sender) -> T) -> T {
+        match &self.half {
+            Half::Active(sender) => ask(sender),
+            Half::Silent(silent) => ask(&silent.sender(&self.config, self.iss, self.ecn)),
         }
     }
 
-    /// Returns the number of payload bytes delivered in order to the application.
-    pub fn delivered(&self) -> u64 {
-        self.receiver.delivered()
+    /// Returns the sender, which is made now if there was none.
+    fn sender(&mut self) -> &mut Sender {
+        if let Half::Silent(silent) = &self.half {
+            self.half = Half::Active(Box::new(silent.sender(&self.config, self.iss, self.ecn)));
+        }
+        match &mut self.half {
+            Half::Active(sender) => sender,
+            Half::Silent(_) => unreachable!("the sender was made"),
+        }
     }
 
-    /// Returns the number of payload bytes of this side that the peer has acknowledged.
-    pub fn acked(&self) -> u64 {
-        self.sender.acked(self.iss)
+    /// Returns the sender if there is one.
+    #[inline]
+    fn active(&self) -> Option<&Sender> {
+        match &self.half {
+            Half::Active(sender) => Some(sender),
+            Half::Silent(_) => None,
+        }
     }
 
-    /// Returns the number of payload bytes that the application has written and that were not discarded.
-    pub fn written(&self) -> u64 {
-        self.sender.written(self.iss)
-    }
-
-    /// Returns whether the connection was to use ECN, and what the handshake made of it.
-    pub fn ecn_use(&self) -> EcnUse {
-        let asked = self.config.ecn;
-        let why = if self.greetings > 1 { EcnLost::SynRetransmitted } else { EcnLost::Declined };
-        let lost = (asked && !self.ecn).then_some(why);
-        let accurate = self.sender.accurate.is_some();
-        let (asked, used) = (asked.into(), self.sender.ecn.into());
-        EcnUse { asked, used, lost: lost.is_some().into(), why: lost, accurate: accurate.into() }
-    }
-
-    /// True if the peer has acknowledged the FIN of this side.
-    pub fn all_acked(&self) -> bool {
-        self.sender.finished()
-    }
-
-    /// Returns the counters of the sending half.
-    pub fn counters(&self) -> Counters {
-        self.sender.counters
-    }
-
-    /// Returns the congestion window and the slow start threshold, in bytes.
-    pub fn windows(&self) -> (u64, u64) {
-        (self.sender.cc.cwnd().get(), self.sender.cc.ssthresh().get())
-    }
-
-    /// Returns the state of the sending half; `None` until the handshake is complete.
-    pub fn snapshot(&self) -> Option<Snapshot> {
-        (self.state == State::Established).then(|| self.sender.snapshot())
-    }
-
-    /// Returns the state of the congestion control, for people to read.
-    pub fn control_state(&self) -> String {
-        self.sender.cc.state()
+    /// Returns the next number to send, in the form of the header.
+    #[inline]
+    fn sequence_number(&self) -> u32 {
+        self.active().map_or(self.iss.wrapping_add(1), Sender::sequence_number)
     }
 
     /// Offers `n` bytes in place of all data that was not sent yet.
     pub fn offer(&mut self, n: u64) {
-        self.sender.truncate();
-        self.sender.write(n);
-    }
-
-    /// Returns the name of the congestion control.
-    pub fn cc_name(&self) -> &str {
-        self.sender.cc.name()
+        self.sender().truncate();
+        self.sender().write(n);
     }
 
     /// Sets the budget that the gateway grants to this connection; returns true if the control uses it.
     pub fn set_budget(&mut self, budget: Option<Rate>) -> bool {
-        self.scone.is_none() && self.limit(budget)
+        self.scone().is_none() && self.limit(budget)
     }
 
     fn limit(&mut self, rate: Option<Rate>) -> bool {
-        self.sender.cc.cooperation().is_some_and(|cc| {
+        self.sender().cc.cooperation().is_some_and(|cc| {
             cc.set_budget(rate);
             true
         })
@@ -216,37 +207,16 @@ impl Endpoint {
     /// Takes the advice that a segment brings, and keeps to what holds now.
     #[cold]
     fn heed(&mut self, segment: &Segment, now: Instant) {
-        if let Some(scone) = &mut self.scone {
+        if let Some(scone) = self.rare.as_mut().and_then(|rare| rare.scone.as_mut()) {
             scone.arrive(segment, now);
             let rate = scone.rate(now);
             self.limit(rate);
         }
     }
 
-    /// Returns the rate to which the flow keeps because it was advised to; `None` without advice.
-    pub fn advised(&self, now: Instant) -> Option<Rate> {
-        self.scone.as_ref().and_then(|scone| scone.rate(now))
-    }
-
     /// Tells that the path to the peer, and with it the round trip time, changed at `now`.
     pub fn path_changed(&mut self, now: Instant) {
-        self.sender.rtt.path_changed(now);
-    }
-
-    /// Returns the number of bytes of the control's state on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.sender.heap_bytes()
-    }
-
-    /// Returns the smoothed round trip time; zero before the first sample.
-    pub fn srtt(&self) -> Span {
-        self.sender.rtt.srtt()
-    }
-
-    /// Takes the round trip time sample of the last segment; `None` if there is none or it was taken already.
-    pub fn take_rtt_sample(&mut self) -> Option<Span> {
-        let sample = std::mem::replace(&mut self.rtt_sample, Span::MAX);
-        (sample != Span::MAX).then_some(sample)
+        self.sender().rtt.path_changed(now);
     }
 
     /// Opens the connection of a client.
@@ -259,18 +229,18 @@ impl Endpoint {
 
     /// Gives the endpoint `n` more bytes to send.
     pub fn write(&mut self, n: u64) {
-        self.sender.write(n);
+        self.sender().write(n);
     }
 
     /// Discards what was not sent yet and closes the connection.
     pub fn stop(&mut self) {
-        self.sender.truncate();
+        self.sender().truncate();
         self.close();
     }
 
     /// Closes the sending direction after all bytes written.
     pub fn close(&mut self) {
-        self.sender.close();
+        self.sender().close();
     }
 
     /// Lets the application read only by [`Endpoint::read`]; without this call it reads at once.
@@ -280,16 +250,16 @@ impl Endpoint {
 
     /// Reads up to `n` bytes for the application.
     pub fn read(&mut self, n: u64) {
-        self.receiver.read(n, self.sender.mss());
+        self.receiver.read(n, self.mss());
     }
 
     /// Aborts the connection with a reset.
     pub fn abort(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen) {
             let mut reset = self.template(TcpFlags::RST.with(TcpFlags::ACK), Instant::ZERO, false);
-            reset.seq = self.sender.sequence_number();
+            reset.seq = self.sequence_number();
             reset.ack = self.receiver.ack_number();
-            self.reset = Some(Box::new(reset));
+            self.reset(reset);
             self.state = State::Closed;
             self.greetings = self.greetings.max(1);
         }
@@ -301,9 +271,8 @@ impl Endpoint {
         if self.state == State::Closed {
             return None;
         }
-        let wake = self.sender.needs.as_ref().map_or(Instant::MAX, |needs| needs.wake);
-        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at, wake, self.sender.rack_at()];
-        let first = timers.into_iter().fold(self.greeted_at, Instant::min);
+        let sender = self.active().map_or(Instant::MAX, Sender::deadline);
+        let first = sender.min(self.receiver.ack_at).min(self.greeted_at);
         (first != Instant::MAX).then_some(first)
     }
 
@@ -320,31 +289,33 @@ impl Endpoint {
                 return;
             }
             self.greet = true;
-            self.sender.rtt.back_off();
+            match &mut self.half {
+                Half::Active(sender) => sender.rtt.back_off(),
+                Half::Silent(silent) => silent.back_offs += 1,
+            }
         }
-        if self.sender.rack_at() <= now && self.state == State::Established {
-            self.sender.on_rack_timer(&self.config, now);
-        }
-        if self.sender.rto_at <= now && self.state == State::Established && !self.sender.on_rto(now) {
+        if let Half::Active(sender) = &mut self.half
+            && !sender.on_timer(self.state == State::Established, &self.config, now)
+        {
             self.abort();
-        }
-        if self.sender.persist_at <= now {
-            self.sender.on_persist();
-        }
-        if let Some(needs) = self.sender.needs.as_mut().filter(|needs| needs.wake <= now) {
-            needs.wake = Instant::MAX; // the caller asks for segments next
         }
     }
 
-    /// Takes a segment that arrived at `now`.
+    /// Takes a segment that arrived at `now`. Returns the round trip time that it shows; `None` if it shows none.
     #[inline]
-    pub fn on_segment(&mut self, segment: &Segment, now: Instant) {
+    pub fn on_segment(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
         match self.state {
             State::Established => self.on_established(segment, now),
-            State::Closed => self.refuse(segment),
-            State::Listen => self.on_listen(segment),
             State::SynSent => self.on_syn_sent(segment, now),
             State::SynReceived => self.on_syn_received(segment, now),
+            State::Closed => {
+                self.refuse(segment);
+                None
+            }
+            State::Listen => {
+                self.on_listen(segment);
+                None
+            }
         }
     }
 
@@ -360,7 +331,7 @@ impl Endpoint {
             reset.flags = reset.flags.with(TcpFlags::ACK);
             reset.ack = segment.seq.wrapping_add(segment.sequence_len());
         }
-        self.reset = Some(Box::new(reset));
+        self.reset(reset);
     }
 
     fn on_listen(&mut self, segment: &Segment) {
@@ -376,51 +347,55 @@ impl Endpoint {
         self.greet = true;
     }
 
-    fn on_syn_sent(&mut self, segment: &Segment, now: Instant) {
+    fn on_syn_sent(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
         let acks_syn = segment.flags.has(TcpFlags::ACK);
         if acks_syn && segment.ack != self.iss.wrapping_add(1) {
-            return self.refuse(segment);
+            self.refuse(segment);
+            return None;
         }
         if segment.flags.has(TcpFlags::RST) {
             self.state = if acks_syn { State::Closed } else { self.state };
-            return;
+            return None;
         }
         if !segment.flags.has(TcpFlags::SYN) {
-            return;
+            return None;
         }
         self.learn(segment);
         if acks_syn {
             self.take_answer(segment);
-            self.sample_handshake(segment, now);
-            self.establish(now);
+            let rtt = self.sample_handshake(segment, now);
+            self.establish(rtt, now);
             self.receiver.ack_now = true;
-        } else {
-            if self.negotiation.is_some() {
-                self.agree(segment);
-            }
-            self.state = State::SynReceived; // simultaneous open
-            self.greet = true;
+            return rtt;
         }
+        if self.negotiation().is_some() {
+            self.agree(segment);
+        }
+        self.state = State::SynReceived; // simultaneous open
+        self.greet = true;
+        None
     }
 
-    fn on_syn_received(&mut self, segment: &Segment, now: Instant) {
+    fn on_syn_received(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
         if segment.flags.has(TcpFlags::RST) {
             self.state = State::Closed;
         } else if segment.flags.has(TcpFlags::ACK) && segment.ack == self.iss.wrapping_add(1) {
-            self.sample_handshake(segment, now);
-            if let Some(negotiation) = self.negotiation.as_mut().filter(|_| !segment.flags.has(TcpFlags::SYN)) {
+            let rtt = self.sample_handshake(segment, now);
+            if let Some(negotiation) = self.negotiation().filter(|_| !segment.flags.has(TcpFlags::SYN)) {
                 negotiation.on_last_ack(segment);
             }
-            self.establish(now);
+            self.establish(rtt, now);
             if !segment.flags.has(TcpFlags::SYN) {
-                self.on_established(segment, now);
+                return self.on_established(segment, now).or(rtt);
             }
+            return rtt;
         } else if segment.flags.has(TcpFlags::SYN) {
             self.greet = true; // our SYN-ACK was lost
-            if self.negotiation.as_mut().is_some_and(|negotiation| !negotiation.on_syn(segment)) {
+            if self.negotiation().is_some_and(|negotiation| !negotiation.on_syn(segment)) {
                 self.abort();
             }
         }
+        None
     }
 
     /// Takes the number, the options and the window of the peer's SYN.
@@ -428,54 +403,64 @@ impl Endpoint {
         let options = syn.syn_options().unwrap_or_default();
         self.timestamps &= syn.has_timestamps();
         self.scaling &= options.window_scale.is_some();
-        self.sender.agree_sack(options.sack_permitted, &self.config);
-        self.sender.limit_mss(if options.mss == 0 { 536 } else { options.mss.into() }, &self.config);
-        self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
+        let greeting = Greeting {
+            sack: options.sack_permitted,
+            mss: if options.mss == 0 { 536 } else { options.mss },
+            window: syn.window,
+            scale: if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 },
+        };
+        match &mut self.half {
+            Half::Active(sender) => sender.greeted(greeting, &self.config),
+            Half::Silent(silent) => silent.greeted(greeting, self.iss),
+        }
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
         self.receiver.set_ts_recent(syn.tsval);
-        self.sender.set_first_window(syn.window);
     }
 
-    fn sample_handshake(&mut self, segment: &Segment, now: Instant) {
+    fn sample_handshake(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
         // Karn's algorithm: without timestamps a retransmitted SYN gives no sample.
-        let sample = if self.timestamps && segment.has_timestamps() {
-            Span::from_micros(timestamp(now).wrapping_sub(segment.tsecr).into())
-        } else {
-            return;
-        };
-        self.sender.sample_handshake(sample, now);
-        self.rtt_sample = sample;
-        if let Some(quick) = &mut self.receiver.quick {
-            quick.measured(self.sender.rtt.srtt(), self.sender.rtt.rto());
+        if !self.timestamps || !segment.has_timestamps() {
+            return None;
         }
+        let us = timestamp(now).wrapping_sub(segment.tsecr);
+        let sample = Span::from_micros(us.into());
+        match &mut self.half {
+            Half::Active(sender) => sender.sample_handshake(sample, now),
+            Half::Silent(silent) => silent.rtt_us = Some(us),
+        }
+        if self.receiver.quick.is_some() {
+            let (rtt, rto) = self.ask(|sender| (sender.rtt.srtt(), sender.rtt.rto()));
+            self.receiver.quick.iter_mut().for_each(|quick| quick.measured(rtt, rto));
+        }
+        Some(sample)
     }
 
-    fn establish(&mut self, now: Instant) {
+    /// Ends the handshake, whose round trip took `rtt`, if that is known.
+    fn establish(&mut self, rtt: Option<Span>, now: Instant) {
         self.count_marks(now);
         self.state = State::Established;
         self.greeted_at = Instant::MAX;
         self.greet = false;
-        self.sender.rtt.reset_backoff();
-        self.sender.ecn = self.ecn;
-        self.sender.ecn_again = self.ecn && self.config.ecn_retransmits;
-        let requirements = self.sender.needs.as_ref().map(|needs| needs.requirements);
-        if self.sender.accurate.is_some() {
+        let sender = match &mut self.half {
+            Half::Active(sender) => sender,
+            Half::Silent(silent) => {
+                silent.established = true;
+                return;
+            }
+        };
+        let requirements = sender.needs.as_ref().map(|needs| needs.requirements);
+        if sender.accurate.is_some() {
             // counters take the place of the echo of each segment
         } else if self.ecn || !requirements.is_some_and(|requirements| requirements.accurate_ecn) {
             self.receiver.set_wants(requirements);
         } else {
             self.ect = Ecn::NotEct;
-            self.sender.cc.advise(Advice::WithoutEcn); // as Linux: a control that needs ECN goes on without it, like Reno
+            sender.cc.advise(Advice::WithoutEcn); // as Linux: a control that needs ECN goes on without it, like Reno
         }
-        if self.rtt_sample != Span::MAX
-            && let Some(cc) = self.sender.cc.cooperation()
-        {
-            cc.set_rtt(self.rtt_sample);
-        }
-        self.sender.ern.agree(self.ecn, &self.config);
+        sender.established(self.ecn, rtt, &self.config);
     }
 
-    fn on_established(&mut self, segment: &Segment, now: Instant) {
+    fn on_established(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
         if segment.flags.has(TcpFlags::RST) {
             // RFC 5961 §3.2: only a reset with the exact number is accepted; one within the window is answered with a
             // challenge ACK.
@@ -484,28 +469,33 @@ impl Endpoint {
             } else if self.receiver.in_window(segment.seq) {
                 self.receiver.ack_now = true;
             }
-            return;
+            return None;
         }
         if segment.flags.has(TcpFlags::SYN) {
             if let Some(feedback) = self.receiver.accurate.as_mut().filter(|_| segment.flags.has(TcpFlags::ACK)) {
                 feedback.again(segment);
             }
             self.receiver.ack_now = true; // a SYN-ACK again: our ACK was lost (RFC 5961 §4.2 answers with an ACK)
-            return;
+            return None;
         }
-        if self.scone.is_some() {
+        if self.scone().is_some() {
             self.heed(segment, now);
         }
         if !self.receiver.on_segment(segment, &self.config, now) && segment.sequence_len() == 0 {
-            return;
+            return None;
         }
-        if segment.flags.has(TcpFlags::ACK) {
-            let sample = self.sender.on_ack(segment, &self.config, now);
-            self.rtt_sample = sample.unwrap_or(self.rtt_sample);
-        }
+        let sample = match &mut self.half {
+            _ if !segment.flags.has(TcpFlags::ACK) => None,
+            Half::Active(sender) => sender.on_ack(segment, &self.config, now),
+            Half::Silent(silent) => {
+                silent.on_ack(segment, self.iss);
+                None
+            }
+        };
         if self.close_with_peer && self.receiver.finished() {
-            self.sender.close();
+            self.close();
         }
+        sample
     }
 
     /// Returns the next segment to send now; `None` if there is none.
@@ -522,15 +512,15 @@ impl Endpoint {
         if self.state != State::Established {
             return self.next_other();
         }
-        if !self.receiver.ack_now && self.sender.has_sent_all() {
-            return None;
-        }
-        if self.receiver.ack_now && self.receiver.owes_code() {
-            return Some(Outgoing::Ack);
-        }
-        match self.sender.next(&self.config, now) {
-            Some(next) => Some(Outgoing::Data(next)),
-            None => self.receiver.ack_now.then_some(Outgoing::Ack),
+        let ack = self.receiver.ack_now.then_some(Outgoing::Ack);
+        match &mut self.half {
+            Half::Active(sender) if ack.is_some() || !sender.has_sent_all() => {
+                if ack.is_some() && self.receiver.owes_code() {
+                    return ack;
+                }
+                sender.next(&self.config, now).map(Outgoing::Data).or(ack)
+            }
+            _ => ack,
         }
     }
 
@@ -539,7 +529,7 @@ impl Endpoint {
     fn next_other(&self) -> Option<Outgoing> {
         match self.state {
             State::SynSent | State::SynReceived if self.greet => Some(Outgoing::Greeting),
-            _ => self.reset.is_some().then_some(Outgoing::Reset),
+            _ => self.rare.as_ref()?.reset.is_some().then_some(Outgoing::Reset),
         }
     }
 
@@ -550,29 +540,41 @@ impl Endpoint {
             Outgoing::Data(next) => self.write_segment(segment, Some(next), now),
             Outgoing::Ack => self.write_segment(segment, None, now),
             Outgoing::Greeting => *segment = self.greeting(now),
-            Outgoing::Reset => *segment = self.reset.take().map_or(*segment, |reset| *reset),
+            Outgoing::Reset => {
+                let reset = self.rare.as_mut().and_then(|rare| rare.reset.take());
+                *segment = reset.unwrap_or(*segment);
+            }
         }
-        if self.scone.is_some() {
+        if self.scone().is_some() {
             segment.set_opaque();
         }
     }
 
     fn write_segment(&mut self, segment: &mut Segment, next: Option<Next>, now: Instant) {
         *segment = self.template(TcpFlags::ACK, now, self.timestamps);
-        match next {
-            Some(next) => self.sender.emit(segment, next, now),
-            None => segment.seq = self.sender.sequence_number(),
-        }
-        if let Some(scone) = &mut self.scone {
+        let (sack, mss) = match &mut self.half {
+            Half::Active(sender) => {
+                match next {
+                    Some(next) => sender.emit(segment, next, now),
+                    None => segment.seq = sender.sequence_number(),
+                }
+                (sender.sack, sender.mss())
+            }
+            Half::Silent(silent) => {
+                segment.seq = self.iss.wrapping_add(1);
+                (silent.sack, silent.mss(&self.config))
+            }
+        };
+        if let Some(scone) = self.rare.as_mut().and_then(|rare| rare.scone.as_mut()) {
             scone.leave(segment, now);
         }
-        self.receiver.fill(segment, self.sender.sack, self.sender.mss());
+        self.receiver.fill(segment, sack, mss);
     }
 
     #[inline]
     fn template(&self, flags: TcpFlags, now: Instant, timestamps: bool) -> Segment {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, flags);
-        segment.set_ecn(if self.sender.sends_ect() { self.ect } else { Ecn::NotEct });
+        segment.set_ecn(if self.active().is_none_or(Sender::sends_ect) { self.ect } else { Ecn::NotEct });
         if timestamps {
             segment.set_timestamps(Timestamps { val: timestamp(now), ecr: self.receiver.ts_recent() });
         }
@@ -583,6 +585,7 @@ impl Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::config::{Acknowledging, WithoutSack};
 
     /// RFC 9293 §3.10.7.2: an ACK that comes to a listener is refused, also that of a SYN, and what is no SYN opens nothing.
     #[test]
@@ -596,7 +599,76 @@ mod tests {
         ] {
             let mut server = Endpoint::new(Arc::new(TcpConfig::default()), 0, Role::Server, 1);
             server.on_segment(&Segment::tcp(0, true, flags), Instant::ZERO);
-            assert_eq!((server.state(), server.reset.is_some()), (state, state == State::Listen), "{flags:?}");
+            assert_eq!(
+                (server.state(), server.rare.is_some_and(|rare| rare.reset.is_some())),
+                (state, state == State::Listen),
+                "{flags:?}"
+            );
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// What a server sends, and when its timer is due: it greets twice, hears windows, of which one comes late, and then has
+    /// data and a FIN to send.
+    fn story(mut server: Endpoint, waits: bool) -> Vec<String> {
+        let at = |ms: u64| Instant::from_nanos(ms * MS);
+        let mut log = Vec::new();
+        let mut drain = |server: &mut Endpoint, now: Instant| {
+            while let Some(segment) = server.transmit(now) {
+                log.push(format!("{now:?} {segment:?}"));
+            }
+            log.push(format!("{:?} {:?}", server.deadline(), server.windows()));
+        };
+        let mut syn = Segment::tcp(0, true, TcpFlags::SYN.with(TcpFlags::ECE).with(TcpFlags::CWR));
+        (syn.seq, syn.window) = (7000, 900);
+        syn.set_timestamps(Timestamps { val: 1, ecr: 0 });
+        syn.set_syn_options(crate::segment::SynOptions { mss: 1000, window_scale: Some(2), sack_permitted: true });
+        server.on_segment(&syn, at(0));
+        drain(&mut server, at(0));
+        let again = server.deadline().unwrap();
+        server.on_timer(again);
+        drain(&mut server, again);
+        for (ms, seq, len, window) in
+            [(1100, 7001, 0, 500), (1110, 7001, 800, 600), (1111, 7801, 800, 1200), (1112, 7001, 0, 9)]
+        {
+            let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
+            (segment.seq, segment.len, segment.window, segment.ack) = (seq, len, window, 43);
+            if server.timestamps {
+                segment.set_timestamps(Timestamps { val: 2, ecr: timestamp(again) });
+            }
+            server.on_segment(&segment, at(ms));
+            drain(&mut server, at(ms));
+        }
+        assert_eq!((server.state(), matches!(server.half, Half::Silent(_))), (State::Established, waits));
+        server.write(9000);
+        server.close();
+        drain(&mut server, at(1200));
+        let timeout = server.deadline().unwrap();
+        server.on_timer(timeout);
+        drain(&mut server, timeout);
+        log
+    }
+
+    #[test]
+    fn a_half_that_waits_sends_what_a_sender_would() {
+        let plain = TcpConfig::default;
+        let linux = penstock_core::cc::AnyControlConfig::default_of("cubic-linux").unwrap();
+        for config in [
+            plain(),
+            TcpConfig { sack: false, ..plain() },
+            TcpConfig { sack: false, without_sack: WithoutSack::Linux, ..plain() },
+            TcpConfig { timestamps: false, window_scaling: false, ..plain() },
+            TcpConfig { ecn: true, ern: true, ecn_retransmits: true, ..plain() },
+            TcpConfig { acknowledging: Acknowledging::Linux, ..plain() },
+            TcpConfig { c2ml: penstock_core::cc::c2ml::Form::On, ..plain() },
+            TcpConfig { cc: linux, ..plain() },
+        ] {
+            let server = || Endpoint::new(Arc::new(config.clone()), 0, Role::Server, 42);
+            let at_once = Endpoint { half: Half::new(&config, 42, true), ..server() };
+            let waits = matches!(server().half, Half::Silent(_));
+            assert!(waits || config.cc.name() == "cubic-linux", "{config:?}");
+            assert_eq!(story(server(), waits), story(at_once, false), "{config:?}");
         }
     }
 }

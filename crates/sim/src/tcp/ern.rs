@@ -8,8 +8,6 @@ use penstock_core::units::{Bytes, Span};
 /// How a segment shows that its sender is capable of ERN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// The connection does not use ERN.
-    Nothing,
     /// By bits of the header.
     Bits,
     /// By ECT(1) in the IP header (§V).
@@ -40,24 +38,11 @@ pub struct RateTeller {
 }
 
 impl RateTeller {
-    /// Creates a teller which sends nothing until [`RateTeller::agree`].
-    pub fn new() -> Self {
-        Self { by: By::Nothing, told: 0 }
-    }
-
-    /// Sets whether the handshake has agreed on ECN. Without ECN no router could answer a rate.
-    pub fn agree(&mut self, ecn: bool, config: &TcpConfig) {
-        self.by = match (ecn && config.ern, config.ern_ect1) {
-            (false, _) => By::Nothing,
-            (true, false) => By::Bits,
-            (true, true) => By::Ect1,
-        };
-    }
-
-    /// True if segments must be passed to [`RateTeller::tell`].
-    #[inline]
-    pub fn is_active(&self) -> bool {
-        self.by != By::Nothing
+    /// Creates the teller of a connection, whose handshake has agreed on ECN if `ecn` is true. Without ECN no router could answer
+    /// a rate, and there is none.
+    pub fn of(ecn: bool, config: &TcpConfig) -> Option<Box<Self>> {
+        let by = if config.ern_ect1 { By::Ect1 } else { By::Bits };
+        (ecn && config.ern).then(|| Box::new(Self { by, told: 0 }))
     }
 
     /// Writes ERN into a segment with data. In slow start nothing is written, because the flow may end before a mark

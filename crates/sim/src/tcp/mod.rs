@@ -1,8 +1,8 @@
 //! TCP as in a modern host: sans-IO endpoints which take segments and times and return segments.
 //!
 //! [`Endpoint`] is one side of a connection with both directions: it implements the handshake, the close and the
-//! timers, and contains a sender (`sender.rs`: windows, loss recovery) and a receiver (`receiver.rs`: reassembly, ACK
-//! policy). The algorithms of the congestion window are in `penstock_core::cc`.
+//! timers, and contains a sender (`sender.rs`: windows, loss recovery; `silent.rs` as long as there is nothing to send) and a
+//! receiver (`receiver.rs`: reassembly, ACK policy). The algorithms of the congestion window are in `penstock_core::cc`.
 
 mod accecn;
 mod config;
@@ -21,6 +21,7 @@ mod scone;
 mod scoreboard;
 mod sender;
 mod sequence;
+mod silent;
 mod snapshot;
 
 pub use config::{Acknowledging, SillyWindow, TcpConfig, WithoutSack};

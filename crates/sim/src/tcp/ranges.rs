@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+/// Room for this many ranges stays when a set becomes empty: most losses make one or two. A slow start that overshoots makes
+/// dozens once, and every flow would keep their memory.
+const KEPT: usize = 2;
+
 /// A set of half-open ranges `[start, end)` in ascending order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranges {
@@ -10,6 +14,11 @@ pub struct Ranges {
 }
 
 impl Ranges {
+    /// Returns the number of bytes of memory on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.list.capacity() * size_of::<(u64, u64)>()
+    }
+
     /// Returns the number of bytes in the set.
     pub fn total(&self) -> u64 {
         self.total
@@ -35,6 +44,9 @@ impl Ranges {
         let touched = &self.list[first..last];
         let covered: u64 = touched.iter().map(|(s, e)| (*e).min(end).saturating_sub((*s).max(start))).sum();
         if touched.is_empty() {
+            if self.list.capacity() == 0 {
+                self.list.reserve_exact(1); // `Vec` begins with four, and most flows never need a second one
+            }
             self.list.insert(first, (start, end));
         } else {
             let merged = (touched[0].0.min(start), touched[touched.len() - 1].1.max(end));
@@ -61,6 +73,9 @@ impl Ranges {
             *start = bound;
         }
         self.total -= removed;
+        if self.list.is_empty() && self.list.capacity() > KEPT {
+            self.list = Vec::new();
+        }
         removed
     }
 
@@ -78,6 +93,11 @@ impl Ranges {
             Some((s, e)) if *s <= from => (*e, self.list.get(i + 1).map(|r| r.0)),
             other => (from, other.map(|r| r.0)),
         }
+    }
+
+    /// Returns the number of bytes of the set at and above `bound`.
+    pub fn bytes_from(&self, bound: u64) -> u64 {
+        self.list.iter().rev().take_while(|(_, e)| *e > bound).map(|(s, e)| e - (*s).max(bound)).sum()
     }
 
     /// Returns the number of bytes of the set below `bound`.

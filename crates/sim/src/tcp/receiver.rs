@@ -21,19 +21,16 @@ use std::ops::Range;
 pub struct Receiver {
     /// The next sequence number expected.
     next: u64,
-    /// The number of the peer's first data byte.
-    first: u64,
-    /// The number up to which the application has read.
-    read: u64,
-    /// The ranges that arrived beyond a gap.
-    early: Ranges,
-    /// Header numbers within ranges that changed recently, most recent first; they give the order of SACK blocks.
-    recent: [u32; MAX_SACK],
-    /// A range that arrived twice and was not reported yet; empty if there is none.
-    twice: (u32, u32),
     /// The right edge of the last window advertised, which never decreases.
     edge: u64,
-    buffer: u64,
+    /// What arrived out of order or twice; `None` until something did.
+    odd: Option<Box<Odd>>,
+    /// Number of the peer's SYN.
+    irs: u32,
+    /// Number of bytes in order that the application has not read: at most a window.
+    unread: u32,
+    /// Size of the buffer: at most 2^30 bytes.
+    buffer: u32,
     scale: u8,
     /// Number of segments since the last ACK was sent.
     unacked: u8,
@@ -41,7 +38,8 @@ pub struct Receiver {
     /// When a delayed ACK is due; `Instant::MAX` means never.
     pub(super) ack_at: Instant,
     ts_recent: u32,
-    last_ack_sent: u64,
+    /// The last ACK number sent, in the form of the header; at most a window before `next`.
+    last_ack_sent: u32,
     /// The number of the peer's FIN, once it is known.
     fin_at: u64,
     /// True if congestion must be echoed until the sender responds with CWR (ECN).
@@ -62,6 +60,48 @@ pub struct Receiver {
     pub(super) quick: Option<Box<QuickAcks>>,
 }
 
+/// What did not arrive once and in order.
+#[derive(Debug, Clone, Default)]
+struct Odd {
+    /// The ranges that arrived beyond a gap.
+    early: Ranges,
+    /// Header numbers within ranges that changed recently, most recent first; they give the order of SACK blocks.
+    recent: [u32; MAX_SACK],
+    /// A range that arrived twice and was not reported yet; empty if there is none.
+    twice: (u32, u32),
+}
+
+impl Odd {
+    /// Puts the range that contains `at` first in the order of SACK blocks; `next` is the next number expected.
+    fn remember(&mut self, at: u64, next: u64) {
+        let same = |r: &u32| {
+            let containing = self.early.containing(sequence::unwrap(*r, next));
+            containing.is_some_and(|(s, e)| (s..e).contains(&at))
+        };
+        let position = self.recent.iter().position(same).unwrap_or(MAX_SACK - 1);
+        self.recent[..=position].rotate_right(1);
+        self.recent[0] = at as u32;
+    }
+
+    /// Writes SACK blocks into an outgoing segment if SACK was agreed; `next` is the next number expected.
+    fn report(&mut self, segment: &mut Segment, sack: bool, next: u64) {
+        let twice = std::mem::take(&mut self.twice);
+        let reports = usize::from(sack && twice.0 != twice.1);
+        if reports > 0 {
+            segment.add_sack(twice); // RFC 2883 §4: the first block, also if another contains it
+        }
+        if sack && !self.early.is_empty() {
+            for at in self.recent {
+                if let Some((start, end)) = self.early.containing(sequence::unwrap(at, next))
+                    && !segment.sacks()[reports..].iter().any(|b| b.0 == start as u32)
+                {
+                    segment.add_sack((start as u32, end as u32));
+                }
+            }
+        }
+    }
+}
+
 impl Receiver {
     /// Creates a receiver. The peer's SYN had the number `irs`; `scale` is the window scale of this side.
     pub fn new(config: &TcpConfig, irs: u32, scale: u8) -> Self {
@@ -70,19 +110,17 @@ impl Receiver {
         let buffer = (config.receive_buffer.get() >> scale) << scale;
         Self {
             next: first,
-            first,
-            read: first,
-            early: Ranges::default(),
-            recent: [0; MAX_SACK],
-            twice: (0, 0),
             edge: first + buffer.min(0xffff),
-            buffer,
+            odd: None,
+            irs,
+            unread: 0,
+            buffer: u32::try_from(buffer).unwrap_or(u32::MAX),
             scale,
             unacked: 0,
             ack_now: false,
             ack_at: Instant::MAX,
             ts_recent: 0,
-            last_ack_sent: first,
+            last_ack_sent: first as u32,
             fin_at: u64::MAX,
             echo: false,
             accurate_ecn: false,
@@ -101,10 +139,15 @@ impl Receiver {
         self.every_segment |= requirements.is_some_and(|requirements| requirements.ack_per_segment);
     }
 
+    /// Returns the number of bytes of memory on the heap for what arrived out of order.
+    pub fn heap_bytes(&self) -> usize {
+        self.odd.as_ref().map_or(0, |odd| size_of::<Odd>() + odd.early.heap_bytes())
+    }
+
     /// Returns the number of payload bytes received in order.
     pub fn delivered(&self) -> u64 {
         let fin = u64::from(self.finished());
-        self.next - self.first - fin
+        self.next - (sequence::initial(self.irs) + 1) - fin
     }
 
     /// True if everything up to and including the peer's FIN has arrived.
@@ -125,17 +168,26 @@ impl Receiver {
     /// Lets the application read only by [`Receiver::read`] from now on.
     pub fn read_by_hand(&mut self) {
         self.auto_read = false;
-        self.read = self.next;
+        self.unread = 0;
     }
 
     /// Reads up to `n` bytes for the application. If the window opens far enough, it is advertised at once (RFC 9293
     /// §3.8.6.2.2).
     pub fn read(&mut self, n: u64, mss: u64) {
-        self.read = (self.read + n).min(self.next);
-        let opened = (self.read + self.buffer).saturating_sub(self.edge);
-        if opened >= mss.min(self.buffer / 2) {
+        self.unread -= n.min(self.unread.into()) as u32;
+        if self.room().saturating_sub(self.edge) >= self.least_opening(mss) {
             self.ack_now = true;
         }
+    }
+
+    /// Returns the number up to which the buffer has room.
+    fn room(&self) -> u64 {
+        self.next + u64::from(self.buffer) - u64::from(self.unread)
+    }
+
+    /// Returns the least number of bytes by which the window opens: a full segment or half the buffer (RFC 9293 §3.8.6.2.2).
+    fn least_opening(&self, mss: u64) -> u64 {
+        mss.min(u64::from(self.buffer) / 2)
     }
 
     /// Takes payload, FIN, timestamp and ECN of the peer's segment; returns false if no part of it was acceptable.
@@ -163,7 +215,7 @@ impl Receiver {
         if let Some(feedback) = &mut self.accurate {
             self.ack_now |= feedback.count(segment, self.unacked > 0);
         }
-        if segment.has_timestamps() && start <= self.last_ack_sent {
+        if segment.has_timestamps() && start <= sequence::unwrap(self.last_ack_sent, self.next) {
             self.ts_recent = segment.tsval;
         }
         if start == end {
@@ -178,16 +230,17 @@ impl Receiver {
 
     fn take(&mut self, start: u64, end: u64, config: &TcpConfig, now: Instant, fin: bool) {
         if start > self.next && self.ahead > 0 {
-            self.next = start; // a misbehaving receiver treats lost data as received
+            self.advance(start); // a misbehaving receiver treats lost data as received
         }
         if start > self.next {
+            let odd = self.odd.get_or_insert_default();
             if self.dsack
-                && let Some((_, known)) = self.early.containing(start)
+                && let Some((_, known)) = odd.early.containing(start)
             {
-                self.note_twice(start..end.min(known));
+                odd.twice = (start as u32, end.min(known) as u32);
             }
-            self.early.insert(start..end);
-            self.remember(start);
+            odd.early.insert(start..end);
+            odd.remember(start, self.next);
             match &mut self.quick {
                 Some(quick) => match quick.out_of_order(self.next, config.sack, now) {
                     None => self.ack_now = true,
@@ -197,18 +250,19 @@ impl Receiver {
             }
             return;
         }
-        let filled_gap = !self.early.is_empty();
         self.note_twice(start..self.next);
-        self.next = end;
-        if filled_gap {
-            if let Some((_, reach)) = self.early.containing(self.next) {
-                self.next = reach;
+        let filled_gap = match self.odd.as_mut().filter(|odd| !odd.early.is_empty()) {
+            Some(odd) => {
+                let reach = odd.early.containing(end).map_or(end, |(_, reach)| reach);
+                odd.early.remove_below(reach);
+                self.advance(reach);
+                true
             }
-            self.early.remove_below(self.next);
-        }
-        if self.auto_read {
-            self.read = self.next;
-        }
+            None => {
+                self.advance(end);
+                false
+            }
+        };
         self.unacked = self.unacked.saturating_add(1);
         let at_once = self.quick.as_mut().is_some_and(|quick| quick.in_order(now));
         if at_once || self.every_segment || filled_gap || fin || self.unacked >= 2 {
@@ -218,10 +272,18 @@ impl Receiver {
         }
     }
 
+    /// Moves the next number expected to `next`.
+    fn advance(&mut self, next: u64) {
+        if !self.auto_read {
+            self.unread += (next - self.next) as u32;
+        }
+        self.next = next;
+    }
+
     /// Records these bytes, if there are any, as received twice (RFC 2883 §4).
     fn note_twice(&mut self, bytes: Range<u64>) {
         if self.dsack && !bytes.is_empty() {
-            self.twice = (bytes.start as u32, bytes.end as u32);
+            self.odd.get_or_insert_default().twice = (bytes.start as u32, bytes.end as u32);
         }
     }
 
@@ -251,22 +313,10 @@ impl Receiver {
         }
     }
 
-    /// Puts the range that contains `at` first in the order of SACK blocks.
-    fn remember(&mut self, at: u64) {
-        let next = self.next;
-        let same = |r: &u32| {
-            let containing = self.early.containing(sequence::unwrap(*r, next));
-            containing.is_some_and(|(s, e)| (s..e).contains(&at))
-        };
-        let position = self.recent.iter().position(same).unwrap_or(MAX_SACK - 1);
-        self.recent[..=position].rotate_right(1);
-        self.recent[0] = at as u32;
-    }
-
     /// Writes ACK number, window, ECN echo and SACK blocks into an outgoing segment, which thereby serves as the ACK.
     pub fn fill(&mut self, segment: &mut Segment, sack: bool, mss: u64) {
         segment.ack = self.next as u32;
-        if self.ahead > 0 && self.next > self.first && !self.finished() {
+        if self.ahead > 0 && self.delivered() > 0 && !self.finished() {
             segment.ack = segment.ack.wrapping_add(self.ahead);
         }
         segment.flags = segment.flags.with(TcpFlags::ACK);
@@ -274,19 +324,8 @@ impl Receiver {
         if self.echo {
             segment.flags = segment.flags.with(TcpFlags::ECE);
         }
-        let twice = std::mem::take(&mut self.twice);
-        let reports = usize::from(sack && twice.0 != twice.1);
-        if reports > 0 {
-            segment.add_sack(twice); // RFC 2883 §4: the first block, also if another contains it
-        }
-        if sack && !self.early.is_empty() {
-            for at in self.recent {
-                if let Some((start, end)) = self.early.containing(sequence::unwrap(at, self.next))
-                    && !segment.sacks()[reports..].iter().any(|b| b.0 == start as u32)
-                {
-                    segment.add_sack((start as u32, end as u32));
-                }
-            }
+        if let Some(odd) = &mut self.odd {
+            odd.report(segment, sack, self.next);
         }
         if let Some(feedback) = &mut self.accurate {
             feedback.write(segment);
@@ -297,7 +336,7 @@ impl Receiver {
         self.unacked = 0;
         self.ack_now = false;
         self.ack_at = Instant::MAX;
-        self.last_ack_sent = self.next;
+        self.last_ack_sent = self.next as u32;
     }
 
     /// True if a pure ACK must leave first, which tells how the SYN-ACK arrived.
@@ -316,12 +355,11 @@ impl Receiver {
         self.ts_recent = tsval;
     }
 
-    /// Returns the window field. The right edge moves only by a full segment or half the buffer (RFC 9293 §3.8.6.2.2),
-    /// and rounding to the scale never decreases it (RFC 7323 §2.4).
+    /// Returns the window field. Rounding to the scale never decreases the right edge (RFC 7323 §2.4).
     fn window(&mut self, mss: u64) -> u16 {
-        let edge = self.read + self.buffer;
-        if edge.saturating_sub(self.edge) >= mss.min(self.buffer / 2) {
-            self.edge = edge;
+        let room = self.room();
+        if room.saturating_sub(self.edge) >= self.least_opening(mss) {
+            self.edge = room;
         }
         let told = self.edge.saturating_sub(self.next).div_ceil(1 << self.scale).min(0xffff);
         self.edge = self.edge.max(self.next + (told << self.scale));

@@ -31,6 +31,11 @@ impl Scoreboard {
         Self { rack: Some(Box::new(Rack::new(first))), ..Self::default() }
     }
 
+    /// Returns the number of bytes of memory on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.sacked.heap_bytes() + self.rack.as_ref().map_or(0, |rack| rack.bytes())
+    }
+
     /// Returns the number of bytes that are SACKed.
     pub fn sacked(&self) -> u64 {
         self.sacked.total()
@@ -145,7 +150,7 @@ impl Scoreboard {
             return nxt - una;
         }
         let lost_edge = self.lost_edge.max(una);
-        let not_lost = (nxt - lost_edge) - (self.sacked.total() - self.sacked.bytes_below(lost_edge));
+        let not_lost = (nxt - lost_edge) - self.sacked.bytes_from(lost_edge); // few ranges are above the edge
         let high_rxt = self.high_rxt.max(una);
         not_lost + (high_rxt - una) - self.sacked.bytes_below(high_rxt)
     }

@@ -34,10 +34,12 @@ use penstock_core::units::{Instant, Span};
 mod accurate;
 mod acked;
 mod flow_control;
+mod handshake;
 mod recovery;
 mod services;
 mod without_sack;
 
+pub use flow_control::PeerWindow;
 use without_sack::EmulatedSack;
 
 const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
@@ -74,11 +76,7 @@ pub struct Sender {
     /// The number after the last byte that the application has written.
     app_end: u64,
     closing: bool,
-    // The peer's window.
-    edge: u64,
-    max_window: u64,
-    window_seq: u64,
-    pub(super) scale: u8,
+    pub(super) peer: PeerWindow,
     // Loss recovery.
     phase: Phase,
     board: Scoreboard,
@@ -99,22 +97,23 @@ pub struct Sender {
     forced: bool,
     first_partial: bool,
     /// Emulation of SACK by counting duplicate ACKs; `None` with SACK and with NewReno of RFC 6582.
-    emulated: Option<EmulatedSack>,
+    emulated: Option<Box<EmulatedSack>>,
     // Timers.
     /// When the retransmission timer is due; in all timers `Instant::MAX` means never.
-    pub(super) rto_at: Instant,
-    pub(super) persist_at: Instant,
+    rto_at: Instant,
+    persist_at: Instant,
     probe_due: bool,
     /// True if a one-byte probe beyond the window was sent; its ACK may cover that byte.
     probed: bool,
     last_sent: Instant,
-    /// The end of the one segment whose round trip is timed, or 0, and when it was sent; only without timestamps.
-    timed: (u64, Instant),
+    /// The end of the one segment whose round trip is timed, or 0, and when it was sent; `None` with timestamps.
+    timed: Option<Box<(u64, Instant)>>,
     // ECN.
     pub(super) ecn: bool,
     /// Retransmissions are ECN-capable as well.
-    pub(super) ecn_again: bool,
-    pub(super) ern: RateTeller,
+    ecn_again: bool,
+    /// Tells rates; `None` without ERN.
+    ern: Option<Box<RateTeller>>,
     cwr: bool,
     /// The counters of Accurate ECN; `None` if it was not agreed.
     pub(super) accurate: Option<Box<Marks>>,
@@ -187,10 +186,7 @@ impl Sender {
             nxt: first,
             app_end: first,
             closing: false,
-            edge: first,
-            max_window: 0,
-            window_seq: 0,
-            scale: 0,
+            peer: PeerWindow::new(first),
             phase: Phase::Open,
             board: if config.rack { Scoreboard::with_rack(first) } else { Scoreboard::default() },
             pipe: 0,
@@ -207,10 +203,10 @@ impl Sender {
             probe_due: false,
             probed: false,
             last_sent: Instant::ZERO,
-            timed: (0, Instant::ZERO),
+            timed: None,
             ecn: false,
             ecn_again: false,
-            ern: RateTeller::new(),
+            ern: None,
             cwr: false,
             accurate: None,
             echoed: false,
@@ -220,36 +216,10 @@ impl Sender {
         }
     }
 
-    /// Reduces the segment size to that of the peer, after the handshake.
-    pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
-        if peer < self.mss {
-            self.mss = peer;
-            let budget = self.cc.cooperation().and_then(|cc| cc.budget());
-            self.cc = config.control(peer, (self.una - 1) as u32);
-            if let Some(cc) = self.cc.cooperation() {
-                cc.set_budget(budget);
-            }
-        }
-    }
-
-    /// Sets whether the peer takes SACK. Without SACK there is no RACK either.
-    pub fn agree_sack(&mut self, permitted: bool, config: &TcpConfig) {
-        self.sack &= permitted;
-        if !self.sack {
-            self.board = Scoreboard::default();
-            self.emulated = EmulatedSack::of(config);
-        }
-        if self.tells_segments()
-            && let Some(rack) = &mut self.board.rack
-        {
-            rack.remember_declared();
-        }
-    }
-
     /// Returns the number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        let rack = self.board.rack.as_ref().map_or(0, |rack| rack.bytes());
-        self.cc.heap_bytes() + self.needs.as_ref().map_or(0, |needs| needs.bytes()) + rack
+        let board = self.board.heap_bytes();
+        self.cc.heap_bytes() + self.needs.as_ref().map_or(0, |needs| needs.bytes()) + board
     }
 
     /// Returns the segment size in use, in bytes.
@@ -300,6 +270,29 @@ impl Sender {
         self.una == self.end() && self.needs.is_none()
     }
 
+    /// Returns the earliest time at which [`Sender::on_timer`] has something to do; `Instant::MAX` if no timer is set.
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        let wake = self.needs.as_ref().map_or(Instant::MAX, |needs| needs.wake);
+        [self.persist_at, wake, self.rack_at()].into_iter().fold(self.rto_at, Instant::min)
+    }
+
+    /// Handles all timers that are due at `now`; those of losses wait until the connection is `established`. Returns false
+    /// after too many timeouts in a row.
+    pub fn on_timer(&mut self, established: bool, config: &TcpConfig, now: Instant) -> bool {
+        if self.rack_at() <= now && established {
+            self.on_rack_timer(config, now);
+        }
+        let goes_on = !(self.rto_at <= now && established) || self.on_rto(now);
+        if self.persist_at <= now {
+            self.on_persist();
+        }
+        if let Some(needs) = self.needs.as_mut().filter(|needs| needs.wake <= now) {
+            needs.wake = Instant::MAX; // the caller asks for segments next
+        }
+        goes_on
+    }
+
     /// Returns the state of the sender for observers.
     pub fn snapshot(&self) -> Snapshot {
         let state = match self.phase {
@@ -332,15 +325,31 @@ impl Sender {
 
     /// Computes the bytes in flight anew, which is needed after ACKs and timeouts; sending only adds to them.
     fn count_pipe(&mut self) {
-        self.pipe = self.board.pipe(self.una..self.nxt);
-        if let Some(emulated) = self.emulated {
-            self.pipe -= emulated.gone(self.mss, self.forced).min(self.pipe);
+        self.pipe = self.counted_pipe();
+    }
+
+    fn counted_pipe(&self) -> u64 {
+        let pipe = self.board.pipe(self.una..self.nxt);
+        match &self.emulated {
+            Some(emulated) => pipe - emulated.gone(self.mss, self.forced).min(pipe),
+            None => pipe,
         }
+    }
+
+    /// Looks for bytes that are lost now, after an ACK was counted; returns true if there are any. Only they take something
+    /// out of flight then, unless SACK is emulated.
+    fn find_losses(&mut self) -> bool {
+        let found = self.board.update_lost(self.mss);
+        if found || self.emulated.is_some() {
+            self.count_pipe();
+        }
+        debug_assert_eq!(self.pipe, self.counted_pipe(), "the pipe was counted");
+        found
     }
 
     /// Returns the bytes that arrived beyond a gap, SACKed or counted.
     fn sacked(&self) -> u64 {
-        self.board.sacked() + self.emulated.map_or(0, |emulated| emulated.bytes)
+        self.board.sacked() + self.emulated.as_ref().map_or(0, |emulated| emulated.bytes)
     }
 
     /// Returns the congestion window in force: that of the control or that of recovery.
@@ -366,7 +375,7 @@ impl Sender {
         if ack > self.nxt + u64::from(self.probed) || ack < self.una {
             return None;
         }
-        let before = self.edge;
+        let before = self.edge();
         let (prior_in_flight, prior_delivered) = (self.pipe, self.una + self.sacked());
         self.update_window(segment, ack);
         self.alone = false;
@@ -396,7 +405,7 @@ impl Sender {
         } else {
             self.count_pipe();
             self.hear(segment, sacked);
-            let news = sacked > 0 || (!self.sack && before == self.edge);
+            let news = sacked > 0 || (!self.sack && before == self.edge());
             if self.flight() > 0 && segment.sequence_len() == 0 && news {
                 self.on_duplicate(sacked, config, now);
             }
@@ -491,14 +500,14 @@ impl Sender {
         if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } && self.sends_ect() {
             segment.set_ecn(if self.requirements().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
         }
-        if self.ern.is_active() {
+        if self.ern.is_some() {
             self.tell_rate(segment, (kind == Kind::New).then_some(end));
         }
         self.pipe += end - start;
         if kind != Kind::New {
             self.counters.retransmits += 1;
             segment.set_retransmission();
-            self.timed.0 = 0;
+            self.stop_timing();
         }
         if matches!(self.phase, Phase::Recovery | Phase::Cwr) {
             self.prr.out += end - start;
@@ -515,9 +524,27 @@ impl Sender {
         }
     }
 
+    /// Times the round trip of the segment that ends at `end`, unless one is timed already.
+    #[cold]
+    fn time(&mut self, end: u64, now: Instant) {
+        let timed = self.timed.get_or_insert_default();
+        if timed.0 == 0 {
+            **timed = (end, now);
+        }
+    }
+
+    /// Times the round trip no longer, because an ACK may be that of a retransmission.
+    fn stop_timing(&mut self) {
+        if let Some(timed) = &mut self.timed {
+            timed.0 = 0;
+        }
+    }
+
     fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
         let (cwnd, ssthresh, srtt) = (self.cc.cwnd().get(), self.cc.ssthresh().get(), self.rtt.srtt());
-        self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
+        if let Some(ern) = &mut self.ern {
+            ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
+        }
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
@@ -528,8 +555,8 @@ impl Sender {
         if u64::from(segment.len) < self.mss && end < self.app_end {
             self.short_end = end;
         }
-        if self.timed.0 == 0 && !segment.has_timestamps() {
-            self.timed = (end, now);
+        if !segment.has_timestamps() {
+            self.time(end, now);
         }
         if self.ecn && segment.len > 0 && std::mem::take(&mut self.cwr) {
             segment.flags = segment.flags.with(TcpFlags::CWR);

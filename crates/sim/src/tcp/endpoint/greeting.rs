@@ -9,7 +9,7 @@ use penstock_core::units::Instant;
 impl Endpoint {
     /// Takes the offer of ECN in the peer's SYN.
     pub(super) fn agree(&mut self, syn: &Segment) {
-        match &mut self.negotiation {
+        match self.negotiation() {
             Some(negotiation) => {
                 negotiation.on_syn(syn);
                 self.ecn = negotiation.mode != Mode::NotEcn;
@@ -21,18 +21,21 @@ impl Endpoint {
     /// Begins Accurate ECN if the handshake has agreed on it.
     pub(super) fn count_marks(&mut self, now: Instant) {
         let server = self.state == State::SynReceived;
-        let Some(negotiation) = self.negotiation.take().filter(|agreed| agreed.mode == Mode::Accurate) else { return };
-        let (feedback, marks) = negotiation.halves(server, self.ect, self.sender.sack);
+        let negotiation = self.rare.as_mut().and_then(|rare| rare.negotiation.take());
+        let Some(negotiation) = negotiation.filter(|agreed| agreed.mode == Mode::Accurate) else { return };
+        let (ect, sack) = (self.ect, self.sack());
+        let (feedback, marks) = negotiation.halves(server, ect, sack);
         self.receiver.accurate = Some(Box::new(feedback));
-        self.sender.accurate = Some(Box::new(marks));
+        let sender = self.sender();
+        sender.accurate = Some(Box::new(marks));
         if negotiation.was_marked() {
-            self.sender.greeting_was_marked(now);
+            sender.greeting_was_marked(now);
         }
     }
 
     /// Takes the answer to the offer of ECN in a SYN-ACK.
     pub(super) fn take_answer(&mut self, syn_ack: &Segment) {
-        match &mut self.negotiation {
+        match self.negotiation() {
             Some(negotiation) => {
                 negotiation.on_syn_ack(syn_ack);
                 self.ecn = negotiation.mode != Mode::NotEcn;
@@ -49,7 +52,7 @@ impl Endpoint {
         if answering {
             flags = flags.with(TcpFlags::ACK);
         }
-        if self.ecn && self.negotiation.is_none() {
+        if self.ecn && self.negotiation().is_none() {
             // RFC 3168 §6.1.1. A retransmitted SYN does not offer ECN (§6.1.1.1).
             flags = flags.with(if answering { TcpFlags::ECE } else { TcpFlags::ECE.with(TcpFlags::CWR) });
             if self.greetings > 0 && !answering {
@@ -60,10 +63,11 @@ impl Endpoint {
         segment.set_syn_options(SynOptions {
             mss: self.config.mss.get() as u16,
             window_scale: self.scaling.then(|| self.config.window_scale()),
-            sack_permitted: if answering { self.sender.sack } else { self.config.sack },
+            sack_permitted: if answering { self.sack() } else { self.config.sack },
         });
-        if let Some(negotiation) = &mut self.negotiation {
-            let (ace, option) = negotiation.greeting(answering, self.greetings);
+        let greetings = self.greetings;
+        if let Some(negotiation) = self.negotiation() {
+            let (ace, option) = negotiation.greeting(answering, greetings);
             segment.set_ace(ace);
             if option {
                 segment.set_accecn(&accecn::first_option());
@@ -74,7 +78,7 @@ impl Endpoint {
         segment.window = self.config.receive_buffer.get().min(0xffff) as u16;
         self.greet = false;
         self.greetings = self.greetings.saturating_add(1);
-        self.greeted_at = now + self.sender.rtt.rto();
+        self.greeted_at = now + self.ask(|sender| sender.rtt.rto());
         segment
     }
 }

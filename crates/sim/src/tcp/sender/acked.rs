@@ -35,7 +35,7 @@ impl Sender {
         let in_flight = self.flight();
         let acked = ack - self.una;
         let already = self.already_counted(acked);
-        let original = self.emulated.is_some_and(|emulated| emulated.is_original(self.una));
+        let original = self.emulated.as_ref().is_some_and(|emulated| emulated.is_original(self.una));
         let delivered = acked + sacked - self.board.advance(ack) - already;
         self.hear(segment, delivered);
         self.una = ack;
@@ -170,12 +170,9 @@ impl Sender {
             let elapsed = crate::tcp::sequence::timestamp(now).wrapping_sub(segment.tsecr);
             return Some(Span::from_micros(u64::from(elapsed)));
         }
-        let (end, sent) = self.timed;
-        if end == 0 || ack < end {
-            return None;
-        }
-        self.timed.0 = 0;
-        Some(now.since(sent))
+        let timed = self.timed.as_mut().filter(|timed| timed.0 > 0 && ack >= timed.0)?;
+        timed.0 = 0;
+        Some(now.since(timed.1))
     }
 
     #[inline]

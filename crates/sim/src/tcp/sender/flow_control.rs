@@ -7,23 +7,60 @@ use crate::tcp::sequence;
 use penstock_core::cc::CongestionControl;
 use penstock_core::units::{Bytes, Instant};
 
+/// The window that the peer advertises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerWindow {
+    /// The number up to which the peer takes data, in the form of the header.
+    edge: u32,
+    /// The largest window so far, in bytes: below 2^30, as windows and their scale are.
+    pub largest: u32,
+    /// Header number of the segment that told the window; of no meaning until one did after the handshake.
+    seq: u32,
+    told: bool,
+    scale: u8,
+}
+
+impl PeerWindow {
+    /// Creates a window whose edge is `first`, without room for the data that begins there.
+    pub fn new(first: u64) -> Self {
+        Self { edge: first as u32, largest: 0, seq: 0, told: false, scale: 0 }
+    }
+
+    /// Creates the window of the peer's SYN or SYN-ACK, which is unscaled, for data that begins at `first`. Later ones have
+    /// this scale.
+    pub fn of_greeting(first: u64, window: u16, scale: u8) -> Self {
+        Self { largest: window.into(), scale, ..Self::new(first + u64::from(window)) }
+    }
+
+    /// Returns the number up to which the peer takes data; `near` is within the flight.
+    #[inline]
+    pub fn edge(&self, near: u64) -> u64 {
+        sequence::unwrap(self.edge, near)
+    }
+
+    /// Takes the window of a segment which acknowledges up to `ack`, unless it was sent before the one that told the window.
+    #[inline]
+    pub fn update(&mut self, segment: &Segment, ack: u64) {
+        if self.told && (segment.seq.wrapping_sub(self.seq) as i32) < 0 {
+            return;
+        }
+        let window = u32::from(segment.window) << self.scale;
+        (self.told, self.seq) = (true, segment.seq);
+        self.edge = (ack as u32).wrapping_add(window);
+        self.largest = self.largest.max(window);
+    }
+}
+
 impl Sender {
-    /// Takes the window of the peer's SYN or SYN-ACK, which is unscaled.
-    pub fn set_first_window(&mut self, window: u16) {
-        self.edge = self.una + u64::from(window);
-        self.max_window = u64::from(window);
-        self.window_seq = 0;
+    /// Returns the number up to which the peer takes data.
+    #[inline]
+    pub(super) fn edge(&self) -> u64 {
+        self.peer.edge(self.una)
     }
 
     pub(super) fn update_window(&mut self, segment: &Segment, ack: u64) {
-        let window = u64::from(segment.window) << self.scale;
-        let seq = sequence::unwrap(segment.seq, self.window_seq.max(1 << 32));
-        if self.window_seq == 0 || seq >= self.window_seq {
-            self.window_seq = if self.window_seq == 0 { sequence::initial(segment.seq) } else { seq };
-            self.edge = ack + window;
-            self.max_window = self.max_window.max(window);
-        }
-        if self.edge > self.nxt {
+        self.peer.update(segment, ack);
+        if self.edge() > self.nxt {
             self.persist_at = Instant::MAX;
         }
     }
@@ -49,14 +86,14 @@ impl Sender {
             return 0;
         }
         let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
-        let usable = self.edge.saturating_sub(self.nxt).min(buffer);
+        let usable = self.edge().saturating_sub(self.nxt).min(buffer);
         if usable >= left {
             return left + if usable > left { fin } else { 0 };
         }
         let allowed = match config.silly_window {
             SillyWindow::Minshall if self.kernel => self.short_end <= self.una && self.ends_a_group(),
             SillyWindow::Minshall => self.short_end <= self.una || self.flight() == 0,
-            SillyWindow::Strict => self.flight() == 0 && 2 * usable >= self.max_window,
+            SillyWindow::Strict => self.flight() == 0 && 2 * usable >= u64::from(self.peer.largest),
         };
         if allowed { usable } else { 0 }
     }
@@ -81,7 +118,7 @@ impl Sender {
             return None;
         }
         let start = self.nxt;
-        let usable = self.edge.saturating_sub(start).min(self.app_end - start);
+        let usable = self.edge().saturating_sub(start).min(self.app_end - start);
         if usable > 0 {
             return Some(Next::new((start, start + usable.min(self.mss)), Kind::New));
         }
@@ -123,7 +160,7 @@ mod tests {
         let mut sender = Sender::new(&config, 1);
         (sender.app_end, sender.closing) = (sender.nxt + 500, true);
         for (window, sendable) in [(500, 500), (501, 501), (9999, 501)] {
-            sender.edge = sender.nxt + window;
+            sender.peer.edge = (sender.nxt + window) as u32;
             assert_eq!(sender.sendable(&config), sendable, "a window of {window}");
         }
     }

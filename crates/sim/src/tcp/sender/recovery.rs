@@ -94,12 +94,13 @@ impl Sender {
     /// peer's window.
     #[cold]
     pub(super) fn tail_probe(&mut self, now: Instant) -> Option<Next> {
+        let edge = self.edge();
         let rack = self.board.rack.as_mut()?;
         if !rack.take_due_probe() || !matches!(self.phase, Phase::Open | Phase::Cwr) || self.nxt == self.una {
             return None;
         }
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
-        if left > 0 && self.nxt + left <= self.edge {
+        if left > 0 && self.nxt + left <= edge {
             let end = self.nxt + left;
             rack.probed_with_new_data(end);
             return Some(Next::new((self.nxt, end), Kind::New));
@@ -116,8 +117,7 @@ impl Sender {
 
     /// Enters recovery if a loss is detected (RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2).
     pub(super) fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
-        self.board.update_lost(self.mss);
-        self.count_pipe();
+        self.find_losses();
         let counted = match &self.emulated {
             Some(emulated) => emulated.shows_loss(self.mss),
             None => self.board.rack.is_none() && self.dupacks >= DUP_THRESH,
@@ -148,7 +148,7 @@ impl Sender {
         self.forget_first_again();
         self.set_may_undo(true);
         self.first_partial = true;
-        self.timed.0 = 0;
+        self.stop_timing();
         let delivery = Delivery { bytes: delivered, safe: false };
         if shrinking {
             (self.recover, self.recovery_since, self.forced) = (self.reduced_at, now, true);
@@ -213,7 +213,7 @@ impl Sender {
         if self.frto != Frto::NewData || self.nxt > self.recover {
             return self.frto == Frto::NewData;
         }
-        let may = self.nxt < self.end() && self.nxt + self.mss <= self.edge && self.sendable(config) > 0;
+        let may = self.nxt < self.end() && self.nxt + self.mss <= self.edge() && self.sendable(config) > 0;
         if !may {
             self.frto = Frto::Off;
         }
@@ -316,8 +316,7 @@ impl Sender {
             self.recovery_window = self.recovery_window.saturating_sub(acked).max(self.mss) + back;
             return;
         }
-        let found_losses = self.board.update_lost(self.mss);
-        self.count_pipe();
+        let found_losses = self.find_losses();
         let delivery = Delivery { bytes: delivered, safe: acked > 0 && !found_losses };
         if self.requirements().own_recovery {
             self.recovery_window = self.cc.cwnd().get();
@@ -409,7 +408,7 @@ impl Sender {
         self.dupacks = 0;
         // RACK leaves segments in flight that may still arrive; the first segment must be retransmitted in any case.
         self.forced = self.board.rack.is_some();
-        self.timed.0 = 0;
+        self.stop_timing();
         self.rtt.back_off();
         self.rto_at = now + self.rtt.rto();
         self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it

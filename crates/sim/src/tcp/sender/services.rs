@@ -73,12 +73,13 @@ impl Sender {
         if self.kernel {
             let room = self.cc.cwnd().get().saturating_sub(self.pipe) / self.mss;
             let room = room.min((self.cc.cwnd().get() / (2 * self.mss)).max(1));
+            let edge = self.peer.edge(self.una);
             let usable = match kind {
                 Kind::Again if self.emulated.is_some() && self.phase == Phase::Recovery => end - start,
                 Kind::Again => self.board.lost_run(start),
                 // What the peer's window leaves beyond whole segments goes along if no short segment is in flight.
-                _ if self.short_end <= self.una => self.edge.max(end) - start,
-                _ => (self.edge.max(end) - start) / self.mss * self.mss,
+                _ if self.short_end <= self.una => edge.max(end) - start,
+                _ => (edge.max(end) - start) / self.mss * self.mss,
             };
             let pace = Pace { rate: self.cc.pacing_rate(), min_rtt: self.rtt.min_rtt(), mss: self.mss, room, usable };
             needs.paced_in_groups(now, start..end, &pace);

@@ -60,9 +60,9 @@ impl EmulatedSack {
 
 impl EmulatedSack {
     /// Creates the count of a new connection; `None` if the options call for another recovery.
-    pub(super) fn of(config: &TcpConfig) -> Option<Self> {
+    pub(super) fn of(config: &TcpConfig) -> Option<Box<Self>> {
         let new = Self { bytes: 0, threshold: u64::from(DUP_THRESH), again_end: 0, first_again: None, may_undo: false };
-        (config.without_sack == WithoutSack::Linux).then_some(new)
+        (config.without_sack == WithoutSack::Linux).then(|| Box::new(new))
     }
 
     /// Records what is sent again.
@@ -157,7 +157,7 @@ impl Sender {
     /// True if this ACK, which moves on, shows that the recovery or the timeout was needless.
     pub(super) fn shows_needless(&self, echo: Option<u32>) -> bool {
         let (kernel, una, recover) = (self.kernel, self.una, self.recover);
-        kernel && self.emulated.is_some_and(|emulated| emulated.shows_needless(echo, una, recover))
+        kernel && self.emulated.as_ref().is_some_and(|emulated| emulated.shows_needless(echo, una, recover))
     }
 
     /// Handles an ACK that shows a recovery to be needless: undoes it, or waits until what was sent again is acknowledged.
@@ -224,7 +224,7 @@ mod tests {
         sender.nxt += 4 * sender.mss;
         let counted: u64 = (0..6).map(|_| sender.count_duplicate()).sum();
         assert_eq!((counted, sender.pipe), (3 * sender.mss, sender.mss));
-        let threshold = sender.emulated.map(|emulated| emulated.threshold);
+        let threshold = sender.emulated.as_ref().map(|emulated| emulated.threshold);
         assert_eq!(threshold, Some(4), "tcp_check_reno_reordering: as many as were in flight");
         assert_eq!(sender.already_counted(2 * sender.mss), sender.mss, "the gap and one counted segment");
         assert_eq!(sender.sacked(), sender.mss, "of the two left, one is missing");
@@ -249,12 +249,12 @@ mod tests {
         let config = TcpConfig::default();
         let mut sender = Sender::new(&config, 1);
         sender.nxt += 4 * sender.mss;
-        let before = (sender.una, sender.edge);
+        let before = (sender.una, sender.edge());
         for ack in [sender.una - 1, sender.nxt + 1] {
             let mut segment = Segment::tcp(0, false, TcpFlags::ACK);
             (segment.ack, segment.window) = (ack as u32, 100);
             assert_eq!(sender.on_ack(&segment, &config, Instant::ZERO), None);
-            assert_eq!((sender.una, sender.edge), before);
+            assert_eq!((sender.una, sender.edge()), before);
         }
     }
 }
