@@ -8,9 +8,11 @@ use clap::Parser;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use penstock_net::cli::Options;
-use penstock_net::emulator::Emulator;
+use penstock_net::emulator::{Emulator, Outside};
 use penstock_net::netns::Namespace;
+use penstock_net::output::Printer;
 use penstock_net::report::Report;
+use penstock_net::signals::Signals;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -122,13 +124,16 @@ impl Lab {
     /// Starts the emulated link.
     fn emulate(&mut self, link: &str) {
         let words = format!("x --left eth0 --right eth0 --realtime --duration 1800s {link}");
-        let plan = Options::parse_from(words.split_ascii_whitespace()).plan().unwrap();
+        let plan = Options::parse_from(words.split_ascii_whitespace()).plans(&()).unwrap().remove(0);
         let namespaces = [self.open("r"), self.open("s")];
         let (ready, is_ready) = std::sync::mpsc::channel();
         self.link = Some(std::thread::spawn(move || {
-            let emulator = Emulator::open(plan, &namespaces, None).unwrap();
+            let (signals, printer) = (Signals::open().unwrap(), Printer::open(1).unwrap());
+            let emulator =
+                Emulator::open(plan, &namespaces, Outside { signals, server: None, printer: printer.offers() })
+                    .unwrap();
             ready.send(()).unwrap();
-            emulator.run().report
+            emulator.run().0.report
         }));
         is_ready.recv_timeout(PATIENCE).unwrap();
     }

@@ -9,9 +9,11 @@ use clap::Parser;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use penstock_net::cli::Options;
-use penstock_net::emulator::Emulator;
+use penstock_net::emulator::{Emulator, Outside};
 use penstock_net::netns::Namespace;
+use penstock_net::output::Printer;
 use penstock_net::report::Report;
+use penstock_net::signals::Signals;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -144,13 +146,16 @@ impl Scene {
     pub fn emulate(&mut self, rate: &str) {
         let words =
             format!("x --left eth0 --right eth0 --realtime --duration 300s --rate {rate} --delay 30ms --limit 500p");
-        let plan = Options::parse_from(words.split_ascii_whitespace()).plan().unwrap();
+        let plan = Options::parse_from(words.split_ascii_whitespace()).plans(&()).unwrap().remove(0);
         let namespaces = ["g", "s"].map(|side| Namespace::open(Some(&self.namespace(side))).unwrap());
         let (ready, is_ready) = std::sync::mpsc::channel();
         self.link = Some(std::thread::spawn(move || {
-            let emulator = Emulator::open(plan, &namespaces, None).unwrap();
+            let (signals, printer) = (Signals::open().unwrap(), Printer::open(1).unwrap());
+            let emulator =
+                Emulator::open(plan, &namespaces, Outside { signals, server: None, printer: printer.offers() })
+                    .unwrap();
             ready.send(()).unwrap();
-            emulator.run().report
+            emulator.run().0.report
         }));
         is_ready.recv_timeout(PATIENCE).unwrap();
     }
