@@ -320,16 +320,6 @@ impl Pink {
         }
     }
 
-    /// Notes that the budget of its node holds a flow back, or does so no more. If the flow is the only one to use the
-    /// budget, it keeps all of that: what it left would be for nobody, as QRM gives no node more than its budget.
-    fn note_budget(&mut self, id: usize, context: &AckContext, rtt: Span) {
-        if context.held_back {
-            self.set_held_back(id, rate_of(context.taken, rtt));
-        } else {
-            self.set_lacking(id, None);
-        }
-    }
-
     /// Decides with "max-min" whether a flow is good or bad, at the end of a measurement interval.
     #[inline(never)]
     fn judge_by_use(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
@@ -379,15 +369,6 @@ impl Pink {
             }
             self.flows[id].wake();
         }
-    }
-
-    /// Returns the flow's part of its node's budget, as a window in bytes, and how many flows could use what it leaves of
-    /// that, itself included. Without a budget the window is the largest.
-    fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> (u64, u64) {
-        let Some(budget) = budget else { return (MAX_WINDOW, 1) };
-        let budget = payload_rate(budget, None, self.config.c);
-        let (rate, flows) = self.owners.sharing(id, self.flows[id].sends(), budget);
-        (window_of(rate, rtt, flows), flows)
     }
 
     fn context<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> AckContext {

@@ -2,9 +2,11 @@
 //! part. The flows of a node share its budget, to which a discipline behind PINK holds it, as all flows share the link:
 //! by max-min.
 
-use super::share::MILLI;
+use super::share::{MAX_WINDOW, MILLI, payload_rate, rate_of, window_of};
+use super::{AckContext, Pink};
 use crate::allocation::rest;
 use crate::packet::NodeId;
+use crate::units::{Rate, Span};
 
 /// Nodes with this number or a higher one are not known, as in QRM.
 const MAX_NODES: u32 = 1 << 20;
@@ -103,6 +105,27 @@ impl Owners {
         let lacking = u64::from(node.lacking) - own.0;
         let (rate, good) = rest(budget, sending, lacking, (node.claims - own.1).saturating_mul(MILLI));
         (rate, good.max(1))
+    }
+}
+
+impl Pink {
+    /// Notes that the budget of its node holds a flow back, or does so no more. If the flow is the only one to use the
+    /// budget, it keeps all of that: what it left would be for nobody, as QRM gives no node more than its budget.
+    pub(super) fn note_budget(&mut self, id: usize, context: &AckContext, rtt: Span) {
+        if context.held_back {
+            self.set_held_back(id, rate_of(context.taken, rtt));
+        } else {
+            self.set_lacking(id, None);
+        }
+    }
+
+    /// Returns the flow's part of its node's budget, as a window in bytes, and how many flows could use what it leaves of
+    /// that, itself included. Without a budget the window is the largest.
+    pub(super) fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> (u64, u64) {
+        let Some(budget) = budget else { return (MAX_WINDOW, 1) };
+        let budget = payload_rate(budget, None, self.config.c);
+        let (rate, flows) = self.owners.sharing(id, self.flows[id].sends(), budget);
+        (window_of(rate, rtt, flows), flows)
     }
 }
 
