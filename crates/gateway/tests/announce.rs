@@ -13,6 +13,7 @@ use penstock_net::netns::Namespace;
 use scene::{HOSTS, PART, PATIENCE, Scene, TCP, wait_until};
 use std::fs;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::process::Child;
 use std::time::Instant;
 
 /// The host whose connections announce.
@@ -127,15 +128,23 @@ fn serve(scene: &mut Scene, rates: &str) {
 
 /// Uploads to this port until there were marks again and again.
 fn marks_come(mut scene: Scene, port: usize) {
-    let mut transfer = scene.transfers_of(&[HOST], port, 55, "-l 4K -C reno").remove(0);
+    // On a busy machine a transfer may end before it begins: then there is another one.
+    let mut transfers = Vec::new();
     // Slow start ends with drops; then there are marks.
-    wait_until("flows are marked", || refused(&scene).0 > 0);
+    wait_until("flows are marked", || {
+        if transfers.iter_mut().all(|transfer: &mut Child| transfer.try_wait().unwrap().is_some()) {
+            transfers.extend(scene.transfers_of(&[HOST], port + transfers.len(), 55, "-l 4K -C reno"));
+        }
+        refused(&scene).0 > 0
+    });
     let before = refused(&scene);
     wait_until("flows are marked again and again", || refused(&scene).0 >= before.0 + 5);
     let after = refused(&scene);
     eprintln!("{} marks and {} drops, after the first mark", after.0 - before.0, after.1 - before.1);
-    kill(Pid::from_raw(transfer.id() as i32), Signal::SIGTERM).unwrap();
-    let _ = transfer.wait();
+    for mut transfer in transfers {
+        let _ = kill(Pid::from_raw(transfer.id() as i32), Signal::SIGTERM);
+        let _ = transfer.wait();
+    }
     scene.sh("g", "ip link del eth0");
     scene.link.take().unwrap().join().unwrap();
 }
