@@ -69,6 +69,14 @@ def test_an_experiment_that_no_kernel_can_do_is_refused(monkeypatch: pytest.Monk
         EXPERIMENTS["hfs"].with_linux(worlds.JAR)
 
 
+def test_hosts_of_linux_announce_their_rates_if_they_are_told_to() -> None:
+    published, linux = EXPERIMENTS["ern"], EXPERIMENTS["ern"].with_linux(worlds.SIM, announce=True)
+    for case in linux.cases(quick=True, seeds=1):
+        before, tree = (tomllib.loads(one.scenario(case, quick=True).text) for one in (published, linux))
+        assert tree["tcp"].get("ern") == before["tcp"].get("ern") == (True if case.aqm == "red-ern" else None)
+        assert tree["aqm"] == before["aqm"]
+
+
 def test_where_no_host_announces_its_rate_it_is_estimated() -> None:
     published, linux = EXPERIMENTS["ern"], EXPERIMENTS["ern"].with_linux(worlds.SIM)
     for case in linux.cases(quick=True, seeds=1):

@@ -23,6 +23,7 @@ from penstock.engine import BrokenInvariant, ScenarioError, Stopped
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.wire import (
+    announcing,
     calls,
     captures,
     cooperation,
@@ -58,8 +59,9 @@ BUDGETS = '[tcp]\nc2ml = "on"\n[cooperation]\nlink = "bottleneck"\n'
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel with the usual controls, whatever this one has."""
+    """A kernel with the usual controls that takes the program of rates, whatever this one does."""
     monkeypatch.setattr(tcp, "controls", lambda: ["reno", "cubic", "bbr"])
+    monkeypatch.setattr(announcing, "lacks", lambda _world: "")
 
 
 def wanted(text: str) -> plan.Plan:
@@ -74,6 +76,7 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + '[[flows]]\nkind = "synflood"\nper_second = 5\n', "9:8", "no synflood"),
         (HEAD + FLOWS + FLOWS + 'tcp = { sack = true, cc = "vegas" }\n', "12:27", "reno, cubic, bbr"),
         (HEAD + FLOWS + "tcp = { ecn_retransmits = true, ecn = true }\n", "10:27", "not ECN-capable"),
+        (HEAD + FLOWS + "tcp = { ern = true, ern_ect1 = true, ecn = true }\n", "10:32", "cannot set ECT(1)"),
         (HEAD + FLOWS + "tcp = { accurate_ecn = true, ecn = true }\n", "10:24", "RFC 3168 alone"),
         (HEAD + "[tcp]\nprr = false\n" + FLOWS, "9:7", "prr = true"),
         (HEAD + '[tcp]\ncc = { name = "cubic", beta = 0.8 }\n' + FLOWS, "9:31", "no beta"),
@@ -94,6 +97,15 @@ def wanted(text: str) -> plan.Plan:
             HEAD + BUDGETS + (FLOWS + 'node = "a"\n') + FLOWS + 'node = "a"\ntcp = { c2ml = "off" }\n',
             "12:3",
             "one c2ml",
+        ),
+        (
+            HEAD
+            + BUDGETS
+            + '[[flows]]\nkind = "bulk"\nnode = "a"\ntcp = { ecn = true, ern = true }\n'
+            + FLOWS
+            + 'node = "a"\n',
+            "12:3",
+            "one ern",
         ),
     ],
 )
@@ -204,6 +216,13 @@ def test_a_node_that_ignores_its_budget_has_an_agent_that_changes_nothing() -> N
     told = tomllib.loads(cooperation.gateway_file(found, "g", "kept", 10e6))
     assert told["link"]["rate"] == "10000000bit/s"
     assert told["c2ml"]["sharing"] == "unweighted-fair"
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_node_announces_if_its_flows_do() -> None:
+    found = wanted(HEAD + BUDGETS + FLOWS + "tcp = { ecn = true, ern = true }\n" + FLOWS).cooperation
+    assert found is not None
+    assert [node.announces for node in found.nodes] == [True, False]
 
 
 def in_place_of_a_kernel(tmp_path: Path, does: str) -> jar.Jar:
@@ -328,6 +347,36 @@ def test_transfers_are_judged_by_when_their_last_byte_came() -> None:
         (10_000, 2, 17_500),
     ]
     assert "by_size" not in transfers.judge("http", sent)
+
+
+def test_what_a_host_needs_to_announce_rates_is_missed_at_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(text: str, world: str = "wire") -> str:
+        with pytest.raises(ScenarioError) as error:
+            plan.read(Scenario(text, "home.toml"), None, world, ["cubic"])
+        return str(error.value)
+
+    general, own = HEAD + "[tcp]\necn = true\nern = true\n" + FLOWS, HEAD + FLOWS + "tcp = { ecn = true, ern = true }\n"
+    said = refused(general, "jar")
+    assert "home.toml:10:7\n" in said
+    assert "no BPF" in said
+    monkeypatch.setattr(owner, "hierarchy", lambda: None)
+    said = refused(own)
+    assert "home.toml:10:27\n" in said
+    assert "mount -t cgroup2" in said
+
+
+def test_a_kernel_that_refuses_the_program_of_rates_is_asked_by_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = tmp_path / "agent"
+    agent.write_text('#!/bin/sh\n[ "$*" = "announce --check" ] && echo "error: this kernel is too old" >&2 && exit 1\n')
+    agent.chmod(0o755)
+    monkeypatch.setenv("PENSTOCK_AGENT", str(agent))
+    monkeypatch.setattr(owner, "hierarchy", lambda: tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert announcing.lacks("wire") == "this kernel is too old"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert announcing.lacks("wire") == "", "only root could tell"
 
 
 def test_metrics_of_routes_say_what_sockets_cannot() -> None:
@@ -561,6 +610,35 @@ def budgets_possible() -> str:
     return ""
 
 
+# RED-ERN drops early what belongs to no flow that announces, and marks others. Of the two flows with ECN one announces.
+ANNOUNCED = (
+    HEAD.replace("10Mbit", "4Mbit")
+    + """\
+[aqm]
+name = "red-ern"
+weight = 0.02
+max_probability = 0.3
+[tcp]
+cc = { name = "newreno", compat = "linux" }
+rack = true
+ecn = true
+[[flows]]
+kind = "bulk"
+tcp = { ern = true }
+[[flows]]
+kind = "bulk"
+"""
+)
+
+
+def announcing_possible() -> str:
+    """Why no host here can announce its rate; empty if it can."""
+    try:
+        return announcing.lacks("wire")
+    except MistakeError as error:
+        return str(error)
+
+
 # Two nodes at first: one with a file and a file later, which leaves and comes back, and one that stays; a third joins.
 SHARED = (
     HEAD.replace("10Mbit", "2Mbit").replace("20ms", "50ms")
@@ -599,12 +677,15 @@ rate = "1Mbit/s"
         (SHORT, 0.4, "wire"),
         (SHORT.replace("codel", "droptail"), 0.4, "tc"),
         (SHARED, None, "wire"),
+        (ANNOUNCED, 0.4, "wire"),
     ],
 )
 def test_a_killed_run_leaves_nothing_after_the_next_start(
     text: str, later_s: float | None, on: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if text == SHARED and (why := budgets_possible()):
+        pytest.skip(why)
+    if text == ANNOUNCED and (why := announcing_possible()):
         pytest.skip(why)
     if on == "tc" and not {"htb", "pfifo"} <= {*(kernel_queues.kinds() or [])}:
         pytest.skip("this kernel has no queues for it")
@@ -659,6 +740,65 @@ def test_a_run_on_the_wire_agrees_with_the_simulator(tmp_path: Path) -> None:
     assert {file.stem for file in (tmp_path / "run").glob("*.parquet")} >= {"flow_seconds", "queue_seconds"}
     with pytest.raises(rundir.RunDirError, match="never repeat"):
         rundir.rerun(tmp_path / "run")
+    assert not [name for name in left() if f"-{os.getpid()}-" in name]
+
+
+OPTIONS, ERN = 20, (253, 6)
+
+
+def option_of_rate(tcp_segment: bytes) -> bytes | None:
+    """The option 253 of a TCP segment: window in 16 bits, shift in 4, round trip in ms in 12 (docs/tcp.md)."""
+    left = tcp_segment[OPTIONS : (tcp_segment[12] >> 4) * 4]
+    while left and left[0]:
+        length = 1 if left[0] == 1 else left[1]
+        if tuple(left[:2]) == ERN:
+            return left[2:6]
+        left = left[length:]
+    return None
+
+
+def sent_from_the_left(file: Path) -> list[tuple[int, bytes]]:
+    """The TCP segments that hosts on the left sent, in the capture of a run: the last number of the address, and all
+    from the header of TCP on."""
+    found, content, at = [], file.read_bytes(), 0
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        if kind == 6:  # enhanced packet block
+            packet = content[at + 28 : at + 28 + struct.unpack_from("<I", content, at + 20)[0]]
+            if packet[13] < 200:
+                found.append((packet[15], packet[(packet[0] & 15) * 4 :]))
+        at += length
+    return found
+
+
+@real
+@pytest.mark.skipif(bool(announcing_possible()), reason=announcing_possible() or "a program in the kernel")
+def test_hosts_announce_their_rates_and_red_ern_marks_by_them(tmp_path: Path) -> None:
+    file = tmp_path / "packets.pcapng"
+    found = wire.play(Scenario(ANNOUNCED, "home.toml"), packets=file)
+    first, second = found.summary["flows"]
+    assert (first["ecn_used"], second["ecn_used"]) == (True, True)
+    (queue,) = found.summary["bottlenecks"]
+    assert queue["marks"] > 0, "only flows that announce are marked"
+    sent = sent_from_the_left(file)
+    told = [(host, option_of_rate(segment)) for host, segment in sent]
+    assert {host for host, option in told if option} == {1}, "the second flow announces nothing"
+    rates = [option for _, option in told if option and any(option)]
+    between = sum(1 for _, option in told if option == bytes(4))
+    windows = [int.from_bytes(one[:2]) << (one[2] >> 4) for one in rates]
+    round_trips = [int.from_bytes(one[2:]) & 0xFFF for one in rates]
+    assert all(40 <= ms < 1000 for ms in round_trips), "two ways of 20 ms, and the queue"
+    assert all(window % 1448 == 0 for window in windows), "whole segments, as the kernel counts them"
+    # At most one in each round trip, of which none is shorter than 40 ms; most segments are between two rates.
+    assert 20 < len(rates) <= 6 / 0.040
+    assert between > 2 * len(rates)
+    newest = None
+    for number, option in [(int.from_bytes(one[4:8]), option_of_rate(one)) for host, one in sent if host == 1]:
+        is_new = newest is None or (number - newest) % 2**32 < 2**31
+        assert is_new or not any(option or b""), (
+            "a retransmission has no rate: it cannot be marked and would be dropped"
+        )
+        newest = number if is_new else newest
     assert not [name for name in left() if f"-{os.getpid()}-" in name]
 
 

@@ -36,8 +36,6 @@ class Agent:
         self._log, self._last = (Path(f"{self._told['file']}.{what}") for what in ("log", "json"))
         self._flows, self._starts, self._late_s, self._said = 0, 0, 0.0, 0
         self._child: subprocess.Popen[bytes] | None = None
-        # Sockets belong to the cgroup in which they are made.
-        Path(self._told["cgroup"], "cgroup.procs").write_text("0", encoding="ascii")
         hosts.flow_ended = self._leave
         for flow in wanted["send"]:
             self._plan(flow, flow["start_s"] - self._told["lead_s"])

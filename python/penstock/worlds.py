@@ -95,11 +95,14 @@ def fingerprint(on: str) -> str:
     return f"{on} {kernel.version} {kernel.linux.stat().st_mtime_ns}" if kernel else on * (on != SIM)
 
 
-def linux_hosts(scenario: Scenario) -> Scenario:
-    """Returns the scenario with the TCP of Linux, so that the simulator and kernels run the same."""
+def linux_hosts(scenario: Scenario, announce: bool = False) -> Scenario:
+    """Returns the scenario with the TCP of Linux, so that the simulator and kernels run the same.
+
+    Rates that senders announce are estimated by RED-ERN, unless `announce` lets them.
+    """
     from penstock.wire import linux
 
-    return linux.hosts(scenario)
+    return linux.hosts(scenario, announce)
 
 
 def at_once(on: str) -> int | None:

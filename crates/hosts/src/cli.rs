@@ -39,6 +39,10 @@ pub enum Verb {
     /// Print the budget, the session and the connections that are held to it
     #[command(after_help = "Example:\n  penstock-agent status --json")]
     Status(Ask),
+    /// Let the TCP connections of cgroups announce their rates, without a gateway and a budget, until SIGTERM or Ctrl-C
+    #[command(after_help = "Examples:\n  penstock-agent announce /sys/fs/cgroup/senders\n  \
+                            penstock-agent announce --check")]
+    Announce(Announce),
     /// The guard of a run, which the run starts
     #[command(hide = true)]
     Guard(guard::Options),
@@ -52,6 +56,17 @@ pub struct Described {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Whose connections announce their rates.
+#[derive(Debug, Clone, Args)]
+pub struct Announce {
+    /// Directories of cgroups (version 2), such as /sys/fs/cgroup/senders
+    #[arg(required_unless_present = "check", conflicts_with = "check", value_name = "CGROUP")]
+    pub cgroups: Vec<PathBuf>,
+    /// Only see whether this kernel takes the program; exit code 1 if it does not
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// How to enrol.

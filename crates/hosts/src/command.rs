@@ -1,20 +1,23 @@
 //! The whole program `penstock-agent`, from its options to its exit code.
 
 use crate::agent::{Enrolment, Identity};
-use crate::cli::{Enrol, Options, Verb};
+use crate::cli::{Announce, Enrol, Options, Verb};
 use crate::daemon::{self, Daemon};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use crate::identity::Token;
-use crate::limit::Control;
+use crate::limit::{Control, Rates};
 use crate::roster::LONGEST_NAME;
 use crate::socket::Socket;
 use crate::store;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_control::place;
 use penstock_control::server::Server;
 use penstock_core::units::{Instant, Rate};
 use penstock_net::ask;
 use penstock_net::output::print;
+use penstock_net::signals::{Request as Signalled, Signals, is_orderly};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -65,6 +68,7 @@ fn begin(verb: &Verb) -> Result<u8, Stop> {
         }
         Verb::Enrol(asked) => enrol(asked),
         Verb::Run(asked) => serve(&read(&asked.file)?, asked.json),
+        Verb::Announce(asked) => announce(asked),
         Verb::Status(asked) => {
             let path = ask::socket(asked, "agent", "penstock-agent").map_err(Stop::user)?;
             let request = penstock_control::message::Request::Status;
@@ -215,6 +219,35 @@ fn serve(file: &File, json: bool) -> Result<u8, Stop> {
     let value = serde_json::to_value(&last).unwrap_or(Value::Null);
     printed(json, &value, &status(&value))?;
     failed.map_or(Ok(0), |why| Err(Stop::failed(why)))
+}
+
+fn announce(asked: &Announce) -> Result<u8, Stop> {
+    let signals = Signals::open().map_err(Stop::failed)?;
+    let mut rates = Rates::load().map_err(|e| Stop::failed(format!("this kernel does not take the program: {e}")))?;
+    for cgroup in &asked.cgroups {
+        let failed = |e| Stop::failed(format!("cannot attach the program to the cgroup {}: {e}", cgroup.display()));
+        rates.attach(cgroup).map_err(failed)?;
+    }
+    if asked.check {
+        return Ok(0);
+    }
+    let _ = writeln!(io::stderr(), "connections with ECN announce their rates in {} cgroups", asked.cgroups.len());
+    loop {
+        match signals.next() {
+            Some(Signalled::End(signal)) if is_orderly(signal) => return Ok(0),
+            Some(Signalled::End(signal)) => return Err(Stop::failed(format!("ended by {signal}"))),
+            Some(Signalled::Report) => {}
+            None => wait(&signals).map_err(|e| Stop::failed(format!("cannot wait: {e}")))?,
+        }
+    }
+}
+
+/// Waits for a signal.
+fn wait(signals: &Signals) -> io::Result<()> {
+    match ppoll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], None, None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn status(answer: &Value) -> String {

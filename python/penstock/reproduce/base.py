@@ -71,6 +71,7 @@ class Experiment(ABC):
     seeds: int = 1  # number of seeds that decide the claims of the ledger
     own: Mapping[str, Own] = field(default_factory=dict)  # disciplines of one's own, by their names in `aqms`
     linux: str = ""  # the world in which it runs with the hosts of Linux; empty: as published, in the simulator
+    linux_announces: bool = False  # true if these hosts announce rates; else RED-ERN estimates them
     # Runs that this world cannot do, by discipline, number of flows and setting, with its words; they are left out.
     refused: Mapping[tuple[str, int, str], str] = field(default_factory=dict)
     one_at_a_time: bool = False  # true if runs measure CPU time, so that parallel runs would disturb each other
@@ -98,13 +99,15 @@ class Experiment(ABC):
         """Executes one run."""
         return worlds.run(scenario, seed, self.linux or worlds.SIM, on_progress=on_progress, stop=stop)
 
-    def with_linux(self, on: str) -> Experiment:
+    def with_linux(self, on: str, announce: bool = False) -> Experiment:
         """Returns the experiment with the hosts of Linux, without its variants, in a world: a kernel or the simulator.
 
+        With `announce` senders announce rates where they do so in the document; else RED-ERN estimates them.
         Runs that the world cannot do are `refused`. If it can do none, `ScenarioError` has the line of the first.
         """
         where = "with hosts as Linux has them" if on == worlds.SIM else f"on a Linux kernel ({on})"
-        found = replace(self, linux=on, title=f"{self.title}, {where}", variants=())
+        where += " that announce rates" * announce
+        found = replace(self, linux=on, linux_announces=announce, title=f"{self.title}, {where}", variants=())
         if on not in worlds.KERNELS:
             return found
         refused: dict[tuple[str, int, str], str] = {}
@@ -211,7 +214,7 @@ class Experiment(ABC):
         """Returns the scenario of one run."""
         tree = self.varied_tree(case, quick)
         found = Scenario(to_toml(tree), f"{tree['name']}.toml")
-        return worlds.linux_hosts(found) if self.linux else found
+        return worlds.linux_hosts(found, self.linux_announces) if self.linux else found
 
     def duration_s(self, case: Case, quick: bool) -> float:
         """Returns the simulated time of one run, in seconds."""

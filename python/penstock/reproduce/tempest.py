@@ -126,7 +126,7 @@ class Tempest(Experiment):
         """Returns the test called `name`."""
         return next(test for test in self.tests if test.name == name)
 
-    def with_linux(self, on: str) -> Experiment:
+    def with_linux(self, on: str, announce: bool = False) -> Experiment:  # noqa: ARG002 - as that of others
         """Raises `MistakeError`."""
         raise MistakeError(f"--on {on}: {self.name} tests packet schedulers, in which no host takes part")
 

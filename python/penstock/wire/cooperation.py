@@ -56,6 +56,7 @@ class Node:
     usable: int | None = None  # the link whose rate is the most that it can use
     way_s: float = 0.0  # the delay to the gateway, one way
     share: tuple[str, ...] = ()  # options of the token that it enrols with
+    announces: bool = False  # the rates of its connections
 
     @property
     def lead_s(self) -> float:
@@ -144,11 +145,24 @@ def _node(
         raise reading.refuse(
             ("flows",), f"an agent holds all TCP of its host to the budget: node {flows[0].node!r} has one c2ml"
         )
+    announcing = {flow.tcp.announces for flow in flows if flow.tcp}
+    if len(announcing) > 1:
+        raise reading.refuse(
+            ("flows",), f"all TCP of a host with an agent announces, or none: node {flows[0].node!r} has one ern"
+        )
     usable = [number for number, link in enumerate(links) if link.name == special.get("csi")]
     before = flows[0].path[: flows[0].path.index((link, False))]
     way_s = flows[0].extra_s + sum(number(links[crossed].table["delay"]) for crossed, _ in before)
     ids = tuple(flow.id for flow in flows)
-    return Node(f"n{index}", ids, True in limited, usable[0] if usable else None, round(way_s, 9), _share(special))
+    return Node(
+        f"n{index}",
+        ids,
+        True in limited,
+        usable[0] if usable else None,
+        round(way_s, 9),
+        _share(special),
+        True in announcing,
+    )
 
 
 def _share(special: Mapping[str, Any]) -> tuple[str, ...]:

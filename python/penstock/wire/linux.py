@@ -15,16 +15,17 @@ from penstock.wire.tcp import FIXED
 Tree = dict[str, Any]
 
 
-def hosts(scenario: Scenario) -> Scenario:
+def hosts(scenario: Scenario, announce: bool = False) -> Scenario:
     """Returns the scenario with the TCP of Linux: its controls in their Linux form, RACK, and nothing that it lacks.
 
     What a kernel can be told stays: segments, windows, buffers, SACK, ECN, the least timeout, ACKs of every segment.
-    Where senders announce their rates, which no kernel does, RED-ERN estimates them.
+    Where senders announce their rates, RED-ERN estimates them; with `announce` they go on announcing, which a kernel
+    does only with a program (docs/hosts.md).
     """
     tree: Tree = tomllib.loads(scenario.text)
     tree.pop("profile", None)
     general = tree.setdefault("tcp", {})
-    if any(table.get("ern") for table in (general, *_of_flows(tree))):
+    if not announce:
         _estimate_rates(tree)
     _forget(general)
     general |= forms.recovery(general.get("sack", tcp_defaults()["sack"]))
@@ -46,7 +47,10 @@ def _of_flows(tree: Tree) -> list[Tree]:
 
 
 def _estimate_rates(tree: Tree) -> None:
-    """Lets each RED-ERN estimate the rates of flows."""
+    """Lets each RED-ERN estimate the rates of flows, and no flow announce its own."""
+    announced = [table.pop("ern", False) for table in (tree["tcp"], *_of_flows(tree))]
+    if not any(announced):
+        return
     topology = tree.get("topology", {})
     for place in (tree, topology, *topology.get("links", []), *topology.get("hops", [])):
         for key in ("aqm", "reverse_aqm"):

@@ -6,12 +6,13 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from penstock import engine
 from penstock.scenario import Scenario
 from penstock.units import number
-from penstock.wire import cooperation, kernel_queues, network, tcp
+from penstock.wire import announcing, cooperation, kernel_queues, network, tcp
 from penstock.wire.cooperation import Cooperation
 from penstock.wire.kernel_queues import KernelQueue
 from penstock.wire.network import Link, Step
@@ -104,6 +105,11 @@ class Plan:
     kernel_queues: tuple[tuple[KernelQueue, KernelQueue], ...] = ()  # of each link in both directions; none on the wire
 
     @property
+    def announces(self) -> bool:
+        """True if hosts announce their rates."""
+        return any(flow.tcp.announces for flow in self.flows if flow.tcp)
+
+    @property
     def keeps_series(self) -> bool:
         """True if the tables by seconds are wanted."""
         return bool(tomllib.loads(self.resolved)["output"]["series"])
@@ -133,6 +139,11 @@ class _Reading:
         self.written: dict[str, Any] = tomllib.loads(scenario.text)
         self.is_dumbbell = self.tree["topology"]["kind"] == "dumbbell"
         self.places = network.places(self.tree, self.written)
+
+    @cached_property
+    def cannot_announce(self) -> str:
+        """Why hosts cannot announce their rates; empty if they can."""
+        return announcing.lacks(self.world)
 
     def refuse(self, path: Path, message: str) -> Exception:
         return refuse(self.scenario.text, self.scenario.file, path, message, self.world)
@@ -275,6 +286,8 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     if not forward and "node" in written:
         raise reading.refuse((*at, "node"), "a node on the wire is the host on the left, which sends forward")
     settings = tcp.settings(spec, written, reading.written.get("tcp", {}), at, reading.refuse, reading.controls)
+    if settings and settings.announces and reading.cannot_announce:
+        raise reading.refuse(tcp.place_of("ern", written.get("tcp", {}), at), reading.cannot_announce)
     stop = number(spec["stop"]) if "stop" in spec else None
     sends = tcp.sends(spec, settings) if settings else _datagrams(spec, reading.seed * 1000 + id_)
     if kind in SESSIONS:

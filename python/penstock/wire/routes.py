@@ -63,9 +63,20 @@ def commands(plan: Plan) -> dict[str, list[str]]:
     for flow in plan.flows:
         for space, line in _lines(plan, flow):
             lines[space].append(line)
-    for space, line in _to_gateway(plan):
+    for space, line in (*_to_gateway(plan), *sorted(_without_offload(plan))):
         lines[space].append(line)
     return lines
+
+
+def _without_offload(plan: Plan) -> set[tuple[str, str]]:
+    """Lets hosts that announce send segment by segment: one that is cut repeats its rate in each part."""
+    found = set()
+    for flow in plan.flows:
+        if flow.tcp and flow.tcp.announces:
+            hops = _hops(plan, flow)
+            space, out = hops[0][:2] if flow.forward else hops[-1][2:]
+            found.add((space, f"link set dev {out} gso_max_segs 1"))
+    return found
 
 
 def _to_gateway(plan: Plan) -> list[tuple[str, str]]:

@@ -30,15 +30,13 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "limited_transmit": (True, "the kernel always has limited transmit"),
     "accurate_ecn": (False, "the wire asks the kernel for ECN of RFC 3168 alone"),
     "ecn_retransmits": (False, "the kernel's retransmissions are not ECN-capable"),
-    "ern": (False, "the kernel announces no rates"),
-    "ern_ect1": (False, "the kernel announces no rates"),
+    "ern_ect1": (False, "the program that announces rates cannot set ECT(1)"),
     "optimistic_ack": ("0B", "the kernel's receivers behave"),
     "delayed_ack_timeout": ("40ms", "the kernel's longest delay of an ACK is fixed"),
     "rto_granularity": ("200ms", "the kernel's timer has a fixed granularity"),
     "silly_window": ("minshall", "the kernel has Minshall's rule"),
 }
 _LIKE_SIMULATOR = (
-    "ern",
     "ern_ect1",
     "accurate_ecn",
     "ecn_retransmits",
@@ -64,6 +62,7 @@ class Settings:
     receive_bytes: int
     send_bytes: int
     is_limited: bool  # by the budget of its node, if there is a gateway
+    announces: bool  # its rate, in an option
     at: Path
 
 
@@ -84,17 +83,21 @@ def settings(
         return None
     own = written.get("tcp", {})
     if "initial_ssthresh" in told:
-        raise refuse(_place("initial_ssthresh", own, at), "the kernel's slow start has no threshold at the start")
+        raise refuse(place_of("initial_ssthresh", own, at), "the kernel's slow start has no threshold at the start")
     if "scone" in told:
-        raise refuse(_place("scone", own, at), "the hosts have no QUIC; penstock-gateway gives advice to those with it")
+        raise refuse(
+            place_of("scone", own, at), "the hosts have no QUIC; penstock-gateway gives advice to those with it"
+        )
     if told["c2ml"] == "literal":
-        raise refuse(_place("c2ml", own, at), "an agent clamps windows and paces, and has no Figure 2.13 to the letter")
+        raise refuse(
+            place_of("c2ml", own, at), "an agent clamps windows and paces, and has no Figure 2.13 to the letter"
+        )
     for key, (value, message) in FIXED.items():
         if key == "rack" and not told["sack"]:
             continue  # without SACK there is nothing that RACK could look at
         said = own.get(key, general.get(key)) if key not in _LIKE_SIMULATOR else told.get(key)
         if said is not None and said != value:
-            raise refuse(_place(key, own, at), f"{message}: {key} = {_toml(value)}")
+            raise refuse(place_of(key, own, at), f"{message}: {key} = {_toml(value)}")
     return Settings(
         control=_control(told["cc"], written, own, general, at, refuse, there),
         mss=int(number(told["mss"])),
@@ -108,6 +111,7 @@ def settings(
         receive_bytes=max(int(number(told["receive_buffer"])), _LEAST_WINDOW),
         send_bytes=int(number(told["send_buffer"])),
         is_limited=told["c2ml"] == "on",
+        announces=told["ern"],
         at=at,
     )
 
@@ -116,7 +120,7 @@ def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else f'"{value}"'
 
 
-def _place(key: str, own: Mapping[str, Any], at: Path) -> Path:
+def place_of(key: str, own: Mapping[str, Any], at: Path) -> Path:
     """Returns where a key stands: in the table of the flow, or in `[tcp]`."""
     return (*at, "tcp", key) if key in own else ("tcp", key)
 
@@ -131,7 +135,7 @@ def _control(
     there: Sequence[str],
 ) -> str:
     name = cc if isinstance(cc, str) else cc["name"]
-    place: Path = (*at, "cc") if "cc" in written else _place("cc", own, at)
+    place: Path = (*at, "cc") if "cc" in written else place_of("cc", own, at)
     kernel = _NAMES.get(name, name)
     if kernel not in there:
         meant = did_you_mean(kernel, there)

@@ -482,6 +482,8 @@ def main() -> None:
     hosts = Hosts(time.monotonic())
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
+    if wanted["cgroup"]:  # sockets belong to the cgroup in which they are made
+        Path(wanted["cgroup"], "cgroup.procs").write_text("0", encoding="ascii")
     hosts.hear(wanted["news"])
     agent = Agent(hosts, wanted) if wanted["agent"] else None
     receivers = {flow["id"]: _RECEIVERS[flow["over"]](hosts, flow) for flow in wanted["receive"]}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from penstock.mistake import MistakeError
 from penstock.scenario import to_toml
 from penstock.units import number
 from penstock.verify.recording import SYSCTLS, LabError, Program, inside
-from penstock.wire import daemons, kernel_queues, owner, plan, programs, routes, shell
+from penstock.wire import announcing, daemons, kernel_queues, owner, plan, programs, routes, shell
 from penstock.wire.daemons import Daemons
 from penstock.wire.plan import Flow, Plan
 from penstock.wire.programs import WITH_PARENT
@@ -143,6 +143,7 @@ class _Run:
         self._links = range(len(wanted.links))
         self._groups = range(1, len(wanted.groups) + 1)
         self._daemons = Daemons(wanted, wanted.cooperation, mark, directory) if wanted.cooperation else None
+        self._announcing: Path | None = None  # the cgroup of senders that announce their rates
 
     def play(self, folder: Path, tick: Tick, on_host: str | None) -> Recorded:
         lines = routes.commands(self._wanted)
@@ -155,7 +156,9 @@ class _Run:
         for space, wanted in lines.items():
             programs.run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
         agents = self._enrolled()
-        hosts = self._hosts(lines, agents)
+        if self._wanted.announces:
+            self._announce()
+        hosts = self._hosts(tuple(lines), agents)
         clocks = self._ask_clocks()
         begin = time.monotonic() + _SOON_S
         store.write(self._directory / "begin", repr(begin))
@@ -288,21 +291,36 @@ class _Run:
         spaces = {node: routes.hosts(self._wanted, self._wanted.flows[node.flows[0]])[0] for node in wanted.nodes}
         return {node.name: self._daemons.enrol(node, inside(self._name(space))) for node, space in spaces.items()}
 
-    def _hosts(self, spaces: Iterable[str], agents: Mapping[str, dict[str, Any]]) -> dict[str, Program]:
-        """Starts the programs of hosts, by place: one for each namespace, and one for each node that has an agent."""
-        told: dict[str, dict[str, Any]] = {place: {"send": [], "receive": []} for place in (*spaces, *agents)}
+    def _announce(self) -> None:
+        """Lets the senders announce their rates that are to do so: those of nodes with an agent, and others."""
+        nodes = self._daemons.wanted.nodes if self._daemons else ()
+        cgroups = [self._daemons.cgroup(node) for node in nodes if self._daemons and node.announces]
+        self._announcing = announcing.make(self._mark)
+        program = self._stack.enter_context(Program(announcing.command([self._announcing, *cgroups])))
+        program.await_line("announce", of_stderr=True)
+
+    def _hosts(self, spaces: Sequence[str], agents: Mapping[str, dict[str, Any]]) -> dict[str, Program]:
+        """Starts the programs of hosts, by place.
+
+        There is one for each namespace, one for its senders that announce their rates, and one for each node that has
+        an agent.
+        """
+        cgroups: dict[str, str | None] = dict.fromkeys(spaces)
+        cgroups |= {_announcing(space): str(self._announcing) for space in spaces if self._announcing}
+        cgroups |= {place: agent["cgroup"] for place, agent in agents.items()}
+        told: dict[str, dict[str, Any]] = {place: {"send": [], "receive": []} for place in cgroups}
         within = {space: space for space in spaces}
         for flow in self._wanted.flows:
             near, away = routes.hosts(self._wanted, flow)
             here, there = (near, away) if flow.forward else (away, near)
             node = self._daemons.wanted.node_of(flow.id) if self._daemons else None
-            place = node.name if node else here
+            place = node.name if node else _announcing(here) if flow.tcp and flow.tcp.announces else here
             within[place] = here
             about = self._told(flow, place)
             told[place]["send"].append(about)
             told[there]["receive"].append(about)
         found = {
-            place: self._program(place, within[place], {**one, "agent": agents.get(place)})
+            place: self._program(place, within[place], {**one, "agent": agents.get(place), "cgroup": cgroups[place]})
             for place, one in told.items()
             if one["send"] or one["receive"]
         }
@@ -372,6 +390,11 @@ class _Run:
             next_change = coming[0].at_s - now if coming else duration
             time.sleep(max(min(next_change, duration - now, 0.25), 0))
         return changed
+
+
+def _announcing(space: str) -> str:
+    """Returns the place of the senders in a namespace that announce their rates."""
+    return f"{space}-{announcing.CGROUP}"
 
 
 @contextlib.contextmanager

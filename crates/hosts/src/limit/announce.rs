@@ -3,15 +3,18 @@
 //!
 //! ```text
 //! option   kind 253, length 6, window in 16 bits and a shift in 4, smoothed round trip time in ms in 12 bits
-//! rate     once per round trip, in a segment with data; the window is cwnd in bytes
+//! rate     once per round trip, in a segment with new data; the window is cwnd in bytes
 //! others   the same option with zeros: the segment belongs to a flow that announces its rate, and announces none
 //! nothing  in slow start (§III.A), in SYNs, acknowledgments without data, and connections without ECN
 //! ```
 //!
+//! Its place is kept in slow start, by NOPs, so that segments always have the same length: a retransmission of longer ones
+//! would be cut in two.
+//!
 //! DIFFERENCE: the option alone takes the place of the header bits ERC and ENR, which no program can set here. Pinned by
 //! `the_option_alone_announces_a_rate_or_that_the_flow_announces`.
-//! DIFFERENCE: a retransmission may carry a rate, and an offload repeats the option in each part of a large segment. The
-//! number of rates per round trip that `segments_tell_the_rates_of_their_connections` accepts leaves room for both.
+//! DIFFERENCE: an offload repeats the option in each part of a large segment. The number of rates per round trip that
+//! `segments_tell_the_rates_of_their_connections` accepts leaves room for it.
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
 use super::program::{
@@ -26,7 +29,10 @@ const LENGTH: i32 = 6;
 const WINDOW: i16 = 76;
 const SMOOTHED_RTT: i16 = 80;
 const THRESHOLD: i16 = 96;
+const NEXT_NUMBER: i16 = 104;
 const ECN_FLAGS: i16 = 116;
+const HEADER_BEGIN: i16 = 192;
+const HEADER_END: i16 = 200;
 const SKB_LEN: i16 = 208;
 /// ECN was negotiated (TCP_ECN_OK).
 const HAS_ECN: i32 = 1;
@@ -84,7 +90,7 @@ pub(super) fn program(due: i32) -> Vec<Instruction> {
     a.jump(out);
 
     a.here(length);
-    announces(&mut a, out);
+    has_ecn(&mut a, out);
     a.mov(R(1), V::Reg(CONTEXT));
     a.mov(R(2), V::Imm(LENGTH));
     a.mov(R(3), V::Imm(0));
@@ -92,7 +98,8 @@ pub(super) fn program(due: i32) -> Vec<Instruction> {
     a.jump(out);
 
     a.here(write);
-    announces(&mut a, out);
+    has_ecn(&mut a, out);
+    is_beyond_slow_start(&mut a, out);
     option(&mut a, due, out);
     a.here(out);
     a.mov(R(0), V::Imm(1));
@@ -111,14 +118,41 @@ fn note(a: &mut Assembler, due: i32) {
     a.call(UPDATE);
 }
 
-/// Goes on only for a connection that has ECN and is not in slow start.
-fn announces(a: &mut Assembler, out: Label) {
+/// Goes on only for a connection that has ECN.
+fn has_ecn(a: &mut Assembler, out: Label) {
     a.load(Size::W, R(1), CONTEXT, ECN_FLAGS);
     a.op(Op::And, R(1), V::Imm(HAS_ECN));
     a.jump_if(R(1), If::Eq, V::Imm(0), out);
+}
+
+/// Goes on only for a connection that is not in slow start.
+fn is_beyond_slow_start(a: &mut Assembler, out: Label) {
     a.load(Size::W, R(1), CONTEXT, WINDOW);
     a.load(Size::W, R(2), CONTEXT, THRESHOLD);
     a.jump_if(R(2), If::Gt, V::Reg(R(1)), out);
+}
+
+/// Goes on only for a segment with new data: until it is sent, the next number of the connection is its own.
+fn is_new(a: &mut Assembler, otherwise: Label) {
+    let (begin, end, number, next) = (R(1), R(2), R(3), R(4));
+    a.load(Size::D, begin, CONTEXT, HEADER_BEGIN);
+    a.load(Size::D, end, CONTEXT, HEADER_END);
+    a.mov(number, V::Reg(begin));
+    a.op(Op::Add, number, V::Imm(8));
+    a.jump_if(number, If::Gt, V::Reg(end), otherwise);
+    a.mov(number, V::Imm(0));
+    for byte in 4..8 {
+        a.op(Op::Mul, number, V::Imm(256));
+        a.load(Size::B, next, begin, byte);
+        a.op(Op::Add, number, V::Reg(next));
+    }
+    // The sign of the difference in 32 bits says which is first.
+    a.load(Size::W, next, CONTEXT, NEXT_NUMBER);
+    a.op(Op::Mul, next, V::Imm(-1));
+    a.op(Op::Add, number, V::Reg(next));
+    a.op(Op::Rsh, number, V::Imm(31));
+    a.op(Op::And, number, V::Imm(1));
+    a.jump_if(number, If::Ne, V::Imm(0), otherwise);
 }
 
 /// Writes the option into a segment with data.
@@ -131,6 +165,7 @@ fn option(a: &mut Assembler, due: i32, out: Label) {
     a.store(Size::D, FP, OPTION, V::Imm(0));
     a.store(Size::B, FP, OPTION, V::Imm(KIND));
     a.store(Size::B, FP, OPTION + 1, V::Imm(LENGTH));
+    is_new(a, ready);
     cookie(a);
     keyed(a, due, MY_COOKIE);
     a.call(LOOKUP);

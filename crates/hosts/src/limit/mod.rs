@@ -43,8 +43,8 @@ pub struct Limit {
     control: Option<control::Registered>,
     /// The account of what is not TCP, and the link of its program.
     others: Option<(OwnedFd, OwnedFd)>,
-    /// The link of the program that announces rates.
-    rates: Option<OwnedFd>,
+    /// The program that announces rates.
+    rates: Option<Rates>,
 }
 
 impl Limit {
@@ -95,9 +95,9 @@ impl Limit {
     /// # Errors
     /// Returns the error of the system.
     pub fn attach_rates(&mut self, cgroup: &Path) -> io::Result<()> {
-        let due = kernel::map(kernel::Kind::LruHash, "penstock_due", 8, announce::ENTRY as u32, CONNECTIONS)?;
-        let program = kernel::load(Hook::Sockets, NAME_OF_RATES, &announce::program(due.as_raw_fd()))?;
-        self.rates = Some(kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?);
+        let mut rates = Rates::load()?;
+        rates.attach(cgroup)?;
+        self.rates = Some(rates);
         Ok(())
     }
 
@@ -136,6 +136,35 @@ impl Limit {
     /// The descriptors that a guard needs: the link, and the map with the census.
     pub fn for_guard(&self) -> [BorrowedFd<'_>; 2] {
         [self.link.as_fd(), self.census.as_fd()]
+    }
+}
+
+/// A program in the kernel by which connections with ECN announce their rates in their segments.
+#[derive(Debug)]
+pub struct Rates {
+    program: OwnedFd,
+    links: Vec<OwnedFd>,
+}
+
+impl Rates {
+    /// Loads the program, which does nothing yet.
+    ///
+    /// # Errors
+    /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
+    pub fn load() -> io::Result<Self> {
+        let due = kernel::map(kernel::Kind::LruHash, "penstock_due", 8, announce::ENTRY as u32, CONNECTIONS)?;
+        let program = kernel::load(Hook::Sockets, NAME_OF_RATES, &announce::program(due.as_raw_fd()))?;
+        Ok(Self { program, links: Vec::new() })
+    }
+
+    /// Attaches it to a cgroup (version 2), for as long as this process lives. Connections that are established from here on
+    /// announce.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn attach(&mut self, cgroup: &Path) -> io::Result<()> {
+        self.links.push(kernel::attach(Hook::Sockets, self.program.as_fd(), File::open(cgroup)?.as_fd())?);
+        Ok(())
     }
 }
 
