@@ -66,31 +66,36 @@ impl Bench {
     }
 }
 
-/// Plays rounds in which a flow sends `says(flow, round)` of its window in segments of 1000 B, or 100 B if that is `None`.
-/// Returns the smallest window of flow 0 after the first twenty rounds.
+/// Plays a round in which a flow sends `says(flow)` of its window in segments of 1000 B, or 100 B if that is `None`, and all of
+/// it is acknowledged.
+fn play(bench: &mut Bench, sent: &mut [u32], says: impl Fn(usize) -> Option<f64>) {
+    for (flow, sent) in sent.iter_mut().enumerate() {
+        let Some(part) = says(flow) else {
+            bench.tcp(Seg::data(flow as u32, *sent, 100));
+            *sent += 100;
+            continue;
+        };
+        let state = &bench.gate.element().flows[flow];
+        let window = (f64::from(state.edge.wrapping_sub(state.acked)) * part) as u32;
+        let edge = state.acked.wrapping_add(window);
+        while !after(sent.wrapping_add(1000), edge) {
+            bench.tcp(Seg::data(flow as u32, *sent, 1000));
+            *sent += 1000;
+        }
+    }
+    bench.now += WAN;
+    for (flow, sent) in sent.iter().enumerate() {
+        bench.back(Seg::ack(flow as u32, *sent, 65_535));
+    }
+    bench.now += LAN;
+}
+
+/// Plays sixty rounds; returns the smallest window of flow 0 after the first twenty.
 fn least_window(bench: &mut Bench, flows: usize, says: impl Fn(usize, u64) -> Option<f64>) -> u64 {
     let mut sent = vec![ISN + 1001; flows];
     let mut least = u64::MAX;
     for round in 0..60 {
-        for (flow, sent) in sent.iter_mut().enumerate() {
-            let Some(part) = says(flow, round) else {
-                bench.tcp(Seg::data(flow as u32, *sent, 100));
-                *sent += 100;
-                continue;
-            };
-            let state = &bench.gate.element().flows[flow];
-            let window = (f64::from(state.edge.wrapping_sub(state.acked)) * part) as u32;
-            let edge = state.acked.wrapping_add(window);
-            while !after(sent.wrapping_add(1000), edge) {
-                bench.tcp(Seg::data(flow as u32, *sent, 1000));
-                *sent += 1000;
-            }
-        }
-        bench.now += WAN;
-        for (flow, sent) in sent.iter().enumerate() {
-            bench.back(Seg::ack(flow as u32, *sent, 65_535));
-        }
-        bench.now += LAN;
+        play(bench, &mut sent, |flow| says(flow, round));
         if round >= 20 {
             least = least.min(bench.gate.element().flows[0].held().unwrap());
         }
@@ -158,20 +163,7 @@ fn flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others() {
     let flows: Vec<u32> = (0..9).collect();
     bench.open(&flows);
     let mut sent = [ISN + 1001; 9];
-    for _ in 0..8 {
-        for (flow, sent) in sent.iter_mut().enumerate() {
-            let edge = bench.gate.element().flows[flow].edge;
-            while !after(sent.wrapping_add(1000), edge) {
-                bench.tcp(Seg::data(flow as u32, *sent, 1000));
-                *sent += 1000;
-            }
-        }
-        bench.now += WAN;
-        for (flow, sent) in sent.iter().enumerate() {
-            bench.back(Seg::ack(flow as u32, *sent, 65_535));
-        }
-        bench.now += LAN;
-    }
+    (0..8).for_each(|_| play(&mut bench, &mut sent, |_| Some(1.0)));
     let pink = bench.gate.element();
     assert!(pink.flows[..8].iter().all(|flow| flow.has(LACKING)), "{:?}", pink.stats());
     let window = pink.flows[8].held().unwrap();
