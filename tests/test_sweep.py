@@ -17,8 +17,9 @@ import penstock
 import pytest
 from conftest import Command
 from penstock import store
-from penstock.experiments import delays, reading, results, runner, tables, work
+from penstock.experiments import cluster, delays, reading, results, runner, tables, work
 from penstock.experiments.adjusting import adjusted
+from penstock.experiments.interrupts import Stop
 from penstock.experiments.runner import How, Shard
 from penstock.mistake import MistakeError
 from penstock.store import segments
@@ -353,6 +354,40 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(
     done = runner.run(experiment(scenario), tmp_path / "dask", How(dask=fleet.scheduler_address), Killing())
     assert (done.ran, len(killed)) == (12, 1)
     assert stored(tmp_path / "dask") == whole[1]
+
+
+def test_answers_that_a_worker_takes_with_it_are_waited_for(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks at a future its worker may die: Dask has the batch run again, and it is not the run's fault."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "wait", lambda *_, **__: None)
+
+    class Future:
+        def __init__(self, number: int) -> None:
+            self.number, self.states = number, ["lost", "pending", "finished"]
+
+        def done(self) -> bool:
+            return True
+
+        @property
+        def status(self) -> str:
+            return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+        def result(self) -> list[bytes]:
+            return [bytes([self.number])]
+
+        def exception(self) -> None:
+            return None
+
+    class Client:
+        def nthreads(self) -> dict[str, int]:
+            return {"worker": 1}
+
+        def submit(self, _: Any, batch: list[work.Task], *__: Any, **___: Any) -> Future:
+            return Future(batch[0].point)
+
+    tasks = [work.Task(point, 1, b"", reading.load(scenario).scenario) for point in range(6)]
+    found = list(cluster._Cluster(Client(), tasks).results(Stop()))
+    assert sorted((task.point, data) for task, data in found) == [(n, bytes([n])) for n in range(6)]
 
 
 def test_another_build_on_the_cluster_is_refused(scenario: Path) -> None:

@@ -20,6 +20,7 @@ _BATCH = 16  # runs that a worker is given at once, at most
 _AHEAD = 4  # batches for each thread of the cluster
 _CONNECT_S = 30
 _LOOK_S = 0.5
+_DONE = frozenset(("finished", "error", "cancelled"))  # the other states of Dask's futures: pending, lost
 
 
 def results(address: str, tasks: list[Task], stop: Stop) -> Iterator[Returned]:
@@ -64,14 +65,16 @@ class _Cluster:
             except TimeoutError:
                 continue
             for future in [one for one in self._pending if one.done()]:
-                yield from self._completed(future, self._pending.pop(future))
+                # A worker that is lost meanwhile takes its answers with it; the scheduler has them computed again.
+                if (status := future.status) in _DONE:
+                    yield from self._completed(future, status, self._pending.pop(future))
 
     def _submit(self, batch: list[Task]) -> None:
         future = self._client.submit(work.batch, batch, core_fingerprint(), pure=False)
         self._pending[future] = batch
 
-    def _completed(self, future: Any, batch: list[Task]) -> Iterator[Returned]:
-        if future.status == "finished":
+    def _completed(self, future: Any, status: str, batch: list[Task]) -> Iterator[Returned]:
+        if status == "finished":
             yield from zip(batch, future.result(), strict=True)
             return
         error = future.exception()
