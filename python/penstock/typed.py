@@ -316,7 +316,7 @@ class QrmDiscipline(TypedDict):
     tolerance: NotRequired[float]
 
 
-Behind = Literal["fifo"] | Literal["fq"] | Literal["fq-codel"] | Literal["qrm"]
+Behind = Literal["fifo"] | Literal["fq"] | Literal["fq-others"] | Literal["fq-codel"] | Literal["qrm"]
 
 
 RateFrom = Literal["told"] | Literal["estimated"]

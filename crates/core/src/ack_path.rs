@@ -2,7 +2,18 @@
 
 use crate::allocation::Members;
 use crate::packet::{FlowId, TcpView};
-use crate::units::{Instant, Rate};
+use crate::units::{Bytes, Instant, Rate};
+
+/// A segment that keeps to the window of its flow, and which was not sent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Its flow.
+    pub flow: FlowId,
+    /// The window that its flow was given last.
+    pub window: Bytes,
+    /// Number of flows that have windows, at least 1.
+    pub flows: u64,
+}
 
 /// An element which sees every TCP segment at a gateway. `outbound` is the direction of the link whose congestion is to
 /// be prevented; `inbound` segments carry the ACKs of that traffic.
@@ -23,6 +34,17 @@ pub trait AckPath {
     /// Shows a segment which came back from the far side of the bottleneck.
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         let _ = (segment, now);
+    }
+
+    /// Tells, once after each [`AckPath::outbound`], whether that segment keeps to the window that this element gave its
+    /// flow.
+    fn kept(&mut self) -> Option<Kept> {
+        None
+    }
+
+    /// Hears what the element before this one tells of the packet that comes next ([`AckPath::kept`]).
+    fn keep(&mut self, kept: Option<Kept>) {
+        let _ = kept;
     }
 
     /// Returns the rate to which this element holds the node of `flow`; `None` if it sets no limit. What is sent beyond that

@@ -16,6 +16,8 @@
 //! each queue has about 50 bytes and the state of its AQM. Cost: O(1), plus a search through the queues for each batch
 //! of drops.
 //!
+//! **A crowd.** Packets of many flows may share one queue, which has the turns of so many queues (`fq/crowd.rs`).
+//!
 //! **Limits.** The limit of the queue before the link (RFC: 10240 packets) and, in addition, `memory_limit` in bytes.
 //!
 //! **Timers.** One timer serves all queues. When it is due, every AQM that has been used and wants to be woken is
@@ -36,18 +38,20 @@
 
 pub mod cake;
 mod config;
+mod crowd;
 #[cfg(test)]
 mod tests;
 
 pub use crate::config::{FlowQueues as Parameters, Overflow};
 pub use config::Config;
+use crowd::Crowd;
 
 use crate::ack_path::AckPath;
 use crate::classify::Classifier;
 use crate::config::Compat;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::Packet;
+use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::sched::new_old::NewOld;
@@ -81,6 +85,7 @@ pub struct FlowQueue<P, A> {
     used: Vec<u32>,
     /// The AQM from which the queues start that have not been used.
     unused: A,
+    crowd: Option<Box<Crowd>>,
     wakeup: Option<Instant>,
     whole_backlog: bool,
     memory_overruns: u64,
@@ -101,6 +106,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
             backlog: Backlog::default(),
             stats: Stats::default(),
             used: Vec::new(),
+            crowd: None,
             wakeup: aqm.next_wakeup(),
             whole_backlog: aqm.wants_whole_backlog(),
             unused: aqm,
@@ -159,8 +165,11 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
 
     #[inline]
     fn push(&mut self, at: usize, packet: P, now: Instant) -> Result<Position, P> {
-        let size = packet.size();
+        let (size, flow) = (packet.size(), packet.flow());
         let position = self.slab.push(&mut self.queues[at].list, packet, now)?;
+        if let Some(crowd) = &mut self.crowd {
+            crowd.joined(at, flow, size);
+        }
         self.queues[at].packets += 1;
         self.bytes[at] += size.get();
         self.backlog.add(size);
@@ -174,6 +183,9 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         let size = taken.packet.size();
         self.queues[at].packets -= 1;
         self.bytes[at] -= size.get();
+        if let Some(crowd) = &mut self.crowd {
+            crowd.left(at, taken.packet.flow(), size);
+        }
         self.backlog.remove(size);
         Some(taken)
     }
@@ -206,7 +218,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     fn shed<O: PacketObserver<P>>(&mut self, position: Position, now: Instant, observer: &mut O) -> bool {
         let mut gone = false;
         while self.exceeds(Backlog::default()) {
-            let mut fattest = fattest(&self.bytes);
+            let mut fattest = self.fattest();
             if self.queues[fattest].packets == 0 {
                 // All packets are without bytes.
                 fattest = self.queues.iter().position(|queue| queue.packets > 0).unwrap_or(fattest);
@@ -264,25 +276,18 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         self.queues[at].aqm.on_empty(now);
         None
     }
-}
 
-/// The first of the queues with the most bytes.
-fn fattest(bytes: &[u64]) -> usize {
-    let mut fattest = 0;
-    for (at, size) in bytes.iter().enumerate() {
-        if *size > bytes[fattest] {
-            fattest = at;
-        }
+    /// The queue of a flow.
+    #[inline]
+    fn own_queue(&mut self, flow: FlowId, rng: &mut Rng) -> usize {
+        let turns = &self.turns;
+        self.classifier.queue_of(flow, rng, |queue| turns.is_active(queue))
     }
-    fattest
-}
-
-impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
-    const WAKES: bool = A::WAKES;
 
     #[inline]
-    fn enqueue<O: PacketObserver<P>>(
+    fn enqueue_at<O: PacketObserver<P>>(
         &mut self,
+        at: usize,
         mut packet: P,
         now: Instant,
         rng: &mut Rng,
@@ -290,8 +295,6 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
     ) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
-        let turns = &self.turns;
-        let at = self.classifier.queue_of(packet.flow(), rng, |queue| turns.is_active(queue));
         self.begin_use(at);
         let shown = self.shown(at);
         let verdict = self.queues[at].aqm.on_arrival(&packet, shown, now, rng);
@@ -320,6 +323,27 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
             return Enqueued::Dropped(DropReason::Overflow);
         }
         Enqueued::Queued
+    }
+}
+
+/// The first of the queues with the most bytes.
+fn fattest(bytes: &[u64]) -> usize {
+    let mut fattest = 0;
+    for (at, size) in bytes.iter().enumerate() {
+        if *size > bytes[fattest] {
+            fattest = at;
+        }
+    }
+    fattest
+}
+
+impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
+    const WAKES: bool = A::WAKES;
+
+    #[inline]
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
+        let at = self.own_queue(packet.flow(), rng);
+        self.enqueue_at(at, packet, now, rng, observer)
     }
 
     #[inline]

@@ -422,12 +422,12 @@ fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>, plain: AnyConfig) -> Re
     Ok([config(forward, link.rate, link.limit), config(reverse, reverse_rate, reverse_limit)])
 }
 
-/// Returns PINK before a queue for each flow: what PINK cannot govern has a queue of its own. In the kernel there is none. In a
+/// Returns PINK before a queue for each flow that does not keep to its window. In the kernel there is none. In a
 /// tree, where nobody has the rate of the link, it is FQ-CoDel.
 fn default_discipline(datapath: Datapath, tree: bool) -> Result<AnyConfig, String> {
     let (name, settings) = match datapath {
         _ if tree => ("fq-codel", vec![]),
-        Datapath::User => ("pink", vec!["queue=fq".to_owned()]),
+        Datapath::User => ("pink", vec!["queue=fq-others".to_owned()]),
         Datapath::Kernel => ("pink", vec!["queue=fifo".to_owned()]),
     };
     config_from_settings(name, &settings).map_err(|e| e.to_string())

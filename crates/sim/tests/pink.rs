@@ -214,10 +214,34 @@ fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_f
     assert!(rtt > 190.0, "fifo: {rtt} ms");
     let (goodput, rtt) = beside_udp("queue = \"fifo\", reserve = \"5200kbit/s\"");
     assert!(rtt < 110.0 && goodput > 0.9 * 4.8e6 * C, "reserve: {rtt} ms, {goodput} bit/s");
-    for queue in ["fq", "fq-codel"] {
+    for queue in ["fq", "fq-others", "fq-codel"] {
         let (goodput, rtt) = beside_udp(&format!("queue = \"{queue}\""));
         assert!(rtt < 130.0 && goodput > 0.97 * 10e6 * 8.0 / 9.0 * MSS / FRAME, "{queue}: {rtt} ms, {goodput} bit/s");
     }
+}
+
+/// Fair queues keep bursts together; in the order of arrival they mix, and packets wait less than half as long. Who keeps to
+/// its window has that with "fq-others" as well, within one packet. 5 ms are four packets.
+#[test]
+fn flows_that_keep_to_their_windows_wait_as_in_one_queue() {
+    let waits = ["fifo", "fq-others", "fq"].map(|queue| {
+        let text = format!(
+            r#"
+duration = "20s"
+topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "125kB", access_rate = "1Gbit/s" }}
+aqm = {{ name = "pink", queue = "{queue}" }}
+tcp = {{ cc = "cubic", mss = "1448B" }}
+flows = [{{ kind = "bulk", count = 8, start_spread = "10ms" }}]
+invariants = {{ no_drops = true }}
+"#
+        );
+        let scenario = Scenario::parse(&text, "bursts.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let mut simulation = Simulation::new(&scenario);
+        simulation.advance(Span::MAX).unwrap_or_else(|broken| panic!("{broken}"));
+        simulation.summary().bottlenecks[0].queue_delay_ms.p90
+    });
+    let [fifo, others, fq] = waits;
+    assert!(fifo <= 5.0 && others <= fifo + 1.2 && fq > 2.0 * others, "{waits:?}");
 }
 
 /// Two flows that end behind 2 and 0.5 Mbit/s, and two that do not. Each of the first keeps an eighth more than it uses, to

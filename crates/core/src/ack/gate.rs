@@ -138,6 +138,7 @@ impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
 
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         self.element.outbound(segment, now);
+        self.queue.keep(self.element.kept());
         self.queue.outbound(segment, now);
     }
 

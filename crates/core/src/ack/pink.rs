@@ -63,7 +63,7 @@
 //! DIFFERENCE: with a coarse window scale a right edge may move left by less than one unit of the field
 //! (`a_coarse_scale_still_lets_a_cut_happen`).
 
-use crate::ack_path::AckPath;
+use crate::ack_path::{AckPath, Kept};
 use crate::allocation::Members;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
@@ -80,6 +80,7 @@ mod flow;
 mod growth;
 mod handover;
 mod handshake;
+mod kept;
 mod lists;
 mod owners;
 mod rate;
@@ -121,6 +122,8 @@ pub struct Pink {
     growing: u64,
     backlogs: Backlogs,
     owed: Owed,
+    /// The last segment, if it keeps to its window.
+    kept: Option<Kept>,
     stats: PinkStats,
 }
 
@@ -164,6 +167,7 @@ impl Pink {
             growing: 0,
             backlogs: Backlogs::default(),
             owed: Owed::default(),
+            kept: None,
             stats: PinkStats::default(),
             config: Box::new(config.clone()),
         }
@@ -357,20 +361,6 @@ impl Pink {
         }
     }
 
-    /// Notes data of a flow which leaves something to others: if it has filled its window it can use more. Whether the
-    /// budget of its node lets it, shows with the next ACK, and until then it claims no more of the link than before.
-    fn note_held(&mut self, id: usize, stamped: bool) {
-        let flow = &self.flows[id];
-        if self.demands() && self.wants_less(id) && flow.is_held(stamped) {
-            if self.owners.has_node(id) {
-                self.set_held_back(id, flow.claim);
-            } else {
-                self.set_lacking(id, None);
-            }
-            self.flows[id].wake();
-        }
-    }
-
     fn context<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> AckContext {
         let flow = &self.flows[id];
         let syn = segment.flags().has(TcpFlags::SYN);
@@ -505,9 +495,11 @@ impl AckPath for Pink {
 
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         let Some(id) = self.arrive(segment, true, now) else { return };
+        let before = self.flows[id].probe.outbound_end();
         self.flows[id].probe.outbound(segment, now);
         self.note_answer(id, segment, true);
         if segment.payload_len() > 0 {
+            self.note_kept(id, before);
             self.note_sending(id, now);
             let exact = self.demands();
             self.flows[id].note_data(segment, exact, now);
@@ -522,6 +514,10 @@ impl AckPath for Pink {
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         self.inbound_within(segment, None, now);
+    }
+
+    fn kept(&mut self) -> Option<Kept> {
+        self.kept.take()
     }
 
     fn shares(&self) -> Option<(Rate, Members)> {

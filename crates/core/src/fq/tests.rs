@@ -432,3 +432,99 @@ fn a_schema_is_named_after_flow_queueing_and_its_aqm() {
 fn of_equals_the_first_is_the_fattest() {
     assert_eq!([&[7, 9, 9, 8][..], &[0, 0], &[1, 2]].map(fattest), [1, 0, 1]);
 }
+
+/// A bench whose queues have a crowd.
+fn crowded(limit: Limit) -> Bench<droptail::DropTail> {
+    let mut bench = Bench::new(&plain(Parameters::default()), limit);
+    bench.queue = bench.queue.with_crowd();
+    bench
+}
+
+impl Bench<droptail::DropTail> {
+    /// A packet for the crowd, which has the turns of `flows` flows, and at most `most` bytes of this one.
+    fn join(&mut self, flow: u32, size: u64, flows: u64, most: u64) -> Enqueued {
+        let packet = Numbered::new(self.number, FlowId(flow), Bytes::new(size));
+        self.number += 1;
+        let most = Bytes::new(most);
+        self.queue.enqueue_in_crowd(packet, flows, most, self.now, &mut self.rng, &mut self.dropped)
+    }
+}
+
+#[test]
+fn a_crowd_waits_in_the_order_of_arrival_and_sparse_flows_go_before_it() {
+    let mut bench = crowded(ROOM);
+    for flow in [1, 1, 1, 2, 3, 1, 2] {
+        bench.join(flow, 1000, 3, 10_000);
+    }
+    assert_eq!(bench.flows(1), [1]);
+    bench.arrive(9, 100);
+    assert_eq!(bench.flows(8), [9, 1, 1, 2, 3, 1, 2]);
+}
+
+/// Two flows that are always backlogged beside a crowd of four: in three rounds each has 3 quanta and the crowd 12.
+#[test]
+fn a_crowd_has_the_turns_of_its_flows() {
+    let mut bench = crowded(ROOM);
+    bench.arrive_often(8, 100, 1514);
+    bench.arrive_often(9, 100, 1514);
+    assert_eq!(bench.flows(2), [8, 9]); // they are not new any more
+    (0..100).for_each(|i| _ = bench.join(i % 4, 1514, 4, 100_000));
+    let order = bench.flows(18);
+    let of = |wanted: fn(u32) -> bool| order.iter().filter(|flow| wanted(**flow)).count();
+    assert_eq!((of(|flow| flow < 4), of(|flow| flow == 8), of(|flow| flow == 9)), (12, 3, 3), "{order:?}");
+}
+
+/// The third packet of flow 1 would be too much, and waits in its own queue. The fourth would fit when one has left, but
+/// would pass the third. When that has left, the crowd takes it again.
+#[test]
+fn what_a_flow_has_too_much_waits_in_its_own_queue_and_is_not_passed() {
+    let mut bench = crowded(ROOM);
+    (0..3).for_each(|_| _ = bench.join(1, 1000, 1, 2000));
+    let own = |bench: &Bench<_>| bench.queue.queues[..1024].iter().map(|queue| queue.packets).sum::<u32>();
+    assert_eq!(own(&bench), 1);
+    bench.join(1, 1000, 1, 3000);
+    assert_eq!(own(&bench), 2);
+    assert_eq!(bench.flows(4), [1; 4]);
+    bench.join(1, 1000, 1, 2000);
+    assert_eq!((own(&bench), bench.queue.backlog.packets), (0, 1));
+}
+
+/// Room for ten packets, eight of which a crowd of eight has: the flood of flow 9 gives way, though it has less.
+#[test]
+fn a_crowd_gives_way_only_if_one_of_its_flows_has_most() {
+    let mut bench = crowded(Limit::Packets(10));
+    (0..8).for_each(|flow| _ = bench.join(flow, 1000, 8, 5000));
+    bench.arrive_often(9, 10, 1000);
+    assert!(bench.dropped.0.iter().all(|(_, flow, _)| *flow == 9), "{:?}", bench.dropped.0);
+    // Two flows with eight packets have four each, which is more than two.
+    let mut bench = crowded(Limit::Packets(10));
+    (0..8).for_each(|i| _ = bench.join(i % 2, 1000, 2, 5000));
+    bench.arrive_often(9, 3, 1000);
+    assert!(bench.dropped.0.iter().all(|(_, flow, _)| *flow < 2) && !bench.dropped.0.is_empty());
+    bench.check();
+}
+
+proptest! {
+    /// Whatever comes: packets of a flow in the crowd keep their order, all add up, and what the crowd knows of its flows is
+    /// nothing once it is empty.
+    #[test]
+    fn a_crowd_loses_and_reorders_nothing(
+        steps in prop::collection::vec((0u32..6, 40u64..1600, 0u64..5, any::<bool>(), 0usize..3), 1..200),
+        limit in 3u64..40,
+    ) {
+        let mut bench = crowded(Limit::Packets(limit));
+        let mut left = std::collections::HashMap::new();
+        for (flow, size, most, joins, departures) in steps {
+            let _ = if joins { bench.join(flow, size, most, most * 1600) } else { bench.arrive(flow + 6, size) };
+            for _ in 0..departures {
+                let Some(packet) = bench.depart() else { break };
+                if packet.flow.0 >= 6 {
+                    prop_assert!(left.insert(packet.flow, packet.number) < Some(packet.number));
+                }
+            }
+            bench.check();
+        }
+        bench.flows(usize::MAX);
+        prop_assert!(bench.queue.crowd.as_ref().unwrap().is_empty());
+    }
+}

@@ -12,6 +12,9 @@
 //!   it is empty:    from the new list to the end of the old one, if that has any; else it leaves
 //! ```
 //!
+//! One class may have another quantum, and joins the end of the old list at once: it is a class of many flows, which are
+//! not new.
+//!
 //! An empty new class moves to the end of the old list because otherwise a class with a packet now and then would be
 //! new each time, and the old classes would starve (§4.2). For two backlogged classes the bytes sent differ by at most
 //! quantum + 2 largest packets. Cost: O(1) per turn; a packet of n quanta needs n turns.
@@ -46,6 +49,9 @@ impl Linked for Class {
 #[derive(Debug, Clone)]
 pub struct NewOld {
     quantum: i64,
+    /// The class that has another quantum; one that there is not if none has.
+    crowd: usize,
+    crowd_quantum: i64,
     classes: Vec<Class>,
     new: Round,
     old: Round,
@@ -56,6 +62,8 @@ impl NewOld {
     pub fn new(classes: usize, quantum: Bytes) -> Self {
         Self {
             quantum: i64::try_from(quantum.get()).unwrap_or(i64::MAX).max(1),
+            crowd: usize::MAX,
+            crowd_quantum: 0,
             classes: vec![Class::default(); classes],
             new: Round::default(),
             old: Round::default(),
@@ -69,20 +77,32 @@ impl NewOld {
         }
     }
 
+    /// Gives a class the turns of `flows` classes.
+    pub fn crowd(&mut self, class: usize, flows: u64) {
+        self.crowd = class;
+        self.crowd_quantum = self.quantum.saturating_mul(i64::try_from(flows).unwrap_or(i64::MAX).max(1));
+    }
+
     /// True while a class is in one of the lists, with or without packets.
     #[inline]
     pub fn is_active(&self, class: usize) -> bool {
         self.classes[class].active
     }
 
-    /// Reports that `class` has a packet: if the class is in no list, it joins the new list with a deficit of one
-    /// quantum.
+    /// Reports that `class` has a packet: if the class is in no list, it joins the new list, or the old one if it is a crowd,
+    /// with a deficit of one quantum.
     #[inline]
     pub fn activate(&mut self, class: usize) {
         let Class { deficit, active, .. } = &mut self.classes[class];
         if !*active {
-            (*active, *deficit) = (true, self.quantum);
-            self.new.push(&mut self.classes, class);
+            *active = true;
+            if class == self.crowd {
+                *deficit = self.crowd_quantum;
+                self.old.push(&mut self.classes, class);
+            } else {
+                *deficit = self.quantum;
+                self.new.push(&mut self.classes, class);
+            }
         }
     }
 
@@ -98,7 +118,7 @@ impl NewOld {
                 return Some(class);
             }
             // RFC 8290 §4.2: a turn is used up, the class gets a quantum and joins the end of the old list.
-            *deficit += self.quantum;
+            *deficit += if class == self.crowd { self.crowd_quantum } else { self.quantum };
             list.pop(&self.classes);
             self.old.push(&mut self.classes, class);
         }

@@ -1,11 +1,18 @@
 //! The discipline behind PINK: a FIFO, QRM, or a queue for each flow, so that flows which obey no window harm no
 //! others.
+//!
+//! Fair queues keep bursts together: a lone packet passes those of a burst, so that the burst is never spread over the round
+//! trip, and its last packets wait for the packets of all others. In the order of their arrival packets of many flows mix, and no
+//! burst survives for long. With "fq-others" flows that keep to their windows wait in the order of arrival, and only
+//! others have queues of their own. What keeps to its window is decided for each segment: it must be new, of no first flight, end within the
+//! window, and its flow may have no more than twice that window in the queue, whatever its receiver
+//! acknowledges (`who_keeps_to_its_window_shares_a_queue`, `a_receiver_that_acknowledges_too_early_gains_no_room`).
 
 use super::share::CREDIT;
 use super::{Config, Pink};
 use crate::ack::gate::Gate;
 use crate::ack::qrm::{self, Qrm};
-use crate::ack_path::AckPath;
+use crate::ack_path::{AckPath, Kept};
 use crate::aqm::codel::{self, Codel};
 use crate::aqm::droptail::DropTail;
 use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
@@ -31,6 +38,8 @@ pub enum Behind {
     Fifo,
     /// A queue for each flow, without any AQM.
     Fq,
+    /// One FIFO queue for segments that keep to their windows, and a queue for each flow for all else, without any AQM.
+    FqOthers,
     /// FQ-CoDel with its defaults.
     FqCodel,
     /// One queue with QRM: nodes whose flows obey no window are held to their part of the link, and no flow gets a
@@ -45,10 +54,53 @@ pub enum Queue<P: Packet> {
     Fifo(Fifo<P, DropTail>),
     /// A queue for each flow, without any AQM.
     Fq(FlowQueue<P, DropTail>),
+    /// One FIFO queue for segments that keep to their windows, and a queue for each flow for all else, without any AQM.
+    FqOthers(Others<P>),
     /// FQ-CoDel with its defaults.
     FqCodel(FlowQueue<P, Codel>),
     /// One queue with QRM.
     Qrm(Box<Fifo<P, Qrm>>),
+}
+
+/// A queue for each flow, and one for the segments that keep to their windows.
+#[derive(Debug, Clone)]
+pub struct Others<P: Packet> {
+    queue: FlowQueue<P, DropTail>,
+    /// What is known of the next packet.
+    next: Option<Kept>,
+}
+
+impl<P: Packet> Qdisc<P> for Others<P> {
+    #[inline]
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
+        match self.next.take().filter(|kept| kept.flow == packet.flow()) {
+            Some(Kept { window, flows, .. }) => {
+                let most = Bytes::new(2 * window.get() + MTU);
+                self.queue.enqueue_in_crowd(packet, flows, most, now, rng, observer)
+            }
+            None => self.queue.enqueue(packet, now, rng, observer),
+        }
+    }
+    #[inline]
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
+        self.queue.dequeue(now, rng, observer)
+    }
+    #[inline]
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        self.queue.on_fact(fact, now);
+    }
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+    fn stats(&self) -> &Stats {
+        self.queue.stats()
+    }
+}
+
+impl<P: Packet> AckPath for Others<P> {
+    fn keep(&mut self, kept: Option<Kept>) {
+        self.next = kept;
+    }
 }
 
 impl Behind {
@@ -61,6 +113,10 @@ impl Behind {
                 Queue::Qrm(Box::new(Fifo::new(link.limit, qrm.aqm(link))))
             }
             Self::Fq => Queue::Fq(FlowQueue::new(link.limit, &parameters, DropTail)),
+            Self::FqOthers => {
+                let queue = FlowQueue::new(link.limit, &parameters, DropTail).with_crowd();
+                Queue::FqOthers(Others { queue, next: None })
+            }
             Self::FqCodel => {
                 let codel = codel::Config::per_flow(&mut parameters).aqm(link);
                 Queue::FqCodel(FlowQueue::new(link.limit, &parameters, codel))
@@ -74,6 +130,7 @@ macro_rules! each {
         match $self {
             Self::Fifo($queue) => $call,
             Self::Fq($queue) => $call,
+            Self::FqOthers($queue) => $call,
             Self::FqCodel($queue) => $call,
             Self::Qrm($queue) => $call,
         }
@@ -83,6 +140,7 @@ macro_rules! each {
 impl<P: Packet> Qdisc<P> for Queue<P> {
     const WAKES: bool = <Fifo<P, DropTail> as Qdisc<P>>::WAKES
         || <FlowQueue<P, DropTail> as Qdisc<P>>::WAKES
+        || <Others<P> as Qdisc<P>>::WAKES
         || <FlowQueue<P, Codel> as Qdisc<P>>::WAKES
         || <Fifo<P, Qrm> as Qdisc<P>>::WAKES;
 
@@ -115,7 +173,7 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     }
 }
 
-/// Only QRM looks at segments; the other disciplines ignore them.
+/// Only QRM looks at segments; the others ignore them.
 impl<P: Packet> AckPath for Queue<P> {
     const ACTIVE: bool = true;
 
@@ -125,6 +183,10 @@ impl<P: Packet> AckPath for Queue<P> {
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         each!(self, queue => queue.inbound(segment, now));
+    }
+
+    fn keep(&mut self, kept: Option<Kept>) {
+        each!(self, queue => queue.keep(kept));
     }
 
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {

@@ -105,7 +105,8 @@ pub struct Config {
     /// How long after its SYN the first data of a flow are expected. 3 s suffice for one lost SYN (RFC 6298 §2.1: 1 s)
     /// on a long path.
     pub silent_timeout: Span,
-    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow), "fq-codel", or "qrm" (one queue
+    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow), "fq-others" (a queue for
+    /// each flow that does not keep to its window, one for all that do), "fq-codel", or "qrm" (one queue
     /// that holds nodes to their part of the link).
     pub queue: Behind,
     /// Size of the table of flows, 128 bytes per flow; flows with a higher index are left alone.

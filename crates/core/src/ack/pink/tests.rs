@@ -16,6 +16,7 @@ mod edges;
 mod flood;
 mod gate;
 mod handover;
+mod others;
 mod path;
 mod properties;
 mod rate;
