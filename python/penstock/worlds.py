@@ -39,11 +39,12 @@ def run(
     stop: Callable[[], bool] = lambda: False,
     watch: Watch | None = None,
     shell: str = "",
+    datagrams: bool = False,
 ) -> Result:
     """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
     `pcapng` is a file for the packets of the bottlenecks. `watch` goes with the simulator alone,
-    `shell`, the name of a host, with the wire.
+    `shell`, the name of a host, with the wire. With `datagrams` a run on a kernel has a table of them.
     """
     from penstock import engine
 
@@ -61,6 +62,7 @@ def run(
             kernel=_kernel(on),
             has_tc=on in (TC, JAR_TC),
             stop=stop,
+            keeps_datagrams=datagrams,
         )
     return engine.simulate(scenario, seed, pcapng, on_progress=on_progress, stop=stop, watch=watch)
 
@@ -83,6 +85,14 @@ def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[st
     from penstock import engine
 
     return {"duration_s": engine.check(scenario)}
+
+
+def require(on: str) -> None:
+    """Raises `MistakeError` with what this machine lacks for a world in real time; `check` does not ask for it."""
+    if on in REAL_TIME:
+        from penstock import wire
+
+        wire.require(on == TC)
 
 
 def fingerprint(on: str) -> str:
