@@ -143,11 +143,11 @@ def judge(
     """
     if suite.only_sim and on != worlds.SIM:
         raise MistakeError(f"--on {on}: suite {suite.name}: {suite.only_sim}")
-    worlds.require(on)
     found = {name: _subject(suite, name) for name in dict.fromkeys([*algorithms, *suite.beside])}
     cases = [case for case in suite.cases(quick) if not only or case.name in only]
     count = seeds or suite.seeds[quick]
     wanted, refused = _possible(_wanted(suite, cases, found, tuple(algorithms), on), algorithms, on)
+    worlds.require(on)
     runs = Runs(running.run(wanted, count, out, jobs, watcher, on).found, refused)
     findings = _findings(suite, cases, found, runs, on)
     drawn = [one for finding in findings for one in _ellipses(finding.criterion, list(found), runs)]

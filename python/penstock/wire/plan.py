@@ -306,7 +306,7 @@ def _codepoint(reading: _Reading, at: Path, written: Mapping[str, Any]) -> int:
     """Returns the codepoint of a flow's packets, which disciplines of the kernel read: its class in the simulator."""
     found = int(written.get("class", 0))
     if "class" in written and not reading.has_tc:
-        raise reading.refuse((*at, "class"), _CLASS)
+        raise reading.refuse((*at, "class"), f"{_CLASS}; --on tc writes them into packets")
     if found >= _CODEPOINTS:
         raise reading.refuse((*at, "class"), f"the kernel reads codepoints: a class is 0 to {_CODEPOINTS - 1}")
     return found
