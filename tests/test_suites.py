@@ -19,11 +19,12 @@ from penstock.engine import ScenarioError
 from penstock.mistake import MistakeError
 from penstock.report.suite_page import ellipse
 from penstock.scenario import Scenario
-from penstock.suites import aqm_cases, bbr_draft, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
+from penstock.suites import aqm_cases, bbr_draft, control_cases, judging, networks, results, rfc7928, rfc9743, tcp_eval
 from penstock.suites.judging import Judged
 from penstock.suites.kept import Kept, settled_after
 from penstock.suites.ledbat import Ledbat
 from penstock.suites.model import Suite
+from penstock.suites.running import Wanted
 from typer.main import get_command
 
 BAD = Path(__file__).parent / "suites"
@@ -320,6 +321,20 @@ def test_an_algorithm_or_a_suite_that_a_world_cannot_run_is_refused(tmp_path: Pa
         on_wire(tmp_path, "pi2", "medium")
     with pytest.raises(MistakeError, match="--on wire: suite bbr-draft: it reads the state of the control"):
         judging.judge(bbr_draft.SUITE, ["bbr3"], tmp_path, quick=True, on="wire")
+
+
+def test_limits_are_packets_of_1500_bytes_where_queues_are_those_of_a_kernel() -> None:
+    given = {
+        "limit": "125000B",
+        "links": [{"reverse_limit": "100B", "limit": "7p", "rate": "9B"}],
+        "memory_limit": "1B",
+    }
+    told = {"limit": "83p", "links": [{"reverse_limit": "2p", "limit": "7p", "rate": "9B"}], "memory_limit": "1B"}
+    assert networks.in_packets(given) == told
+    (case,) = (one for one in rfc7928.SUITE.cases(True) if one.name == "medium")
+    texts = {on: Wanted.of(case, "codel", subject.find("codel"), on).scenario.text for on in ("wire", "tc", "jar-tc")}
+    assert 'limit = "125000B"' in texts["wire"]
+    assert all('limit = "83p"' in texts[on] for on in ("tc", "jar-tc"))
 
 
 def test_the_command_writes_results_a_page_and_json(penstock: Command, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ NAMES = {
 }
 KERNELS = (WIRE, JAR, TC, JAR_TC)
 REAL_TIME = (WIRE, TC)
+KERNEL_QUEUES = (TC, JAR_TC)
 
 
 def run(
@@ -60,7 +61,7 @@ def run(
             on_progress=on_progress,
             on_host=shell or None,
             kernel=_kernel(on),
-            has_tc=on in (TC, JAR_TC),
+            has_tc=on in KERNEL_QUEUES,
             stop=stop,
             keeps_datagrams=datagrams,
         )
@@ -77,7 +78,7 @@ def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[st
     if on in KERNELS:
         from penstock import wire
 
-        return wire.check(scenario, seed, _kernel(on), on in (TC, JAR_TC))
+        return wire.check(scenario, seed, _kernel(on), on in KERNEL_QUEUES)
     if on == FLUID:
         raise MistakeError(
             f"--check goes with --on {SIM}, {', '.join(KERNELS)}; the equations are solved within seconds"

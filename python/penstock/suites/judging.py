@@ -202,11 +202,14 @@ def _wanted(
     suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], algorithms: Sequence[str], on: str
 ) -> list[Wanted]:
     wanted = [
-        Wanted.of(case, name, subject) for name, subject in found.items() for case in cases if not case.suits(subject)
+        Wanted.of(case, name, subject, on)
+        for name, subject in found.items()
+        for case in cases
+        if not case.suits(subject)
     ]
     for name in dict.fromkeys(algorithms):
         for label, changed in suite.variants(found[name]).items():
-            many = [Wanted.of(case, label, changed) for case in cases if case.name in suite.variant_cases]
+            many = [Wanted.of(case, label, changed, on) for case in cases if case.name in suite.variant_cases]
             wanted += [one for one in many if _can_be_run(one, on)]
     return wanted
 

@@ -19,6 +19,7 @@ from penstock.scenario import Scenario, to_toml, tree
 from penstock.store import segments
 from penstock.suites.kept import Kept
 from penstock.suites.model import Case, Runs
+from penstock.suites.networks import in_packets
 
 DIRECTORY = "runs"
 _WRITER = "suite"
@@ -34,10 +35,11 @@ class Wanted:
     scenario: Scenario
 
     @classmethod
-    def of(cls, case: Case, name: str, subject: Subject) -> Wanted:
-        """Makes the scenario of a case."""
-        scenario = Scenario(to_toml(case.scenario(subject)), subject.file or "suite.toml", subject.classes)
-        return cls(case, name, scenario)
+    def of(cls, case: Case, name: str, subject: Subject, on: str = worlds.SIM) -> Wanted:
+        """Makes the scenario of a case. Where the queues are those of a kernel, their limits are in packets."""
+        tables = case.scenario(subject)
+        text = to_toml(in_packets(tables) if on in worlds.KERNEL_QUEUES else tables)
+        return cls(case, name, Scenario(text, subject.file or "suite.toml", subject.classes))
 
 
 class InterruptedSuiteError(KeyboardInterrupt):
