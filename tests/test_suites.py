@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from conftest import Command
-from penstock import report
+from penstock import engine, report, worlds
 from penstock.adversary import subject
 from penstock.cli import app
+from penstock.engine import ScenarioError
 from penstock.mistake import MistakeError
 from penstock.report.suite_page import ellipse
-from penstock.suites import aqm_cases, bbr_draft, control_cases, judging, results, rfc7928, rfc9743, tcp_eval
+from penstock.scenario import Scenario
+from penstock.suites import aqm_cases, bbr_draft, control_cases, judging, networks, results, rfc7928, rfc9743, tcp_eval
 from penstock.suites.judging import Judged
 from penstock.suites.kept import Kept, settled_after
 from penstock.suites.ledbat import Ledbat
 from penstock.suites.model import Suite
+from penstock.suites.running import Wanted
 from typer.main import get_command
 
 BAD = Path(__file__).parent / "suites"
@@ -249,6 +253,88 @@ ROLES: Any = [["bulk", 1]]  # as they come back from JSON
 def test_what_is_kept_of_a_run_survives_its_record() -> None:
     run = Kept({"links": [], "flows": [], "duration_s": 1.0}, ROLES, [1], [None], {"bulk": [2.0]}, 0.5)
     assert Kept.unpacked(run.packed()) == run
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator in place of real hosts. It refuses what has a control in Python, and its machine is always busy."""
+
+    def check(scenario: Scenario, _seed: int, on: str) -> None:
+        if "ledbat.py" in scenario.text or "pi2" in scenario.text:
+            raise ScenarioError(f"error: --on {on}: this kernel has no such thing\n --> suite.toml:3:4")
+
+    def run(scenario: Scenario, seed: int, on: str, **_: Any) -> Any:
+        assert on == "wire"
+        if "pie" in scenario.text:
+            raise MistakeError("--on wire: the emulator ended")
+        found = engine.simulate(scenario, seed)
+        return replace(found, wire={"disturbed_by": ["lateness"]})
+
+    monkeypatch.setattr(worlds, "require", lambda _on: None)
+    monkeypatch.setattr(worlds, "check", check)
+    monkeypatch.setattr(worlds, "run", run)
+
+
+def on_wire(out: Path, algorithm: str, *only: str) -> Judged:
+    return judging.judge(rfc7928.SUITE, [algorithm], out, quick=True, seeds=1, only=only, on="wire")
+
+
+@pytest.mark.usefixtures("wire")
+def test_what_a_world_cannot_measure_is_told_and_not_failed(tmp_path: Path) -> None:
+    judged = on_wire(tmp_path, "codel", "lbe", "aggressive", "medium")
+    told = {one.criterion.id: one.told for one in judged.findings}
+    here = "not measured on this world"
+    assert (told["lbe.delay"]["codel"].verdict, told["lbe.delay"]["codel"].reason) == (
+        here,
+        "this kernel has no such thing",
+    )
+    assert told["cost.time"]["droptail"].verdict == here
+    assert {told[f"{case}.delay"]["codel"].verdict for case in ("aggressive", "medium")} == {"met"}
+    assert judged.counted("codel")[here] == 3  # delay and goodput of `lbe`, and the cost
+    assert {(one.case, one.algorithm) for one in judged.disturbed} >= {("medium", "codel"), ("aggressive", "droptail")}
+    stored = results.write(judged)
+    assert stored["on"] == "wire"
+    assert {"case": "medium", "algorithm": "codel", "seed": 1, "by": ["lateness"]} in stored["disturbed"]
+    page = report.write_suite(tmp_path).read_text()
+    assert here in page
+    assert "--on wire" in page
+
+
+@pytest.mark.usefixtures("wire")
+def test_worlds_keep_their_runs_apart_and_a_failure_beside_a_kernel_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated = judging.judge(rfc7928.SUITE, ["pie"], tmp_path, quick=True, seeds=1, only=("medium",))
+    assert simulated.on == "sim"
+    assert simulated.disturbed == []
+    failed = on_wire(tmp_path, "pie", "medium")
+    reasons = {one.told["pie"].reason for one in failed.findings if one.criterion.id == "medium.delay"}
+    assert reasons == {"--on wire: the emulator ended"}
+    monkeypatch.setattr(worlds, "run", lambda scenario, seed, _on, **_: engine.simulate(scenario, seed))
+    again = on_wire(tmp_path, "pie", "medium")
+    assert {one.told["pie"].verdict for one in again.findings if one.criterion.id == "medium.delay"} == {"met"}
+
+
+@pytest.mark.usefixtures("wire")
+def test_an_algorithm_or_a_suite_that_a_world_cannot_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="no such thing"):
+        on_wire(tmp_path, "pi2", "medium")
+    with pytest.raises(MistakeError, match="--on wire: suite bbr-draft: it reads the state of the control"):
+        judging.judge(bbr_draft.SUITE, ["bbr3"], tmp_path, quick=True, on="wire")
+
+
+def test_limits_are_packets_of_1500_bytes_where_queues_are_those_of_a_kernel() -> None:
+    given = {
+        "limit": "125000B",
+        "links": [{"reverse_limit": "100B", "limit": "7p", "rate": "9B"}],
+        "memory_limit": "1B",
+    }
+    told = {"limit": "83p", "links": [{"reverse_limit": "2p", "limit": "7p", "rate": "9B"}], "memory_limit": "1B"}
+    assert networks.in_packets(given) == told
+    (case,) = (one for one in rfc7928.SUITE.cases(True) if one.name == "medium")
+    texts = {on: Wanted.of(case, "codel", subject.find("codel"), on).scenario.text for on in ("wire", "tc", "jar-tc")}
+    assert 'limit = "125000B"' in texts["wire"]
+    assert all('limit = "83p"' in texts[on] for on in ("tc", "jar-tc"))
 
 
 def test_the_command_writes_results_a_page_and_json(penstock: Command, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ MS = 1_000_000
 def test_the_send_buffers_of_kernels_have_the_size_that_was_asked_for() -> None:
     # Linux doubles what it is asked for, and never changes it again (socket(7)).
     asked = 3_000_000
-    wire_flow = {"cc": "reno", "max_segment": 1448, "buffer": asked, "from": "127.0.0.1", "to": "127.0.0.1"}
+    wire_flow = {"cc": "reno", "max_segment": 1448, "buffer": asked, "from": "127.0.0.1", "to": "127.0.0.1", "tos": 0}
     made = [
         traffic._connect({"cc": "reno", "buffer": asked, "address": "127.0.0.1", "port": 9}),
         wire_traffic._connected(wire_flow, 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
 import random
 import signal
@@ -15,8 +16,10 @@ import tempfile
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from penstock import capture, engine, jar, manual, rundir, wire
 from penstock.engine import BrokenInvariant, ScenarioError, Stopped
@@ -524,6 +527,19 @@ def test_what_sources_of_datagrams_are_told() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
+@pytest.mark.usefixtures("kernel")
+def test_datagrams_are_counted_up_to_the_last_one_that_arrived() -> None:
+    """The second was lost, between its neighbours; whether others were sent after the third nobody knows."""
+    found: Any = SimpleNamespace(received={0: {"bytes": 7}, 1: {"delays": [[2, 0.4, 0.03], [0, 0.0, 0.02]]}})
+    plan_ = wanted(HEAD + FLOWS + '[[flows]]\nkind = "cbr"\nrate = "1Mbit/s"\n')
+    table = measure._datagrams(plan_, found)["datagrams"]
+    columns = {name: np.frombuffer(data, form).tolist() for name, (form, data) in table.items()}
+    assert columns["flow"] == [1, 1, 1]
+    assert columns["number"] == [0, 1, 2]
+    assert columns["sent_s"] == [0.0, 0.2, 0.4]
+    assert columns["delay_ms"] == pytest.approx([20.0, math.nan, 30.0], nan_ok=True)
+
+
 def test_invariants_are_checked_when_a_run_on_the_wire_is_over() -> None:
     plan_ = wanted(HEAD + FLOWS + '[invariants]\nmax_queue = "9kB"\nno_drops = true\n')
     summary = plan_.empty

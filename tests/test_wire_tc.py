@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from penstock.engine import ScenarioError
 from penstock.jar import qdiscs
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
-from penstock.wire import kernel_queues, owner, packets, plan, world
+from penstock.wire import captures, kernel_queues, owner, packets, plan, world
 
 HEAD = """\
 duration = "3s"
@@ -262,3 +264,42 @@ def test_flows_fill_the_queue_of_the_kernel() -> None:
     assert 0 < queue["queue_delay_ms"]["mean"] < 22 * 1.2
     assert all(flow["delivered_bytes"] > 100_000 for flow in found.summary["flows"])
     assert not [*owner.NAMED.glob(f"{owner.PREFIX}{os.getpid()}-*")]
+
+
+MARKED = """\
+[[flows]]
+kind = "bulk"
+cc = { name = "newreno", compat = "linux" }
+class = 40
+[[flows]]
+kind = "cbr"
+rate = "100kbit/s"
+class = 46
+"""
+
+
+def test_the_class_of_a_flow_is_the_codepoint_of_its_packets() -> None:
+    head = HEAD.replace("LIMIT", "20p")
+    found = plan.read(Scenario(head + MARKED, "home.toml"), None, "tc", ["reno"])
+    assert [flow.codepoint for flow in found.flows] == [40, 46]
+    with pytest.raises(ScenarioError, match="a class is 0 to 63") as refused:
+        plan.read(Scenario(head + MARKED.replace("46", "64"), "home.toml"), None, "tc", ["reno"])
+    assert "home.toml:14:9\n" in str(refused.value)
+    with pytest.raises(ScenarioError, match="--on tc writes them into packets"):
+        plan.read(Scenario(head + MARKED, "home.toml"), None, "wire", ["reno"])
+
+
+@real
+def test_packets_of_both_directions_have_their_codepoint(tmp_path: Path) -> None:
+    """RFC 2474: the six higher bits of the second byte. Segments, their ACKs and handshakes have that of their flow."""
+    file = tmp_path / "packets.pcapng"
+    text = HEAD.replace("LIMIT", "20p").replace('"3s"', '"1s"') + MARKED
+    wire.play(Scenario(text, "home.toml"), has_tc=True, packets=file)
+    seen = set()
+    for kind, body in captures._blocks(file):
+        if kind == captures._PACKET:
+            interface, length = struct.unpack_from("<I8xI", body)
+            packet = body[20 : 20 + length]
+            if packet[9] != socket.IPPROTO_ICMP:  # a datagram which comes when its receiver has ended
+                seen.add((interface, packet[9], packet[1] >> 2))  # direction, protocol, codepoint
+    assert seen == {(0, socket.IPPROTO_TCP, 40), (1, socket.IPPROTO_TCP, 40), (0, socket.IPPROTO_UDP, 46)}

@@ -36,6 +36,7 @@ class Datagrams:
         self._sent, self._late, self._refused = 0, 0.0, 0
         self._firsts: list[int] = []  # of each frame of a video, the number of its first datagram
         self._socket = socket.socket(type=socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, flow["tos"])
         self._socket.bind((flow["from"], 0))
         self._socket.connect((flow["to"], PORT))
         self._socket.setblocking(False)

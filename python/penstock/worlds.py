@@ -27,6 +27,7 @@ NAMES = {
 }
 KERNELS = (WIRE, JAR, TC, JAR_TC)
 REAL_TIME = (WIRE, TC)
+KERNEL_QUEUES = (TC, JAR_TC)
 
 
 def run(
@@ -39,11 +40,12 @@ def run(
     stop: Callable[[], bool] = lambda: False,
     watch: Watch | None = None,
     shell: str = "",
+    datagrams: bool = False,
 ) -> Result:
     """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
     `pcapng` is a file for the packets of the bottlenecks. `watch` goes with the simulator alone,
-    `shell`, the name of a host, with the wire.
+    `shell`, the name of a host, with the wire. With `datagrams` a run on a kernel has a table of them.
     """
     from penstock import engine
 
@@ -59,8 +61,9 @@ def run(
             on_progress=on_progress,
             on_host=shell or None,
             kernel=_kernel(on),
-            has_tc=on in (TC, JAR_TC),
+            has_tc=on in KERNEL_QUEUES,
             stop=stop,
+            keeps_datagrams=datagrams,
         )
     return engine.simulate(scenario, seed, pcapng, on_progress=on_progress, stop=stop, watch=watch)
 
@@ -75,7 +78,7 @@ def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[st
     if on in KERNELS:
         from penstock import wire
 
-        return wire.check(scenario, seed, _kernel(on), on in (TC, JAR_TC))
+        return wire.check(scenario, seed, _kernel(on), on in KERNEL_QUEUES)
     if on == FLUID:
         raise MistakeError(
             f"--check goes with --on {SIM}, {', '.join(KERNELS)}; the equations are solved within seconds"
@@ -83,6 +86,14 @@ def check(scenario: Scenario, seed: int | None = None, on: str = SIM) -> dict[st
     from penstock import engine
 
     return {"duration_s": engine.check(scenario)}
+
+
+def require(on: str) -> None:
+    """Raises `MistakeError` with what this machine lacks for a world in real time; `check` does not ask for it."""
+    if on in REAL_TIME:
+        from penstock import wire
+
+        wire.require(on == TC)
 
 
 def fingerprint(on: str) -> str:

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
@@ -17,7 +17,6 @@ from penstock.cli.base import verb
 from penstock.cli.progress import Bar
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
-from penstock.worlds import KERNELS
 
 if TYPE_CHECKING:
     from penstock.claims import Entry
@@ -69,7 +68,7 @@ def reproduce(
     own: list[str] = typer.Option(
         [], "--with", help="Add an algorithm of your own. Repeatable.", metavar="FILE.py:CLASS"
     ),
-    on: Annotated[str, worlds.option("sim", *KERNELS)] = "sim",
+    on: worlds.On = "sim",
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
     fresh: bool = typer.Option(
         False, "--fresh", help="Run all again; otherwise finished runs of the same build are reused."

@@ -63,11 +63,20 @@ def _command(name: str) -> Any:
         cc: str = _CC,
         ecn: bool = _ECN,
         seed: int = _SEED,
-        on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+        on: On = "sim",
         out: Path | None = _OUT,
         json: bool = _JSON,
     ) -> None:
-        given = {"rate": rate, "rtt": rtt, "limit": limit, "seconds": seconds, "cc": cc, "ecn": ecn, "seed": seed}
+        given = {
+            "rate": rate,
+            "rtt": rtt,
+            "limit": limit,
+            "seconds": seconds,
+            "cc": cc,
+            "ecn": ecn,
+            "seed": seed,
+            "on": on,
+        }
         _run(name, streams, algorithms, given, out, json)
 
     return command
@@ -86,12 +95,16 @@ def _run(name: str, streams: int, algorithms: list[str], given: dict[str, Any], 
 
     test = find(name, streams)
     setup = results.setup(**given)
-    path = out or results.default_path(name, algorithms)
+    path = out or results.default_path(name, algorithms, setup.on)
     with Bar(name, quiet=json) as bar:
         bar.begin(len(algorithms), 0, setup.total_s * len(algorithms))
-        found = results.measure_all(test, setup, algorithms, lambda _name: bar.advanced(setup.total_s))
+        found = results.measure_all(test, setup, algorithms, bar.advanced)
     files = results.write(path, test, setup, found)
     page = report.write_flent(path)
+    for label, one in found.items():
+        if one.disturbed:
+            why = ", ".join(one.disturbed)
+            show.warn(f"warning: the machine disturbed the run of {label} ({why}): repeat it when it is idle")
     if json:
         show.as_json({"path": str(path), **results.to_json(test, setup, found)})
         return

@@ -27,6 +27,7 @@ suite = group(
     "penstock suite tcp-eval cubic bbr --quick",
 )
 
+_DISTURBED_SHOWN = 5
 _ALGORITHM = "A name with its parameters ('codel target=10ms'), or FILE.py:CLASS."
 _QUICK = typer.Option(False, "--quick", help="Fewer seeds, shorter runs and fewer paths.")
 _SEEDS = typer.Option(None, min=1, max=1000, help="Number of seeds: 1, 2, ...; a value is the median over them.")
@@ -48,14 +49,14 @@ def rfc7928(
     algorithms: list[str] = typer.Argument(help=f"Disciplines. {_ALGORITHM}", metavar="AQM..."),
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: On = "sim",
     jobs: int | None = _JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
     json: bool = _JSON,
 ) -> None:
     """Judge AQMs by RFC 7928 beside drop-tail: transports, round trips, bursts, stability, mixes, ECN, scheduling."""
-    _run("rfc7928", algorithms, quick, seeds, jobs, out, check, json)
+    _run("rfc7928", algorithms, quick, seeds, on, jobs, out, check, json)
 
 
 _CC_HELP = f"Congestion controls. {_ALGORITHM}"
@@ -74,14 +75,14 @@ def rfc9743(
     algorithms: list[str] = typer.Argument(help=_CC_HELP, metavar="CC..."),
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: On = "sim",
     jobs: int | None = _JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
     json: bool = _JSON,
 ) -> None:
     """Report a control by the criteria of RFC 9743: its numbers beside Reno, CUBIC and BBR on the same paths."""
-    _run("rfc9743", algorithms, quick, seeds, jobs, out, check, json)
+    _run("rfc9743", algorithms, quick, seeds, on, jobs, out, check, json)
 
 
 @suite.command(
@@ -95,13 +96,13 @@ def tcp_eval(
     algorithms: list[str] = typer.Argument(help=_CC_HELP, metavar="CC..."),
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: On = "sim",
     jobs: int | None = _JOBS,
     out: Path | None = _OUT,
     json: bool = _JSON,
 ) -> None:
     """Measure controls in the basic scenarios of the TCP evaluation suite beside standard TCP."""
-    _run("tcp-eval", algorithms, quick, seeds, jobs, out, False, json)
+    _run("tcp-eval", algorithms, quick, seeds, on, jobs, out, False, json)
 
 
 @suite.command(
@@ -117,7 +118,7 @@ def bbr_draft(
     ),
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: On = "sim",
     jobs: int | None = _JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
@@ -125,7 +126,7 @@ def bbr_draft(
     json: bool = _JSON,
 ) -> None:
     """Run the test cases of the BBR draft (appendix A) over a grid of rates and round trip times."""
-    _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, jobs, out, check, json, qlog)
+    _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, on, jobs, out, check, json, qlog)
 
 
 flent.add(suite)
@@ -136,6 +137,7 @@ def _run(
     algorithms: list[str],
     quick: bool,
     seeds: int | None,
+    on: str,
     jobs: int | None,
     out: Path | None,
     check: bool,
@@ -150,15 +152,16 @@ def _run(
         from penstock.suites import bbr_draft
 
         chosen = bbr_draft.traced(qlog)
-    path = out or results.default_path(name, algorithms, quick)
+    path = out or results.default_path(name, algorithms, quick, on)
     with RunsBar(name, json) as bar:
         try:
-            judged = judging.judge(chosen, algorithms, path, quick=quick, seeds=seeds, jobs=jobs, watcher=bar)
+            judged = judging.judge(chosen, algorithms, path, quick=quick, seeds=seeds, jobs=jobs, watcher=bar, on=on)
         except KeyboardInterrupt:
             show.warn("interrupted: what is finished is kept, and the same command goes on")
             raise typer.Exit(130) from None
     found = results.write(judged)
     page = report.write_suite(path)
+    _tell_disturbed(judged)
     if json:
         show.as_json({"path": str(path), **found})
     else:
@@ -170,9 +173,20 @@ def _run(
         raise typer.Exit(1)
 
 
+def _tell_disturbed(judged: Judged) -> None:
+    """Warns of the runs which the machine disturbed."""
+    found = judged.disturbed
+    if found:
+        show.warn(
+            f"warning: the machine disturbed {len(found)} runs: repeat them when it is idle, in another directory"
+        )
+    for one in found[:_DISTURBED_SHOWN]:
+        show.warn(f"  {one.case} with {one.algorithm}, seed {one.seed}: {', '.join(one.by)}")
+
+
 def _print(judged: Judged, found: Mapping[str, Any]) -> None:
     suite_of = judged.suite
-    styles = {suite_of.words[0]: "green", suite_of.words[1]: "red", "not judged": "dim"}
+    styles = {suite_of.words[0]: "green", suite_of.words[1]: "red"}
     labels = [suite_of.labels.get(name, name) for name in judged.columns]
     rows: list[list[Cell]] = [_row(finding, judged.columns, styles) for finding in found["findings"]]
     rows += [
@@ -196,6 +210,6 @@ def _cell(told: Mapping[str, Any] | None, styles: Mapping[str, str]) -> Cell:
     from penstock.report.suite_page import number
 
     if told is None or told["value"] is None:
-        return Styled("not judged", "dim")
+        return Styled(told["verdict"] if told else "not judged", "dim")
     limit = "" if told["limit"] is None else f" {told['verdict']} ({number(told['limit'])})"
     return Styled(f"{number(told['value'])}{limit}", styles.get(told["verdict"], ""))

@@ -8,6 +8,7 @@ import typer
 
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
+from penstock.worlds import KERNELS, SIM
 from penstock.worlds import NAMES as HERE
 
 
@@ -31,5 +32,5 @@ def option(*worlds: str) -> typer.models.OptionInfo:
     return option
 
 
-On = Annotated[str, option("sim")]
+On = Annotated[str, option(SIM, *KERNELS)]
 OnAny = Annotated[str, option(*HERE)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from penstock import store
@@ -12,8 +13,7 @@ from penstock.flent.running import DELAY_S, STEP_S, Measured, Setup, describe
 from penstock.flent.tests import CALL, Test
 
 FORMAT = 4
-# Flent wants a time of the test. A simulation has none, and equal runs give equal files.
-_TIME = "2000-01-01T00:00:00.000000Z"
+# Flent wants a time of the test. Where no time passes there is none, and equal runs give equal files: 2000-01-01.
 _T0 = 946684800.0
 _MARK = re.compile(r"[^A-Za-z0-9.]+")
 
@@ -25,15 +25,22 @@ def file_name(test: Test, title: str) -> str:
 
 def contents(test: Test, setup: Setup, title: str, measured: Measured, version: str) -> bytes:
     """Returns the compressed file. `version` made the run."""
+    began = _began(measured)
+    at = datetime.fromtimestamp(began, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    by = (
+        f"measured by Penstock {version} with Linux {measured.kernel}"
+        if measured.kernel
+        else f"simulated by Penstock {version}"
+    )
     metadata: dict[str, Any] = {
         "NAME": test.name,
         "HOST": "net",
         "HOSTS": ["net"],
         "LOCAL_HOST": "home",
-        "TIME": _TIME,
-        "T0": _TIME,
+        "TIME": at,
+        "T0": at,
         "TITLE": title,
-        "NOTE": f"simulated by Penstock {version}: {describe(setup)}, seed {setup.seed}",
+        "NOTE": f"{by}: {describe(setup)}, seed {setup.seed}",
         "LENGTH": setup.seconds,
         "TOTAL_LENGTH": setup.total_s,
         "STEP_SIZE": STEP_S,
@@ -65,17 +72,22 @@ def _units(name: str) -> str:
 def _raw_values(test: Test, measured: Measured) -> dict[str, list[dict[str, float]]]:
     """Returns the values with their times, of what was measured and not reckoned of others."""
     names = [*(one.series for one in test.streams), *test.pings]
-    found = {name: _rows(measured.xs, {"val": measured.series[name]}) for name in names}
+    times = [_began(measured) + x for x in measured.xs]
+    found = {name: _rows(times, {"val": measured.series[name]}) for name in names}
     if test.call:
         parts = {name.partition("::")[2]: values for name, values in measured.series.items()}
-        found[CALL] = _rows(measured.xs, {"val": parts["bitrate"], **parts})
+        found[CALL] = _rows(times, {"val": parts["bitrate"], **parts})
     return found
 
 
-def _rows(xs: Sequence[float], columns: Mapping[str, Sequence[float | None]]) -> list[dict[str, float]]:
+def _began(measured: Measured) -> float:
+    return _T0 if measured.began_s is None else measured.began_s
+
+
+def _rows(times: Sequence[float], columns: Mapping[str, Sequence[float | None]]) -> list[dict[str, float]]:
     rows = []
-    for index, x in enumerate(xs):
+    for index, at in enumerate(times):
         told = {key: value for key, values in columns.items() if (value := values[index]) is not None}
         if told:
-            rows.append({"t": _T0 + x, **told})
+            rows.append({"t": at, **told})
     return rows

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from penstock import provenance, store
+from penstock import provenance, store, worlds
 from penstock.adversary.subject import find
 from penstock.flent.datafile import contents, file_name
-from penstock.flent.running import Measured, Setup, describe, measure
+from penstock.flent.running import Measured, Setup, check, describe, measure
 from penstock.flent.tests import Test
 from penstock.mistake import MistakeError
 from penstock.units import base, base_unit
@@ -20,9 +20,9 @@ FORMAT = 1
 FOUND = "flent.json"
 
 
-def setup(*, rate: str, rtt: str, limit: str, seconds: int, cc: str, ecn: bool, seed: int) -> Setup:
+def setup(*, rate: str, rtt: str, limit: str, seconds: int, cc: str, ecn: bool, seed: int, on: str) -> Setup:
     """Reads a set-up from texts; raises `MistakeError` for one that is no rate, or no time."""
-    given = Setup(limit=limit, seconds=seconds, cc=cc, ecn=ecn, seed=seed)
+    given = Setup(limit=limit, seconds=seconds, cc=cc, ecn=ecn, seed=seed, on=on)
     rate_bps, rtt_s = _positive("--rate", rate, "bit/s"), _positive("--rtt", rtt, "s")
     return Setup(**{**asdict(given), "rate_bps": rate_bps, "rtt_s": rtt_s})
 
@@ -35,24 +35,28 @@ def _positive(option: str, text: str, unit: str) -> float:
     return found
 
 
-def default_path(name: str, algorithms: Sequence[str], root: Path = Path("runs/suites")) -> Path:
-    """Returns `runs/suites/NAME-ALGORITHMS`."""
+def default_path(name: str, algorithms: Sequence[str], on: str = worlds.SIM, root: Path = Path("runs/suites")) -> Path:
+    """Returns `runs/suites/NAME-ALGORITHMS`, with `-WORLD` for another world than the simulator."""
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", Path(one).name).strip("-.") for one in algorithms]
-    return root / "-".join([name, *words])[:120]
+    return root / "-".join([name, *words, *[on] * (on != worlds.SIM)])[:120]
 
 
 def measure_all(
-    test: Test, given: Setup, algorithms: Sequence[str], done: Callable[[str], None] = lambda _name: None
+    test: Test,
+    given: Setup,
+    algorithms: Sequence[str],
+    advanced: Callable[[float], None] = lambda _seconds: None,
 ) -> dict[str, Measured]:
-    """Measures each discipline; `done` is called with the name of each that is finished."""
+    """Measures each discipline, one after the other; `advanced` is called with the seconds that have been run since.
+
+    Raises `ScenarioError` before the first if the world cannot run one of them.
+    """
     subjects = {str(subject): subject for subject in map(find, algorithms)}
-    found = {}
     for name, subject in subjects.items():
         if subject.kind != "discipline":
             raise MistakeError(f"{name}: is a congestion control; give disciplines, and the control with --cc")
-        found[name] = measure(test, given, subject)
-        done(name)
-    return found
+        check(test, given, subject)
+    return {name: measure(test, given, subject, advanced) for name, subject in subjects.items()}
 
 
 def write(path: Path, test: Test, given: Setup, found: Mapping[str, Measured]) -> list[Path]:
@@ -71,8 +75,13 @@ def write(path: Path, test: Test, given: Setup, found: Mapping[str, Measured]) -
 
 def to_json(test: Test, given: Setup, found: Mapping[str, Measured]) -> dict[str, Any]:
     """Returns what `--json` prints."""
-    numbers = {name: {**one.numbers, "drops": one.drops} for name, one in found.items()}
+    numbers = {
+        name: {**one.numbers, "drops": one.drops, **({"disturbed_by": list(one.disturbed)} if one.disturbed else {})}
+        for name, one in found.items()
+    }
     named = {"test": test.name, "title": test.title, "described": describe(given)}
+    if kernel := next(iter(found.values())).kernel:
+        named["kernel"] = kernel
     return {"format": FORMAT, **named, "setup": asdict(given), "disciplines": numbers}
 
 

@@ -1,25 +1,30 @@
-"""A test as a scenario, and what its run says as the series of the test."""
+"""A test as a scenario of any world, and what its run says as the series of the test."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock import columns, engine
+from penstock import columns, worlds
 from penstock.adversary.subject import SUBJECT, Subject
 from penstock.fairness import jain
-from penstock.flent.tests import CALL, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test
+from penstock.flent.tests import CALL, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test, mark
 from penstock.scenario import Scenario, to_toml
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from penstock.engine import Result
+
     Array = npt.NDArray[np.float64]
+    # Of each flow of datagrams when they were sent, in s, and how long each was on its way, in ms; nan for a lost one
+    Trips = Mapping[int, tuple[Array, Array]]
 
 STEP_S = 0.2
 DELAY_S = 5  # pings alone, before and after the connections
@@ -42,6 +47,7 @@ class Setup:
     cc: str = "cubic"
     ecn: bool = False
     seed: int = 1
+    on: str = worlds.SIM  # the world
 
     @property
     def total_s(self) -> int:
@@ -57,6 +63,9 @@ class Measured:
     series: Series
     numbers: Mapping[str, float | None]
     drops: int
+    kernel: str = ""  # of the hosts, if they were real
+    began_s: float | None = None  # by the calendar; nothing if no time passed, or a virtual one
+    disturbed: tuple[str, ...] = ()  # how the machine disturbed a run in real time
 
 
 def scenario(test: Test, setup: Setup, subject: Subject) -> str:
@@ -70,40 +79,77 @@ def scenario(test: Test, setup: Setup, subject: Subject) -> str:
         {"name": name, "a": end, **link, "aqm": SUBJECT, "bottleneck": True}
         for name, end in zip(_LINKS, ("home", "net"), strict=True)
     ]
-    far = {"rate": "10Gbit/s", "limit": "100000p", "aqm": "droptail"}
+    far = {"rate": "10Gbit/s", "limit": "10000p", "aqm": "droptail"}
     links += [
         {"name": f"way{host}", "a": "net", "b": _node(host), "delay": _us(setup.rtt_s / 2 * (FARTHER[host] - 1)), **far}
         for host in _hosts(test)
         if host
     ]
-    topology = {"kind": "graph", "links": links, "access_rate": "10Gbit/s", "access_delay": "1us"}
+    topology = {"kind": "graph", "links": links, "access_rate": "10Gbit/s", "access_delay": "0us"}
     tables = {
         "name": f"flent-{test.name}",
         "duration": f"{setup.total_s}s",
         "seed": setup.seed,
         "topology": topology,
         "tcp": {"cc": setup.cc, "ecn": setup.ecn, "mss": "1448B"},
-        "flows": list(_flows(test, setup)),
+        "flows": list(_flows(test, setup, _reads_marks(subject))),
     }
     return to_toml(subject.placed(tables))
 
 
-def measure(test: Test, setup: Setup, subject: Subject) -> Measured:
-    """Runs a test in the simulator."""
-    given = Scenario(scenario(test, setup, subject), subject.file or "flent.toml", subject.classes)
+def _reads_marks(subject: Subject) -> bool:
+    """True for the discipline that reads codepoints; what it reads is the class of a flow in scenarios."""
+    return subject.name == "cake" and subject.given.get("tins") != "besteffort"
+
+
+def check(test: Test, setup: Setup, subject: Subject) -> None:
+    """Raises `ScenarioError` for a test that the world cannot run."""
+    worlds.check(_given(test, setup, subject), setup.seed, setup.on)
+
+
+def measure(
+    test: Test, setup: Setup, subject: Subject, advanced: Callable[[float], None] = lambda _seconds: None
+) -> Measured:
+    """Runs a test in the world of its set-up; `advanced` is called with the seconds that have been run since."""
+    given = _given(test, setup, subject)
+    xs = [round(step * STEP_S, 6) for step in range(round(setup.total_s / STEP_S))]
+    began_s = time.time() if setup.on in worlds.REAL_TIME else None
+    result, trips = _run(test, setup, given, advanced)
+    seconds = result.tables["flow_seconds"]
+    series = _goodput(test, setup, xs, {name: np.asarray(seconds[name]) for name in ("t_s", "flow", "goodput_bps")})
+    series |= _pings(test, trips, len(xs))
+    if test.call:
+        series |= _call(trips, len(xs))
+    drops = sum(link[key] for link in result.summary["bottlenecks"] for key in _DROPS)
+    kernel = str(result.wire["kernel"]) if result.wire else ""
+    about = (kernel, began_s, worlds.disturbed_by(result))
+    return Measured(xs, series, _numbers(test, setup, series), drops, *about)
+
+
+def _given(test: Test, setup: Setup, subject: Subject) -> Scenario:
+    return Scenario(scenario(test, setup, subject), subject.file or "flent.toml", subject.classes)
+
+
+def _run(test: Test, setup: Setup, given: Scenario, advanced: Callable[[float], None]) -> tuple[Result, Trips]:
+    """Returns the result of a run, and how long each of its datagrams took."""
+    done = 0.0
+
+    def on_progress(now_s: float, _end_s: float) -> None:
+        nonlocal done
+        advanced(now_s - done)
+        done = now_s
+
+    if setup.on != worlds.SIM:
+        result = worlds.run(given, setup.seed, setup.on, on_progress=on_progress, datagrams=True)
+        on_progress(setup.total_s, setup.total_s)
+        table = result.tables["datagrams"]
+        return result, _measured(test, {name: np.asarray(table[name]) for name in ("flow", "sent_s", "delay_ms")})
     with tempfile.TemporaryDirectory() as folder:
         packets = Path(folder) / "packets.csv"
-        result = engine.simulate(given, setup.seed, packets)
+        result = worlds.run(given, setup.seed, pcapng=packets, on_progress=on_progress)
         table = columns.from_csv(packets)
-    waits = _Waits({name: np.asarray(table[name]) for name in ("queue", "t_ns", "waited_ns", "flow", "fate")})
-    seconds = result.tables["flow_seconds"]
-    xs = [round(step * STEP_S, 6) for step in range(round(setup.total_s / STEP_S))]
-    series = _goodput(test, setup, xs, {name: np.asarray(seconds[name]) for name in ("t_s", "flow", "goodput_bps")})
-    series |= _pings(test, setup, waits, len(xs))
-    if test.call:
-        series |= _call(setup, waits, len(xs))
-    drops = sum(link[key] for link in result.summary["bottlenecks"] for key in _DROPS)
-    return Measured(xs, series, _numbers(test, setup, series), drops)
+    read = {name: np.asarray(table[name]) for name in ("queue", "t_ns", "waited_ns", "flow", "fate")}
+    return result, _simulated(test, setup, read)
 
 
 def _us(seconds: float) -> str:
@@ -118,18 +164,22 @@ def _hosts(test: Test) -> list[int]:
     return sorted({*(one.host for one in test.streams), *test.pings.values()})
 
 
-def _flows(test: Test, setup: Setup) -> Iterator[dict[str, Any]]:
+def _flows(test: Test, setup: Setup, with_marks: bool) -> Iterator[dict[str, Any]]:
     """Yields the connections, and then for each ping the requests and the answers."""
+
+    def marked(series: str) -> dict[str, int]:
+        return {"class": found} if with_marks and (found := mark(series)) else {}
+
     during = {"start": f"{DELAY_S}s", "stop": f"{DELAY_S + setup.seconds}s"}
     for stream in test.streams:
         ends = _ends("home", _node(stream.host), stream.up)
-        yield {"kind": "bulk", **ends, **during, **({"cc": stream.cc} if stream.cc else {})}
-    for host in test.pings.values():
+        yield {"kind": "bulk", **ends, **during, **({"cc": stream.cc} if stream.cc else {}), **marked(stream.series)}
+    for name, host in test.pings.items():
         wire = f"{(_PING_BYTES + 28) * 8 / STEP_S:.0f}bit/s"
         for up in (True, False):
             start = {} if up else {"start": _us(setup.rtt_s / 2 * FARTHER[host])}
             ends = _ends("home", _node(host), up)
-            yield {"kind": "cbr", "rate": wire, "packet_size": f"{_PING_BYTES}B", **ends, **start}
+            yield {"kind": "cbr", "rate": wire, "packet_size": f"{_PING_BYTES}B", **ends, **start, **marked(name)}
     if test.call:
         yield {"kind": "voip", **_ends("home", "net", up=True)}
 
@@ -138,19 +188,31 @@ def _ends(home: str, far: str, up: bool) -> dict[str, str]:
     return {"from": home, "to": far} if up else {"from": far, "to": home}
 
 
-class _Waits:
-    """The packets of a run, which are asked for by queue and flow."""
+def _datagrams(test: Test) -> Iterator[tuple[int, str, int]]:
+    """Yields the number of each flow of datagrams, the link with its queue, and the host at its far end."""
+    first = len(test.streams)
+    for index, host in enumerate(test.pings.values()):
+        yield from ((first + 2 * index + way, link, host) for way, link in enumerate(_LINKS))
+    if test.call:
+        yield first + 2 * len(test.pings), _LINKS[0], 0
 
-    def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._columns = columns
 
-    def of(self, queue: str, flow: int) -> tuple[Array, Array]:
-        """Returns when each packet of a flow left, in seconds, and how long it waited, in ms; nan for a lost one."""
-        mine = (self._columns["queue"] == queue) & (self._columns["flow"] == flow)
-        waited = np.where(self._columns["fate"][mine] == "sent", self._columns["waited_ns"][mine] / 1e6, np.nan)
-        arrived = (self._columns["t_ns"][mine] - self._columns["waited_ns"][mine]) / 1e9
-        order = np.argsort(arrived, kind="stable")
-        return arrived[order], waited[order]
+def _simulated(test: Test, setup: Setup, packets: Mapping[str, npt.NDArray[Any]]) -> Trips:
+    """Takes what waited in the queues, and adds the way."""
+    found = {}
+    for flow, queue, host in _datagrams(test):
+        mine = (packets["queue"] == queue) & (packets["flow"] == flow)
+        waited = np.where(packets["fate"][mine] == "sent", packets["waited_ns"][mine] / 1e6, np.nan)
+        came = (packets["t_ns"][mine] - packets["waited_ns"][mine]) / 1e9
+        order = np.argsort(came, kind="stable")
+        found[flow] = came[order], setup.rtt_s / 2 * FARTHER[host] * 1e3 + waited[order]
+    return found
+
+
+def _measured(test: Test, datagrams: Mapping[str, npt.NDArray[Any]]) -> Trips:
+    """Takes what hosts measured."""
+    of = {flow: datagrams["flow"] == flow for flow, _, _ in _datagrams(test)}
+    return {flow: (datagrams["sent_s"][mine], datagrams["delay_ms"][mine]) for flow, mine in of.items()}
 
 
 def _goodput(test: Test, setup: Setup, xs: Sequence[float], table: Mapping[str, Array]) -> Series:
@@ -181,18 +243,16 @@ def _together(name: str, every: Array) -> Array:
     return np.asarray(every.sum(axis=0) if name == SUM else every.mean(axis=0))
 
 
-def _pings(test: Test, setup: Setup, waits: _Waits, steps: int) -> Series:
-    """Returns round trips in ms: the base one, the wait of the request and that of the answer sent nearest to it."""
+def _pings(test: Test, trips: Trips, steps: int) -> Series:
+    """Returns round trips in ms: the way of the request, and that of the answer which an idle link would see next."""
     found: dict[str, Array] = {}
-    for index, (name, host) in enumerate(test.pings.items()):
-        flow = len(test.streams) + 2 * index
-        waited = np.full(steps, setup.rtt_s * FARTHER[host] * 1e3)
-        for queue, number in zip(_LINKS, (flow, flow + 1), strict=True):
-            _, ms = waits.of(queue, number)
+    for index, name in enumerate(test.pings):
+        found[name] = np.zeros(steps)
+        for way in range(len(_LINKS)):
+            _, ms = trips[len(test.streams) + 2 * index + way]
             known = min(steps, len(ms))
-            waited[:known] += ms[:known]
-            waited[known:] = np.nan
-        found[name] = waited
+            found[name][:known] += ms[:known]
+            found[name][known:] = np.nan
     series = {name: _listed(values) for name, values in found.items()}
     if len(found) > 1:
         every = np.array(list(found.values()))
@@ -202,14 +262,13 @@ def _pings(test: Test, setup: Setup, waits: _Waits, steps: int) -> Series:
     return series
 
 
-def _call(setup: Setup, waits: _Waits, steps: int) -> Series:
+def _call(trips: Trips, steps: int) -> Series:
     """Returns the series of a call upwards: each value is of the packets that were sent within its step."""
-    sent_s, waited = waits.of(_LINKS[0], 0)
-    delay = setup.rtt_s / 2 * 1e3 + waited
+    sent_s, delay = trips[0]
     place = np.minimum((sent_s / STEP_S).astype(int), steps - 1)
     jitter = _jitter(delay)
-    lost = np.bincount(place[np.isnan(waited)], minlength=steps).astype(float)
-    arrived = np.bincount(place[~np.isnan(waited)], minlength=steps)
+    lost = np.bincount(place[np.isnan(delay)], minlength=steps).astype(float)
+    arrived = np.bincount(place[~np.isnan(delay)], minlength=steps)
     means = [
         np.array(
             [
@@ -273,4 +332,5 @@ def _mean(values: Sequence[float | None]) -> float:
 def describe(setup: Setup) -> str:
     """Returns the set-up in words."""
     rate = f"{setup.rate_bps / _UNIT:g} Mbit/s"
-    return f"{rate} both ways, {setup.rtt_s * 1e3:g} ms, buffers of {setup.limit}, {setup.cc}, {setup.seconds} s"
+    link = f"{rate} both ways, {setup.rtt_s * 1e3:g} ms, buffers of {setup.limit}, {setup.cc}, {setup.seconds} s"
+    return link if setup.on == worlds.SIM else f"{link}, --on {setup.on}"

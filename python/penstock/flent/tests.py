@@ -15,6 +15,13 @@ PINGS = "Ping (ms) avg"
 CALL = "VoIP"
 _HOSTS = ("host1", "host2", "host3", "host4")
 FARTHER = (1, 2, 4, 8)  # round trips of the four hosts of rtt_fair, in those of the link
+# Codepoints of Diffserv by what series are called.
+_MARKS = {"BK": 8, "BK1": 8, "BK2": 8, "CS1": 8, "CS5": 40, "EF": 46, "CS6": 48}
+
+
+def mark(series: str) -> int:
+    """Returns the codepoint of the packets of a series."""
+    return next((_MARKS[word] for word in series.split() if word in _MARKS), 0)
 
 
 @dataclass(frozen=True)

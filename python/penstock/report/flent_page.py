@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock import worlds
 from penstock.report import kit
 from penstock.report.kit.model import Axis, Cell, Chart, Line, Section, Table
 
@@ -37,9 +38,14 @@ def page(found: Found) -> str:
         f"{found['test']}: {found['title']}",
         f"{found['described']}. The link has the discipline in both directions.",
         [Section("Numbers", [_table(found, names)], _READ), Section("Over time", charts)],
-        command=f"penstock suite {found['test']} {words}",
+        command=f"penstock suite {found['test']} {words}{_world(found)}",
         versions=found["versions"],
     )
+
+
+def _world(found: Found) -> str:
+    on = found["setup"].get("on", worlds.SIM)  # what has none was simulated
+    return "" if on == worlds.SIM else f" --on {on}"
 
 
 _READ = (

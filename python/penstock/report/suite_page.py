@@ -6,9 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock import worlds
 from penstock.report import kit
 from penstock.report.kit.model import Axis, Cell, Chart, Line, Section, Table, Tile
 from penstock.suites import results
+from penstock.suites.model import MEASURED, NOT_HERE, NOT_JUDGED
 
 _POINTS = 48  # of an outline from left to right
 _CHIPS = ("holds", "fails")
@@ -22,6 +24,9 @@ def page(found: Found) -> str:
     labels = {name: suite.labels.get(name, name) for name in names}
     words = " ".join(f"'{name}'" if " " in name else name for name in found["algorithms"])
     quick = " --quick" if found["quick"] else ""
+    on = found.get("on", worlds.SIM)  # what has none was simulated
+    world = "" if on == worlds.SIM else f" --on {on}"
+    form = f"{', quick form' if quick else ''}{',' * bool(world)}{world}"
     sections = [
         Section("Verdicts", [_counts(found, labels, suite.words)], found["note"]),
         *_by_section(found, names, labels, suite.words),
@@ -31,10 +36,10 @@ def page(found: Found) -> str:
     return kit.page(
         suite.title,
         f"{', '.join(found['algorithms'])} beside {', '.join(labels[name] for name in found['beside'])}; "
-        f"{found['seeds']} seeds{', quick form' if found['quick'] else ''}. A value is the median over the seeds.",
+        f"{found['seeds']} seeds{form}. A value is the median over the seeds.",
         [one for one in sections if one.parts],
         tiles=_tiles(found, suite.words),
-        command=f"penstock suite {suite.name} {words}{quick}",
+        command=f"penstock suite {suite.name} {words}{quick}{world}",
         versions=found["versions"],
     )
 
@@ -56,7 +61,7 @@ def _tiles(found: Found, words: Sequence[str]) -> list[Tile]:
 
 
 def _counts(found: Found, labels: Mapping[str, str], words: Sequence[str]) -> Table:
-    verdicts = [*words, "measured", "not judged"]
+    verdicts = [*words, MEASURED, NOT_JUDGED, *[NOT_HERE] * any(NOT_HERE in one for one in found["counted"].values())]
     rows = [
         [labels[name], *(str(found["counted"][name].get(word, 0)) for word in verdicts)] for name in found["algorithms"]
     ]
@@ -91,7 +96,7 @@ def _row(finding: Found, names: Sequence[str], words: Sequence[str]) -> list[Cel
 
 def _cell(told: Found | None, words: Sequence[str]) -> Cell:
     if told is None or told["value"] is None:
-        return Cell("not judged", small=told["reason"] if told else "")
+        return Cell(told["verdict"], small=told["reason"]) if told else Cell(NOT_JUDGED)
     chip = _CHIPS[words.index(told["verdict"])] if told["verdict"] in words else ""
     return Cell(number(told["value"]), told["value"], small=told["verdict"], chip=chip)
 

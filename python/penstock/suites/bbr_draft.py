@@ -318,4 +318,6 @@ SUITE = Suite(
     "flight are not run. With 200 ms and more, A.2, A.4, A.5, A.8, A.9, A.16 and A.17 run with ProbeRTT put off: it "
     "comes 5 s after the last smallest round trip time, which is before they are over.",
     ("holds", "does not hold"),
+    only_sim="it reads the state of the control while a connection goes on, and changes its path and its application "
+    "when the state does, which only the simulator lets it do",
 )

@@ -9,14 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import engine
+from penstock import worlds
 from penstock.adversary import subject as subjects
 from penstock.adversary.subject import Subject
 from penstock.engine import ScenarioError
 from penstock.experiments.runner import Watcher
 from penstock.mistake import MistakeError
 from penstock.suites import running
-from penstock.suites.model import MEASURED, NOT_JUDGED, Case, Criterion, Failed, Finding, NotRun, Runs, Suite, Told
+from penstock.suites.model import (
+    MEASURED,
+    NOT_HERE,
+    NOT_JUDGED,
+    Case,
+    Criterion,
+    Failed,
+    Finding,
+    NotHere,
+    NotRun,
+    Runs,
+    Suite,
+    Told,
+)
 from penstock.suites.running import Wanted
 
 
@@ -59,6 +72,16 @@ class Ellipse:
 
 
 @dataclass(frozen=True)
+class Disturbed:
+    """A run in real time that the machine disturbed, and how."""
+
+    case: str
+    algorithm: str
+    seed: int
+    by: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Judged:
     """What a suite found of some algorithms."""
 
@@ -69,6 +92,8 @@ class Judged:
     findings: Sequence[Finding]
     ellipses: Sequence[Ellipse]
     path: Path
+    on: str = worlds.SIM
+    disturbed: Sequence[Disturbed] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -93,6 +118,8 @@ class Judged:
             "findings": [finding.to_json() for finding in self.findings],
             "not_judged": [vars(one) for one in self.suite.unjudged],
             "ellipses": [one.to_json() for one in self.ellipses],
+            "on": self.on,
+            "disturbed": [vars(one) for one in self.disturbed],
         }
 
 
@@ -106,19 +133,61 @@ def judge(
     jobs: int | None = None,
     watcher: Watcher | None = None,
     only: Sequence[str] = (),
+    on: str = worlds.SIM,
 ) -> Judged:
-    """Runs the cases of a suite with these algorithms and those beside them, and judges all of them.
+    """Runs the cases of a suite in a world with these algorithms and those beside them, and judges all of them.
 
     `only` names cases; criteria that need others are left out. Raises `MistakeError` if one is no algorithm of the
-    suite's kind. What is finished in `out` is not run again.
+    suite's kind, or the suite cannot be run in this world; `ScenarioError` if an algorithm cannot be run there. What is
+    finished in `out` is not run again.
     """
+    if suite.only_sim and on != worlds.SIM:
+        raise MistakeError(f"--on {on}: suite {suite.name}: {suite.only_sim}")
     found = {name: _subject(suite, name) for name in dict.fromkeys([*algorithms, *suite.beside])}
     cases = [case for case in suite.cases(quick) if not only or case.name in only]
     count = seeds or suite.seeds[quick]
-    runs = running.run(_wanted(suite, cases, found, tuple(algorithms)), count, out, jobs, watcher)
-    findings = _findings(suite, cases, found, runs)
+    wanted, refused = _possible(_wanted(suite, cases, found, tuple(algorithms), on), algorithms, on)
+    worlds.require(on)
+    runs = Runs(running.run(wanted, count, out, jobs, watcher, on).found, refused)
+    findings = _findings(suite, cases, found, runs, on)
     drawn = [one for finding in findings for one in _ellipses(finding.criterion, list(found), runs)]
-    return Judged(suite, tuple(dict.fromkeys(algorithms)), quick, count, findings, drawn, out)
+    about = (tuple(dict.fromkeys(algorithms)), quick, count, findings, drawn, out, on, _disturbed(runs))
+    return Judged(suite, *about)
+
+
+def _possible(
+    wanted: Sequence[Wanted], algorithms: Sequence[str], on: str
+) -> tuple[list[Wanted], dict[tuple[str, str], str]]:
+    """Returns what the world can run, and of the rest why it cannot.
+
+    Raises the reason of the first case of an algorithm that is to be judged if none of its cases can be run.
+    """
+    if on not in worlds.KERNELS:
+        return list(wanted), {}
+    refused: dict[tuple[str, str], ScenarioError | MistakeError] = {}
+    for one in wanted:
+        try:
+            worlds.check(one.scenario, 1, on)
+        except (ScenarioError, MistakeError) as error:
+            refused[one.case.name, one.name] = error
+    possible = [one for one in wanted if (one.case.name, one.name) not in refused]
+    for (_, name), reason in refused.items():
+        if name in algorithms and all(one.name != name for one in possible):
+            raise reason
+    return possible, {key: _first_line(reason, on) for key, reason in refused.items()}
+
+
+def _first_line(error: Exception, on: str) -> str:
+    return str(error).splitlines()[0].removeprefix("error: ").removeprefix(f"--on {on}: ")
+
+
+def _disturbed(runs: Runs) -> list[Disturbed]:
+    return [
+        Disturbed(case, name, seed, run.disturbed)
+        for (case, name), each in runs.found.items()
+        for seed, run in enumerate(each, 1)
+        if run.disturbed
+    ]
 
 
 def _subject(suite: Suite, text: str) -> Subject:
@@ -130,35 +199,42 @@ def _subject(suite: Suite, text: str) -> Subject:
 
 
 def _wanted(
-    suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], algorithms: Sequence[str]
+    suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], algorithms: Sequence[str], on: str
 ) -> list[Wanted]:
     wanted = [
-        Wanted.of(case, name, subject) for name, subject in found.items() for case in cases if not case.suits(subject)
+        Wanted.of(case, name, subject, on)
+        for name, subject in found.items()
+        for case in cases
+        if not case.suits(subject)
     ]
     for name in dict.fromkeys(algorithms):
         for label, changed in suite.variants(found[name]).items():
-            many = [Wanted.of(case, label, changed) for case in cases if case.name in suite.variant_cases]
-            wanted += [one for one in many if _can_be_run(one)]
+            many = [Wanted.of(case, label, changed, on) for case in cases if case.name in suite.variant_cases]
+            wanted += [one for one in many if _can_be_run(one, on)]
     return wanted
 
 
-def _can_be_run(one: Wanted) -> bool:
+def _can_be_run(one: Wanted, on: str) -> bool:
     """True unless the algorithm refuses the value of a parameter."""
     try:
-        engine.check(one.scenario)
+        worlds.check(one.scenario, 1, on)
     except (ScenarioError, MistakeError):
         return False
     return True
 
 
-def _findings(suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], runs: Runs) -> list[Finding]:
+def _findings(suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], runs: Runs, on: str) -> list[Finding]:
     """Returns a finding for each criterion that tells anything of an algorithm."""
     by_id: dict[str, Finding] = {}
     refused = {(case.name, name): case.suits(subject) for case in cases for name, subject in found.items()}
     for name, subject in found.items():
         for one in suite.criteria(subject):
             told = by_id.setdefault(one.id, Finding(one, {})).told
-            by_id[one.id] = Finding(one, {**told, name: _told(suite, one, runs, name, refused)})
+            if one.only_sim and on != worlds.SIM:
+                said = Told(NOT_HERE, reason=one.only_sim)
+            else:
+                said = _told(suite, one, runs, name, refused)
+            by_id[one.id] = Finding(one, {**told, name: said})
     return [finding for finding in by_id.values() if finding.known]
 
 
@@ -168,6 +244,8 @@ def _told(suite: Suite, one: Criterion, runs: Runs, name: str, refused: Mapping[
         if one.limit is None:
             return Told(MEASURED, value)
         limit = one.limit(runs, name)
+    except NotHere as reason:
+        return Told(NOT_HERE, reason=str(reason))
     except NotRun as case:
         return Told(NOT_JUDGED, reason=refused.get((str(case), name), ""))
     except Failed as reason:

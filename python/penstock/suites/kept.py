@@ -52,9 +52,17 @@ class Kept:
     goodput_bps: Mapping[str, Seconds] = field(default_factory=dict)  # of each group in each second
     cpu_s: float = 0.0
     error: str = ""
+    disturbed: Sequence[str] = field(default_factory=list)  # how the machine disturbed a run in real time
 
     @classmethod
-    def of(cls, summary: Mapping[str, Any], raw: RawTables, roles: Sequence[tuple[str, int]], cpu_s: float) -> Kept:
+    def of(
+        cls,
+        summary: Mapping[str, Any],
+        raw: RawTables,
+        roles: Sequence[tuple[str, int]],
+        cpu_s: float,
+        disturbed: Sequence[str] = (),
+    ) -> Kept:
         """Takes it from a run."""
         columns = {name: _columns(raw[name]) for name in ("queue_seconds", "flow_seconds")}
         queue, flows = columns["queue_seconds"], columns["flow_seconds"]
@@ -66,7 +74,8 @@ class Kept:
         }
         delays = [None if math.isnan(one) else round(one, 4) for one in queue["queue_delay_ms_mean"][first].tolist()]
         throughput = [round(one) for one in queue["throughput_bps"][first].tolist()]
-        return cls(small, list(roles), throughput, delays, _groups(flows, roles, len(delays)), cpu_s)
+        goodput = _groups(flows, roles, len(delays))
+        return cls(small, list(roles), throughput, delays, goodput, cpu_s, disturbed=list(disturbed))
 
     def packed(self) -> bytes:
         """Returns the run as a record."""

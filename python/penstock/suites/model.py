@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from penstock.scenario import Scenario
     from penstock.suites.kept import Kept
 
-MEASURED, NOT_JUDGED = "measured", "not judged"  # verdicts of all suites, beside the two words of each
+# Verdicts of all suites, beside the two words of each.
+MEASURED, NOT_JUDGED = "measured", "not judged"
+NOT_HERE = "not measured on this world"
 MOST, LEAST = "at most", "at least"
 
 
@@ -44,9 +46,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Runs:
-    """What is kept of all runs: by case and algorithm, one for each seed. Algorithms are called as they were typed."""
+    """What is kept of all runs: by case and algorithm, one for each seed. Algorithms are called as they were typed.
+
+    `refused` says why a case cannot be run with an algorithm in this world.
+    """
 
     found: Mapping[tuple[str, str], Sequence[Kept]]
+    refused: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def has(self, case: str, name: str) -> bool:
         """True if the case was run with the algorithm."""
@@ -55,6 +61,8 @@ class Runs:
     def of(self, case: str, name: str) -> Sequence[Kept]:
         """Returns the runs of a case; raises `NotRun` if there are none, and `Failed` if one of them failed."""
         runs = self.found.get((case, name))
+        if (case, name) in self.refused:
+            raise NotHere(self.refused[case, name])
         if runs is None:
             raise NotRun(case)
         for run in runs:
@@ -69,6 +77,10 @@ class Runs:
 
 class Failed(Exception):  # noqa: N818 - it is a reason, which becomes a part of a finding
     """A value that cannot be had; the text is the reason."""
+
+
+class NotHere(Failed):
+    """The world in which the suite runs does not measure it."""
 
 
 class NotRun(Failed):
@@ -92,6 +104,7 @@ class Criterion:
     limit: Value | None = None
     cases: tuple[str, ...] = ()  # those whose delay and goodput are drawn
     why: Callable[[Runs, str], str] = lambda _runs, _name: ""  # what it was that is beyond the limit
+    only_sim: str = ""  # why other worlds than the simulator cannot measure it; empty: they can
 
     def meets(self, value: float, limit: float) -> bool:
         """True if a value is within the limit; a billionth of it is rounding."""
@@ -168,3 +181,4 @@ class Suite:
     )  # what algorithms are called in tables, if not by their names
     variants: Callable[[Subject], Mapping[str, Subject]] = lambda _subject: {}
     variant_cases: tuple[str, ...] = ()  # cases that are run with the variants of an algorithm
+    only_sim: str = ""  # why it cannot be run in other worlds than the simulator; empty: it can

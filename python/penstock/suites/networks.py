@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.units import quantity
+
 MTU = 1500  # bytes of a full packet
 _ACCESS_MS = 1.0  # one way, on each side of the bottleneck
 
@@ -36,6 +38,18 @@ def dumbbell(
     tcp = {"mss": "1448B", **more.pop("tcp", {})}
     found = {"duration": f"{seconds}s", "warmup": f"{min(10, seconds // 4)}s", "topology": topology, "tcp": tcp}
     return {**found, "flows": list(flows), **more}
+
+
+def in_packets(value: Any) -> Any:
+    """Returns tables whose limits in bytes are packets of the MTU, as most disciplines of Linux count."""
+
+    def limit(text: str) -> str:
+        given = quantity(text)
+        return f"{max(2, round(given[0] / MTU))}p" if given and given[1] == "B" else text
+
+    if isinstance(value, Mapping):
+        return {key: limit(one) if key in ("limit", "reverse_limit") else in_packets(one) for key, one in value.items()}
+    return [in_packets(one) for one in value] if isinstance(value, list) else value
 
 
 def rate(mbit: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock import provenance, store
+from penstock import provenance, store, worlds
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 from penstock.suites import bbr_draft, rfc7928, rfc9743, tcp_eval
@@ -26,10 +26,12 @@ def suite(name: str) -> Suite:
     return SUITES[name]
 
 
-def default_path(name: str, algorithms: Sequence[str], quick: bool, root: Path = Path("runs/suites")) -> Path:
-    """Returns `runs/suites/NAME-ALGORITHMS`, with `-quick` for the quick form."""
+def default_path(
+    name: str, algorithms: Sequence[str], quick: bool, on: str = worlds.SIM, root: Path = Path("runs/suites")
+) -> Path:
+    """Returns `runs/suites/NAME-ALGORITHMS`, with `-quick` for the quick form, and `-WORLD` for other worlds."""
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", Path(one).name).strip("-.") for one in algorithms]
-    return root / "-".join([name, *words, *(["quick"] if quick else [])])[:120]
+    return root / "-".join([name, *words, *["quick"] * quick, *[on] * (on != worlds.SIM)])[:120]
 
 
 def write(judged: Judged) -> dict[str, Any]:

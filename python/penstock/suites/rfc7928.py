@@ -394,6 +394,7 @@ _OTHERS = [
         "of drop-tail",
         "Network, TCP and discipline together; the smallest of the runs. It depends on the machine, and has no limit.",
         _cost,
+        only_sim="the processor time is that of the simulator",
     ),
 ]
 

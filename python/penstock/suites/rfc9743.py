@@ -49,7 +49,7 @@ def _over(names: Sequence[str], pick: Callable[[list[float]], float], value: Cal
     """The worst over several cases, of those which are run."""
 
     def worst(runs: Runs, name: str) -> float:
-        ran = [case for case in names if runs.has(case, name)]
+        ran = [case for case in names if runs.has(case, name) or (case, name) in runs.refused]
         if not ran:
             raise NotRun(names[0])
         return float(pick([value(case)(runs, name) for case in ran]))

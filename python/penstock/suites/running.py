@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock import engine
+from penstock import engine, worlds
 from penstock.adversary.subject import Subject
 from penstock.engine import Stopped
 from penstock.experiments.interrupts import stopping
@@ -19,6 +19,7 @@ from penstock.scenario import Scenario, to_toml, tree
 from penstock.store import segments
 from penstock.suites.kept import Kept
 from penstock.suites.model import Case, Runs
+from penstock.suites.networks import in_packets
 
 DIRECTORY = "runs"
 _WRITER = "suite"
@@ -34,10 +35,11 @@ class Wanted:
     scenario: Scenario
 
     @classmethod
-    def of(cls, case: Case, name: str, subject: Subject) -> Wanted:
-        """Makes the scenario of a case."""
-        scenario = Scenario(to_toml(case.scenario(subject)), subject.file or "suite.toml", subject.classes)
-        return cls(case, name, scenario)
+    def of(cls, case: Case, name: str, subject: Subject, on: str = worlds.SIM) -> Wanted:
+        """Makes the scenario of a case. Where the queues are those of a kernel, their limits are in packets."""
+        tables = case.scenario(subject)
+        text = to_toml(in_packets(tables) if on in worlds.KERNEL_QUEUES else tables)
+        return cls(case, name, Scenario(text, subject.file or "suite.toml", subject.classes))
 
 
 class InterruptedSuiteError(KeyboardInterrupt):
@@ -45,23 +47,32 @@ class InterruptedSuiteError(KeyboardInterrupt):
 
 
 def run(
-    wanted: Sequence[Wanted], seeds: int, out: Path, jobs: int | None = None, watcher: Watcher | None = None
+    wanted: Sequence[Wanted],
+    seeds: int,
+    out: Path,
+    jobs: int | None = None,
+    watcher: Watcher | None = None,
+    on: str = worlds.SIM,
 ) -> Runs:
-    """Runs each case with the seeds 1 to `seeds`; a run that fails is kept with its error."""
-    tasks, facts = _tasks(wanted, seeds)
+    """Runs each case in a world with the seeds 1 to `seeds`.
+
+    A run that fails is kept with its error, unless a kernel is part of it: there another try may succeed.
+    """
+    tasks, facts = _tasks(wanted, seeds, on)
     known = {key: Kept.unpacked(data) for key, data in segments.records(out / DIRECTORY)}
     todo = [task for task in tasks if task.key not in known]
     shown = watcher or Quiet()
     shown.begin(len(tasks), len(tasks) - len(todo), sum(facts[task.point].duration_s for task in todo))
     with stopping() as stop, segments.appending(out / DIRECTORY, _WRITER) as segment:
         classes = {name: one for each in wanted for name, one in each.scenario.classes.items()}
-        workers = Workers(jobs or cores(), stop, classes, shown.simulated, _executing(wanted)) if todo else None
+        count = worlds.at_once(on) or jobs or cores()
+        workers = Workers(count, stop, classes, shown.simulated, _executing(wanted)) if todo else None
         try:
             for task, data in workers.results(todo) if workers else ():
                 kept = Kept(error=str(data)) if isinstance(data, DiedError) else Kept.unpacked(data)
                 known[task.key] = kept
                 shown.finished(bool(kept.error))
-                if not isinstance(data, DiedError):
+                if not isinstance(data, DiedError) and not (kept.error and on in worlds.KERNELS):
                     segment.append([(task.key, data)])
         finally:
             if workers:
@@ -71,16 +82,17 @@ def run(
     return Runs(dict(_by_case(wanted, tasks, known)))
 
 
-def _tasks(wanted: Sequence[Wanted], seeds: int) -> tuple[list[Task], list[Facts]]:
+def _tasks(wanted: Sequence[Wanted], seeds: int, on: str) -> tuple[list[Task], list[Facts]]:
     """Returns the runs with their keys. The first case of each algorithm is checked: a misspelt parameter is told."""
     keys, tasks, facts, checked = Keys(), [], [], set()
+    world = worlds.fingerprint(on)
     for place, one in enumerate(wanted):
         if one.name not in checked:
             engine.check(one.scenario, f"the case {one.case.name} with {one.name}")
             checked.add(one.name)
         facts.append(Facts.of(tree(one.scenario.text)))
-        key = keys.of(one.scenario, facts[-1].texts)
-        tasks += [Task(place, seed, _kept(key(seed), one.case), one.scenario) for seed in range(1, seeds + 1)]
+        key = keys.of(one.scenario, facts[-1].texts, world=world)
+        tasks += [Task(place, seed, _kept(key(seed), one.case), one.scenario, on=on) for seed in range(1, seeds + 1)]
     return tasks, facts
 
 
@@ -98,9 +110,15 @@ def _executing(wanted: Sequence[Wanted]) -> Callable[..., bytes]:
         try:
             if one.case.driven:
                 return one.case.driven(one.scenario, task.seed).packed()
-            summary, raw, cpu_s = engine.measured(one.scenario, task.seed, stop)
-            on_progress(summary["duration_s"])
-            return Kept.of(summary, raw, one.case.roles, cpu_s).packed()
+            if task.on == worlds.SIM:
+                summary, raw, cpu_s = engine.measured(one.scenario, task.seed, stop)
+                on_progress(summary["duration_s"])
+                return Kept.of(summary, raw, one.case.roles, cpu_s).packed()
+            result = worlds.run(
+                one.scenario, task.seed, task.on, on_progress=lambda now, _end: on_progress(now), stop=stop
+            )
+            about = (one.case.roles, result.cpu_s, worlds.disturbed_by(result))
+            return Kept.of(result.summary, result.raw_tables, *about).packed()
         except Stopped:
             raise
         except Exception as error:  # an algorithm of the user may raise anything; the other runs go on

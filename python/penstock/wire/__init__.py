@@ -22,7 +22,7 @@ from penstock.wire import captures, jarred, kernel_queues, measure, owner, plan,
 from penstock.wire.packets import dropped_on_arrival, joined
 from penstock.wire.world import Tick
 
-__all__ = ["check", "play"]
+__all__ = ["check", "play", "require"]
 
 _LATE_AGENT_S = 0.05  # a flow which begins so late has been disturbed
 
@@ -32,6 +32,13 @@ def check(
 ) -> dict[str, Any]:
     """Says what a run would do; raises `ScenarioError` at the first key that the wire cannot do."""
     return plan.told(_planned(scenario, seed, kernel, has_tc))
+
+
+def require(has_tc: bool = False) -> None:
+    """Raises `MistakeError` with what this machine lacks for real packets, or for disciplines of its kernel as well."""
+    world.require()
+    if has_tc:
+        kernel_queues.require()
 
 
 def _planned(scenario: Scenario, seed: int | None, kernel: Jar | None, has_tc: bool) -> plan.Plan:
@@ -55,18 +62,21 @@ def play(
     kernel: Jar | None = None,
     has_tc: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    keeps_datagrams: bool = False,
 ) -> Result:
     """Plays a scenario in real time, or in the virtual time of a `kernel` in a jar.
 
     With `packets` the fate of each packet comes into that file: CSV if its name ends in .csv, else pcapng. With
     `on_host` the terminal has a shell on that host while the scenario runs in real time. With `has_tc` queues are
-    disciplines of the kernel. Raises `Stopped` when `stop` returns true.
+    disciplines of the kernel. Raises `Stopped` when `stop` returns true. With `keeps_datagrams` the result has the
+    table `datagrams`: of each flow their numbers, when they were sent and how long they were on their way.
     """
     if kernel is None:
         world.require()
     begin, cpu = time.perf_counter(), _cpu_s()
     as_capture = packets is not None and packets.suffix != ".csv"
-    wanted = replace(_planned(scenario, seed, kernel, has_tc), keeps_capture=as_capture)
+    planned = _planned(scenario, seed, kernel, has_tc)
+    wanted = replace(planned, keeps_capture=as_capture, keeps_datagrams=keeps_datagrams)
     if on_host is not None:
         shell.check(wanted, on_host)
     with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:

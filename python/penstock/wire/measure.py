@@ -62,7 +62,8 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     summary["goodput_1s_bps"] = seconds.total()
     if found.gateway:
         summary["cooperation"] = _cooperation(found.gateway)
-    return summary, {**seconds.tables(queues), **_distributions(queues, plan, found)}
+    tables = {**seconds.tables(queues), **_distributions(queues, plan, found)}
+    return summary, tables | (_datagrams(plan, found) if plan.keeps_datagrams else {})
 
 
 def check_invariants(plan: Plan, summary: Mapping[str, Any]) -> None:
@@ -291,6 +292,23 @@ def _distributions(queues: Sequence[Queue], plan: Plan, found: Recorded) -> Tabl
             for name, column in zip(plan.link_changes.column_names, plan.link_changes.columns, strict=True)
         }
     return made
+
+
+def _datagrams(plan: Plan, found: Recorded) -> Tables:
+    """Returns the datagrams of each flow up to the last one that arrived. A lost one has no delay, and its time of
+    sending is taken from its neighbours.
+    """
+    rows: list[tuple[int, int, float, float]] = []
+    for flow in plan.flows:
+        arrived = {int(place): (sent_s, delay) for place, sent_s, delay in found.received[flow.id].get("delays", ())}
+        known = sorted(arrived)
+        places = range(max(known, default=-1) + 1)
+        sent = np.interp(places, known, [arrived[place][0] for place in known]) if known else ()
+        for place, at in zip(places, sent, strict=True):
+            delay = arrived[place][1] * 1e3 if place in arrived else math.nan
+            rows.append((flow.id, place, float(at), delay))
+    columns = [("flow", "<u4"), ("number", "<u4"), ("sent_s", "<f8"), ("delay_ms", "<f8")]
+    return {"datagrams": _columns(rows, columns)}
 
 
 def _rows(ms: Floats, step: float) -> list[tuple[float, int]]:

@@ -21,7 +21,7 @@ from penstock.wire.position import Path, refuse
 KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "video", "http", "web")
 SESSIONS = ("http", "web")
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
-_MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 1000, 64, 16
+_MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 2000, 64, 16
 _MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
 _LEAST_MTU = 1500
 ROOM = "100000p"  # for what is never full
@@ -42,10 +42,9 @@ _IMPAIRMENTS = {
         "scone": "the emulator gives no advice; penstock-gateway does",
     }.items()
 }
-_FLOW_KEYS = {
-    "weight": "the emulator does not know weights of flows",
-    "class": "the emulator does not know classes of flows",
-}
+_WEIGHT = "the emulator does not know weights of flows"
+_CLASS = "the emulator does not know classes of flows"
+_CODEPOINTS = 64
 
 
 @dataclass(frozen=True)
@@ -63,6 +62,7 @@ class Flow:
     ends: tuple[str, str]  # the routers of its hosts, on the left and on the right
     path: tuple[Step, ...]  # the links which its data cross
     tcp: tcp.Settings | None = None
+    codepoint: int = 0  # of Diffserv, of its packets in both directions
 
     @property
     def in_sessions(self) -> bool:
@@ -102,6 +102,7 @@ class Plan:
     groups: tuple[tuple[str, float], ...] = ()  # routers, and the delay before them of some of their hosts
     cooperation: Cooperation | None = None
     keeps_capture: bool = False  # a capture of the packets is wanted, with headers
+    keeps_datagrams: bool = False  # a table of all datagrams is wanted
     kernel_queues: tuple[tuple[KernelQueue, KernelQueue], ...] = ()  # of each link in both directions; none on the wire
 
     @property
@@ -250,7 +251,7 @@ def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, An
         raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
     if discipline.get("classify") == "index" or name == "lte-bearers":
         key = "classify" if "classify" in _at(reading.written, path) else "name"
-        raise reading.refuse((*path, key), 'the emulator does not know classes of flows: classify = "hash"')
+        raise reading.refuse((*path, key), f'{_CLASS}: classify = "hash"')
 
 
 def _at(tree: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -276,9 +277,9 @@ def _access_s(topology: Mapping[str, Any], spec: Mapping[str, Any]) -> float:
 def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extra_s: float) -> Flow:
     at: Path = ("flows", index)
     written = reading.written["flows"][index]
-    for key, message in _FLOW_KEYS.items():
-        if key in written:
-            raise reading.refuse((*at, key), message)
+    if "weight" in written:
+        raise reading.refuse((*at, "weight"), _WEIGHT)
+    codepoint = _codepoint(reading, at, written)
     kind = spec["kind"]
     if kind not in KINDS:
         raise reading.refuse((*at, "kind"), f"hosts on the wire have traffic of kind {', '.join(KINDS)}, and no {kind}")
@@ -297,7 +298,18 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     path = tuple(reading.paths[id_])
     if "node" in written and not reading.is_dumbbell and any(reverse for _, reverse in path):
         raise reading.refuse((*at, "node"), "a node on the wire is a host on the left of all links that it crosses")
-    return Flow(id_, kind, forward, start, stop, round(extra_s, 9), written.get("node"), sends, ends, path, settings)
+    where = (round(extra_s, 9), written.get("node"), sends, ends, path)
+    return Flow(id_, kind, forward, start, stop, *where, settings, codepoint)
+
+
+def _codepoint(reading: _Reading, at: Path, written: Mapping[str, Any]) -> int:
+    """Returns the codepoint of a flow's packets, which disciplines of the kernel read: its class in the simulator."""
+    found = int(written.get("class", 0))
+    if "class" in written and not reading.has_tc:
+        raise reading.refuse((*at, "class"), f"{_CLASS}; --on tc writes them into packets")
+    if found >= _CODEPOINTS:
+        raise reading.refuse((*at, "class"), f"the kernel reads codepoints: a class is 0 to {_CODEPOINTS - 1}")
+    return found
 
 
 def _transfers(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any]) -> dict[str, Any]:

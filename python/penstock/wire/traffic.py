@@ -438,6 +438,7 @@ def _connected(flow: dict[str, Any], port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1 if port else 0)  # sessions of a node have the same ports
     made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["cc"].encode())
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, flow["max_segment"])
+    made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, flow["tos"])
     # Twice this, with what the kernel needs beside the data; left alone it would not grow in a long recovery.
     made.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, flow["buffer"])
     made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
@@ -451,6 +452,7 @@ def _listening(flow: dict[str, Any], waiting: int) -> socket.socket:
     """Returns the socket at which a receiver accepts connections."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
+    made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, flow["tos"])  # the connections have it from here
     made.bind((flow["to"], PORT))
     made.listen(waiting)
     return made

@@ -336,7 +336,9 @@ class _Run:
         left, right = routes.addresses(self._wanted, flow)
         ways = {"from": left, "to": right} if flow.forward else {"from": right, "to": left}
         told = {"window": 1 << 22, "size": None, **flow.sends, **ways, "id": flow.id, "news": self._news(place)}
-        return told | {"start_s": flow.start_s, "stop_s": flow.stop_s, "keeps_delays": flow.sends.get("keeps_delays")}
+        keeps = self._wanted.keeps_datagrams or flow.sends.get("keeps_delays")
+        told |= {"tos": flow.codepoint << 2, "keeps_delays": keeps}
+        return told | {"start_s": flow.start_s, "stop_s": flow.stop_s}
 
     def _program(self, place: str, space: str, told: dict[str, Any]) -> Program:
         file = self._directory / f"{place}.json"
