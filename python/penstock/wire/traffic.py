@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import heapq
 import json
 import os
@@ -21,6 +22,7 @@ import selectors
 import socket
 import struct
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -387,11 +389,18 @@ class TcpReceiver:
 
     def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
         self._hosts, self._flow = hosts, flow
-        self.bytes = 0
+        self._taken = 0
         self._ended: float | None = None
         self._connection: socket.socket | None = None
         self._listener = _listening(flow, 1)
         hosts.ready.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    @property
+    def bytes(self) -> int:
+        """What has come in order. What waits is counted unread: a read would make the kernel acknowledge."""
+        if self._connection is None:
+            return 0
+        return self._taken + int.from_bytes(fcntl.ioctl(self._connection, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     def _accept(self, _: int) -> None:
         self._connection, _address = self._listener.accept()
@@ -400,22 +409,30 @@ class TcpReceiver:
 
     def _take(self, _: int) -> None:
         assert self._connection is not None
-        first = not self.bytes
-        if self._read():
+        first = not self._taken
+        ends = self._read()
+        if ends:
             self._hosts.ready.unregister(self._connection)
+        elif self._taken:
+            if first:
+                self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
+            # The last bytes of a transfer wake the receiver even if the FIN behind them is lost.
+            wake = min(self._left or _WAKE_BYTES, _WAKE_BYTES)
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake)
+        if self._ended is None and (ends or self._left == 0):
             self._ended = self._hosts.now()
-        elif first and self.bytes:
-            self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
-            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
-        if self._flow["size"] is not None and self.bytes >= self._flow["size"] and self._ended is None:
-            self._ended = self._hosts.now()
+
+    @property
+    def _left(self) -> int | None:
+        """What is still to come of a transfer; `None` if there is no end."""
+        return None if self._flow["size"] is None else max(self._flow["size"] - self._taken, 0)
 
     def _read(self) -> bool:
         """Reads all that is there; returns true at the end of the connection."""
         assert self._connection is not None
         try:
             while got := self._connection.recv_into(self._hosts.buffer):
-                self.bytes += got
+                self._taken += got
         except BlockingIOError:
             return False
         except OSError:
@@ -423,9 +440,7 @@ class TcpReceiver:
         return True
 
     def sample(self) -> None:
-        """Reads what did not suffice to wake the receiver."""
-        if self._connection is not None and self._ended is None:
-            self._take(0)
+        """Reads nothing."""
 
     def result(self) -> dict[str, Any]:
         """Returns the number of bytes, and when the last of a transfer came."""
