@@ -79,6 +79,18 @@ def test_receivers_of_the_wire_count_what_waits_and_leave_it_there(
                 assert receiver.result() == {"bytes": 5000, "ended_s": ended}
 
 
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="a fixed buffer needs root")
+@pytest.mark.parametrize("control", ["reno", "cubic"])
+def test_receivers_have_controls_that_need_them(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without DCTCP a receiver repeats a mark until CWR comes (RFC 3168), and DCTCP halves as Reno does. Not every
+    # kernel has it, so another control stands for it; one of the two is not the kernel's default.
+    assert wire_traffic._RECEIVED == ("dctcp",)
+    monkeypatch.setattr(wire_traffic, "_RECEIVED", (control,))
+    address = f"127.{1 + os.getpid() % 250}.{os.getpid() // 250 % 250}.{len(control)}"
+    with wire_traffic._listening({"cc": control, "window": 100_000, "to": address}, 1) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == control.encode()
+
+
 def test_the_goodput_ends_with_the_sample_at_the_end() -> None:
     # 1 Mbit each 0.15 s, at once; the last sample comes 2 ms late.
     samples = [[5.0 + 0.1 * n, int(0.1 * n / 0.15) * 125_000.0] for n in range(30)]

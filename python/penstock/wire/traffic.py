@@ -43,6 +43,8 @@ _SO_SNDBUFFORCE, _TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 32, 10
 _OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
 _OPTION_ECN = 8
 _ALL_ACKED = (5, 6, 7)  # states of TCP in which even the FIN is acknowledged: FIN_WAIT2, TIME_WAIT, CLOSE
+# Controls with a part for receivers: that of DCTCP tells of each mark, and other ones repeat the first until CWR comes.
+_RECEIVED = ("dctcp",)
 _COUNTERS = {"resent": ("I", _SENT_AGAIN), "timeouts": ("H", _TIMEOUTS)}
 # Transfer n of a session leaves from this port plus n, so that its receiver knows which it is. Other connections have
 # ports above these.
@@ -465,6 +467,8 @@ def _connected(flow: dict[str, Any], port: int) -> socket.socket:
 def _listening(flow: dict[str, Any], waiting: int) -> socket.socket:
     """Returns the socket at which a receiver accepts connections."""
     made = socket.socket()
+    if flow["cc"] in _RECEIVED:
+        made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["cc"].encode())
     made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
     made.bind((flow["to"], PORT))
     made.listen(waiting)
