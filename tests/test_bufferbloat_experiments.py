@@ -10,6 +10,7 @@ import pytest
 from penstock import engine, rundir
 from penstock.papers.minstrel_pie.figures import ellipse
 from penstock.papers.minstrel_pie.runs import CONGESTION, PIES
+from penstock.papers.minstrel_pie_testbed import claims as testbed_claims
 from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series, load
 from penstock.reproduce.columns import drop_share, jain_of_all
 from penstock.reproduce.results import RESULTS
@@ -71,6 +72,33 @@ def test_tables_4_1_4_5_and_4_9() -> None:
     assert (one["duration"], one["tcp"]["cc"]) == ("300s", "newreno")
     buffer = scenario("minstrel-pie", Case("droptail", 50, 1, setting="buffer-15-heavy"))
     assert (buffer["topology"]["limit"], buffer["tcp"]["cc"]) == ("15p", "cubic")
+
+
+@pytest.mark.parametrize(("setting", "flows"), [("light", 5), ("heavy", 50)])
+def test_table_4_9_with_tcp_alone(setting: str, flows: int) -> None:
+    tree = scenario("minstrel-pie-testbed", Case("pie", flows, 1, setting=setting))
+    topology = tree["topology"]
+    assert (topology["rate"], topology["access_rate"], topology["limit"]) == ("10Mbit/s", "100Mbit/s", "200p")
+    assert (tree["tcp"]["cc"], tree["duration"], tree["aqm"]) == ("cubic", "100s", {"name": "pie"})
+    assert tree["flows"] == [{"kind": "bulk", "count": flows}]
+
+
+@pytest.mark.parametrize("ecn", [False, True])
+@pytest.mark.parametrize("count", [1, 5])
+def test_section_4_3_3_c_has_udp_from_25_to_75_s(count: int, ecn: bool) -> None:
+    tree = scenario("minstrel-pie-testbed", Case("minstrel-pie", count + 1, 1, setting=f"up-{count}{'-ecn' * ecn}"))
+    tcp, udp = tree["flows"]
+    assert (tcp["kind"], tcp["count"], tcp["start"]) == ("bulk", count, "1s")
+    assert (udp["kind"], udp["rate"], udp["start"], udp["stop"]) == ("cbr", "10Mbit/s", "25s", "75s")
+    assert (tree["aqm"].get("ecn", False), tree["tcp"].get("ecn", False)) == (ecn, ecn)
+
+
+def test_throughput_before_and_after_udp_is_of_settled_seconds() -> None:
+    # 8 Mbit/s before UDP, 1 beside it, 6 within ten seconds of its end, then 7; the first ten seconds are left out.
+    tcp = [3000] * 10 + [8000] * 15 + [1000] * 50 + [6000] * 10 + [7000] * 15
+    summary = {"flows": [{"kind": "bulk"}, {"kind": "cbr"}]}
+    outcome = Outcome(Case("pie", 2, 1, setting="up-1"), "cubic", summary, 0.0, Series((tuple(tcp), (0,) * 100), {}))
+    assert (testbed_claims._before_mbps(outcome), testbed_claims._after_mbps(outcome)) == (8.0, 7.0)
 
 
 def test_levels_of_congestion_follow_from_the_law_of_tcp() -> None:
@@ -185,3 +213,12 @@ def test_minstrel_pie_has_the_shorter_delay_and_the_same_use(verdicts: Any) -> N
     assert found["minstrel-is-at-its-lower-bound-with-udp"] == "holds"
     assert found["fairness-with-udp"] == "holds"
     assert found["large-buffers-shorten-much"] == "holds"
+
+
+def test_on_the_testbed_minstrel_pie_has_the_shorter_delay_beside_udp(verdicts: Any) -> None:
+    found = verdicts("minstrel-pie-testbed")
+    assert "not-run" not in found.values()
+    assert found["one-flow-and-udp-wait-less"] == "holds"
+    assert found["five-flows-and-udp-wait-less"] == "holds"
+    assert found["one-flow-falls-and-recovers"] == "holds"
+    assert found["fairness-of-fifty-flows"] == "holds"

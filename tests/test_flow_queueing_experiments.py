@@ -10,6 +10,7 @@ import pytest
 from conftest import VARIANTS
 from penstock.claims import Verdict
 from penstock.papers._shared import mixes
+from penstock.papers._shared.flow_queueing_claims import by_control
 from penstock.papers.fq_pie import claims
 from penstock.reproduce import EXPERIMENTS, Case, Evidence, Experiment, Outcome, Series
 
@@ -130,6 +131,14 @@ def test_a_dip_is_a_second_and_not_what_follows() -> None:
 
     assert after(30_000) == Verdict.HOLDS
     assert after(45_000) == Verdict.FAILS
+
+
+def test_hosts_of_linux_have_the_controls_of_the_claims() -> None:
+    # Two seconds after the first ten: 3 and 5 Mbit/s with CUBIC, 4 with BBR.
+    series = Series(((0,) * 10 + (3000, 3000), (0,) * 10 + (5000, 5000), (0,) * 10 + (4000, 4000)), {})
+    flows = [{"cc": cc, "rtt_ms": {"p50": rtt}} for cc, rtt in (("cubic-linux", 80), ("cubic-linux", 90), ("bbr", 70))]
+    found = by_control(Outcome(Case("pie", 3, 1, setting="controls"), "cubic-linux", {"flows": flows}, 0.0, series))
+    assert found == {"cubic": (4.0, 85.0), "bbr": (4.0, 70.0)}
 
 
 @pytest.mark.parametrize("name", [experiment.name for experiment in ALL_FLOW_QUEUEING])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,49 @@ def test_samples_count_what_waits_and_leave_it_there() -> None:
             while connection.recv(5000, socket.MSG_PEEK | socket.MSG_WAITALL) != bytes(5000):
                 pass
             assert [traffic._unread(connection) for _ in range(2)] == [5000, 5000]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks the kernel")
+@pytest.mark.parametrize("size", [None, 5000])
+def test_receivers_of_the_wire_count_what_waits_and_leave_it_there(
+    size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sender:
+        monkeypatch.setattr(wire_traffic, "_listening", lambda _flow, _waiting: listener)
+        hosts = wire_traffic.Hosts(time.monotonic())
+        receiver = wire_traffic.TcpReceiver(hosts, {"size": size, "window": 100_000})
+        sender.sendall(bytes(2000))
+        while receiver._taken < 2000:
+            hosts.run(hosts.now() + 0.01)
+        # The first bytes are read at once; of a flow without end the next ones do not suffice to wake the receiver.
+        sender.sendall(bytes(3000))
+        while receiver.bytes < 5000:
+            hosts.run(hosts.now() + 0.01)
+        receiver.sample()
+        assert receiver._connection is not None
+        with receiver._connection as connection:
+            assert receiver.bytes == 5000
+            if size is None:
+                assert connection.recv(5000, socket.MSG_PEEK | socket.MSG_DONTWAIT) == bytes(3000)
+            else:  # the last bytes of a transfer end it, before the FIN
+                while receiver.result()["ended_s"] is None:
+                    hosts.run(hosts.now() + 0.01)
+                ended = receiver.result()["ended_s"]
+                sender.shutdown(socket.SHUT_WR)
+                hosts.run(hosts.now() + 0.05)
+                assert receiver.result() == {"bytes": 5000, "ended_s": ended}
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="a fixed buffer needs root")
+@pytest.mark.parametrize("control", ["reno", "cubic"])
+def test_receivers_have_controls_that_need_them(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without DCTCP a receiver repeats a mark until CWR comes (RFC 3168), and DCTCP halves as Reno does. Not every
+    # kernel has it, so another control stands for it; one of the two is not the kernel's default.
+    assert wire_traffic._RECEIVED == ("dctcp",)
+    monkeypatch.setattr(wire_traffic, "_RECEIVED", (control,))
+    address = f"127.{1 + os.getpid() % 250}.{os.getpid() // 250 % 250}.{len(control)}"
+    with wire_traffic._listening({"cc": control, "window": 100_000, "to": address}, 1) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == control.encode()
 
 
 def test_the_goodput_ends_with_the_sample_at_the_end() -> None:

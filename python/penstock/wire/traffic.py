@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import heapq
 import json
 import os
@@ -21,6 +22,7 @@ import selectors
 import socket
 import struct
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +43,8 @@ _SO_SNDBUFFORCE, _TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 32, 10
 _OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
 _OPTION_ECN = 8
 _ALL_ACKED = (5, 6, 7)  # states of TCP in which even the FIN is acknowledged: FIN_WAIT2, TIME_WAIT, CLOSE
+# Controls with a part for receivers: that of DCTCP tells of each mark, and other ones repeat the first until CWR comes.
+_RECEIVED = ("dctcp",)
 _COUNTERS = {"resent": ("I", _SENT_AGAIN), "timeouts": ("H", _TIMEOUTS)}
 # Transfer n of a session leaves from this port plus n, so that its receiver knows which it is. Other connections have
 # ports above these.
@@ -387,11 +391,18 @@ class TcpReceiver:
 
     def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
         self._hosts, self._flow = hosts, flow
-        self.bytes = 0
+        self._taken = 0
         self._ended: float | None = None
         self._connection: socket.socket | None = None
         self._listener = _listening(flow, 1)
         hosts.ready.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    @property
+    def bytes(self) -> int:
+        """What has come in order. What waits is counted unread: a read would make the kernel acknowledge."""
+        if self._connection is None:
+            return 0
+        return self._taken + int.from_bytes(fcntl.ioctl(self._connection, termios.FIONREAD, bytes(4)), sys.byteorder)
 
     def _accept(self, _: int) -> None:
         self._connection, _address = self._listener.accept()
@@ -400,22 +411,30 @@ class TcpReceiver:
 
     def _take(self, _: int) -> None:
         assert self._connection is not None
-        first = not self.bytes
-        if self._read():
+        first = not self._taken
+        ends = self._read()
+        if ends:
             self._hosts.ready.unregister(self._connection)
+        elif self._taken:
+            if first:
+                self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
+            # The last bytes of a transfer wake the receiver even if the FIN behind them is lost.
+            wake = min(self._left or _WAKE_BYTES, _WAKE_BYTES)
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake)
+        if self._ended is None and (ends or self._left == 0):
             self._ended = self._hosts.now()
-        elif first and self.bytes:
-            self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
-            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
-        if self._flow["size"] is not None and self.bytes >= self._flow["size"] and self._ended is None:
-            self._ended = self._hosts.now()
+
+    @property
+    def _left(self) -> int | None:
+        """What is still to come of a transfer; `None` if there is no end."""
+        return None if self._flow["size"] is None else max(self._flow["size"] - self._taken, 0)
 
     def _read(self) -> bool:
         """Reads all that is there; returns true at the end of the connection."""
         assert self._connection is not None
         try:
             while got := self._connection.recv_into(self._hosts.buffer):
-                self.bytes += got
+                self._taken += got
         except BlockingIOError:
             return False
         except OSError:
@@ -423,9 +442,7 @@ class TcpReceiver:
         return True
 
     def sample(self) -> None:
-        """Reads what did not suffice to wake the receiver."""
-        if self._connection is not None and self._ended is None:
-            self._take(0)
+        """Reads nothing."""
 
     def result(self) -> dict[str, Any]:
         """Returns the number of bytes, and when the last of a transfer came."""
@@ -451,6 +468,8 @@ def _connected(flow: dict[str, Any], port: int) -> socket.socket:
 def _listening(flow: dict[str, Any], waiting: int) -> socket.socket:
     """Returns the socket at which a receiver accepts connections."""
     made = socket.socket()
+    if flow["cc"] in _RECEIVED:
+        made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["cc"].encode())
     made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
     made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, flow["tos"])  # the connections have it from here
     made.bind((flow["to"], PORT))

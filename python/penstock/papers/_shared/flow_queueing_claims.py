@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from penstock.claims.ledger import Comparison, Finding, judge
 from penstock.claims.words import COMPARABLE, INDEX, SAME_INDEX, SHARE
@@ -104,12 +105,17 @@ def same_indices(run: Evidence, one: str, other: str, settings: Sequence[str]) -
 # Two congestion controls.
 
 
+def control_of(flow: Mapping[str, Any]) -> str:
+    """The name of the control of a flow; hosts of Linux have theirs under names of their own."""
+    return str(flow["cc"]).removesuffix("-linux")
+
+
 def by_control(outcome: Outcome) -> dict[str, tuple[float, float]]:
     """Mean throughput and median round trip of the flows of each."""
     found: dict[str, list[tuple[float, float]]] = {}
     seconds = range(mixes.BEGIN_S, series_of(outcome).seconds)
     for i, flow in enumerate(outcome.summary["flows"]):
-        found.setdefault(flow["cc"], []).append((mixes.mean_mbps(outcome, i, seconds), flow["rtt_ms"]["p50"]))
+        found.setdefault(control_of(flow), []).append((mixes.mean_mbps(outcome, i, seconds), flow["rtt_ms"]["p50"]))
     return {cc: (statistics.fmean(r for r, _ in v), statistics.fmean(t for _, t in v)) for cc, v in found.items()}
 
 

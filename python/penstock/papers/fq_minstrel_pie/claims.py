@@ -12,6 +12,7 @@ from penstock.papers._shared import mixes
 from penstock.papers._shared.flow_queueing import CALL, CONTROLS
 from penstock.papers._shared.flow_queueing_claims import (
     NAMES,
+    control_of,
     fair_beside_udp,
     has,
     levels,
@@ -167,7 +168,7 @@ def _swing(cc: str) -> Callable[[Outcome], float]:
         seconds = range(mixes.BEGIN_S, series_of(outcome).seconds)
         found = []
         for i, flow in enumerate(outcome.summary["flows"]):
-            if flow["cc"] == cc:
+            if control_of(flow) == cc:
                 rates = [series_of(outcome).flows[i][k] for k in seconds]
                 found.append(statistics.pstdev(rates) / statistics.fmean(rates))
         return statistics.fmean(found)
