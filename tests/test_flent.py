@@ -159,8 +159,8 @@ def test_a_test_on_the_wire_has_the_goodput_and_the_pings_of_real_hosts(penstock
     assert 40 + 4 * 64 * 8 / 2e3 <= first < 60
     assert first + 60 < max(one for one in busy if one is not None)
     picture = tmp_path / "picture.png"
-    run = [FLENT, "-i", file, "-p", "totals", "-o", picture]
     run = [str(FLENT), "-i", str(file), "-p", "totals", "-o", str(picture)]
+    shown = subprocess.run(run, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert not re.search(r"ERROR|WARN", shown.stderr), shown.stderr
     assert picture.read_bytes().startswith(b"\x89PNG")
 
