@@ -169,7 +169,8 @@ def test_there_are_six_worlds(scenario: Path) -> None:
     for world in ("sim", "fluid"):
         assert CliRunner().invoke(app, ["run", str(scenario), "--on", world, "--json"]).exit_code == 0
     assert "this command runs in sim, wire, jar, tc, jar-tc" in refusal("reproduce", "x", "--on", "fluid")
-    assert "this command runs in sim" in refusal("suite", "rfc7928", "codel", "--on", "wire")
+    assert "this command runs in sim, wire, jar, tc, jar-tc" in refusal("suite", "rfc7928", "codel", "--on", "fluid")
+    assert "which only the simulator lets it do" in refusal("suite", "bbr-draft", "--on", "wire")
     for verb in ("run", "reproduce"):
         assert "did you mean wire?" in refusal(verb, "x", "--on", "wires")
         assert "there are sim, fluid, wire, jar, tc, jar-tc" in refusal(verb, "x", "--on", "moon")
