@@ -87,7 +87,7 @@ def test_receivers_have_controls_that_need_them(control: str, monkeypatch: pytes
     assert wire_traffic._RECEIVED == ("dctcp",)
     monkeypatch.setattr(wire_traffic, "_RECEIVED", (control,))
     address = f"127.{1 + os.getpid() % 250}.{os.getpid() // 250 % 250}.{len(control)}"
-    with wire_traffic._listening({"cc": control, "window": 100_000, "to": address}, 1) as listener:
+    with wire_traffic._listening({"cc": control, "window": 100_000, "to": address, "tos": 0}, 1) as listener:
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == control.encode()
 
 
