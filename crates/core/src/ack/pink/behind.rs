@@ -1,11 +1,11 @@
 //! The discipline behind PINK: a FIFO, QRM, or a queue for each flow, so that flows which obey no window harm no
 //! others.
 //!
-//! Fair queues keep bursts together: a lone packet passes those of a burst, so that the burst is never spread over the round
-//! trip, and its last packets wait for the packets of all others. In the order of their arrival packets of many flows mix, and no
-//! burst survives for long. With "fq-others" flows that keep to their windows wait in the order of arrival, and only
-//! others have queues of their own. What keeps to its window is decided for each segment: it must be new, of no first flight, end within the
-//! window, and its flow may have no more than twice that window in the queue, whatever its receiver
+//! Fair queues keep bursts together: a lone packet passes those of a burst, so the burst is never spread over the round
+//! trip, and its last packets wait for the packets of all others. In the order of their arrival packets of many flows
+//! mix, and no burst survives for long. With "fq-others" segments that keep to their windows wait in the order of
+//! arrival, and all else waits in a queue for each flow. A segment keeps to its window if it is new, not of the first
+//! flight, and ends within the window; of no flow more than twice its window waits there, whatever its receiver
 //! acknowledges (`who_keeps_to_its_window_shares_a_queue`, `a_receiver_that_acknowledges_too_early_gains_no_room`).
 
 use super::share::CREDIT;
