@@ -12,6 +12,7 @@ from penstock import beside, beside_tc, engine, worlds
 from penstock.cli import app
 from penstock.engine import ScenarioError
 from penstock.jar import qdiscs
+from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.wire import linux, plan
 from typer.testing import CliRunner
@@ -100,6 +101,20 @@ def test_equal_sides_pass_and_what_a_kernel_cannot_do_is_named(monkeypatch: pyte
     beside.write(page, found)
     assert "| home | bottleneck |" in page.read_text()
     assert "| refused | no such thing |" in page.read_text()
+    assert beside.check(page, worlds.JAR) == tmp_path / "page.json"
+    with pytest.raises(MistakeError, match="wire: begin"):
+        beside.check(page, worlds.WIRE)
+
+
+def test_each_world_has_a_part_of_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    played(monkeypatch, "x", "x")
+    found = replace(compared(seeds=1, kernel_seeds=1, most_s=2), on=worlds.WIRE, kernel="6.18.44-of-somebody")
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: begin -->\n<!-- table: end -->\n<!-- wire: begin -->\n<!-- wire: end -->\n")
+    beside.write(page, found)
+    in_virtual_time, on_wire = page.read_text().split("<!-- table: end -->")
+    assert "home" not in in_virtual_time and "Linux 6.18.44: kernel" in on_wire and "| home | bottleneck |" in on_wire
+    assert beside.check(page, worlds.WIRE) == tmp_path / "page-wire.json"
 
 
 @pytest.mark.parametrize("disturbed", [0, 2])

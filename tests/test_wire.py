@@ -86,7 +86,6 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + FLOWS + FLOWS + "tcp = { sack = false }\n", "12:16", "the same sack"),
         (HEAD + FLOWS + 'node = "a"\nweight = 2\n', "11:10", "weights"),
         (HEAD + 'access_rate = "5Mbit/s"\n' + FLOWS, "8:15", "slower than the bottleneck"),
-        (HEAD + '[aqm]\nname = "drr"\nflows = 4\n' + FLOWS, "9:8", "classes"),
         (HEAD + BUDGETS + 'lease = "90s"\n' + FLOWS, "12:9", "at most 60 s"),
         (HEAD + BUDGETS + 'advertise = "6s"\n' + FLOWS, "12:13", "at most 5 s"),
         (HEAD + BUDGETS + 'silent_from = "1s"\n' + FLOWS, "12:15", "until the end"),
@@ -288,10 +287,8 @@ def test_each_link_of_a_graph_has_its_changes() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ('name = "last"', "stations = [0.1]", "8:99", "no stations"),
         ('name = "last"', 'police = { rate = "1Mbit/s", burst = "9kB" }', "8:97", "not police"),
         ('name = "last"', "scone = true", "8:96", "no advice"),
-        ('reverse_aqm = "pie"', 'reverse_aqm = { name = "drr", flows = 4 }', "7:96", "classes"),
         ('to = "y"\n', 'to = "y"\nnode = "a"\n', "14:8", "on the left of all links"),
         ('access_delay = "1ms"', 'access_rate = "4Mbit/s"', "4:15", "slower than the bottleneck"),
     ],

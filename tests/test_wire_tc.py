@@ -281,12 +281,10 @@ class = 46
 def test_the_class_of_a_flow_is_the_codepoint_of_its_packets() -> None:
     head = HEAD.replace("LIMIT", "20p")
     found = plan.read(Scenario(head + MARKED, "home.toml"), None, "tc", ["reno"])
-    assert [flow.codepoint for flow in found.flows] == [40, 46]
+    assert [flow.class_ for flow in found.flows] == [40, 46]
     with pytest.raises(ScenarioError, match="a class is 0 to 63") as refused:
         plan.read(Scenario(head + MARKED.replace("46", "64"), "home.toml"), None, "tc", ["reno"])
     assert "home.toml:14:9\n" in str(refused.value)
-    with pytest.raises(ScenarioError, match="--on tc writes them into packets"):
-        plan.read(Scenario(head + MARKED, "home.toml"), None, "wire", ["reno"])
 
 
 @real

@@ -224,12 +224,24 @@ def cells(row: Row) -> list[str]:
     ]
 
 
+def _part(on: str) -> str:
+    """Returns the name of the part of a page that has the table of a world."""
+    return "table" if on == worlds.JAR else on
+
+
+def check(page: Path, on: str) -> Path:
+    """Checks, before hours of runs, that the page has a part for this world; returns the file for its JSON."""
+    marked.between(page, _part(on))
+    ending = "" if on == worlds.JAR else f"-{on}"
+    return page.with_name(f"{page.stem}{ending}.json")
+
+
 def write(page: Path, found: Beside) -> None:
-    """Writes the tables into the page."""
+    """Writes the tables into their part of the page: each world has its own."""
     about = (
-        f"Linux {found.kernel}: kernel / simulator, the median of {found.kernel_seeds} and {found.seeds} seeds, "
-        f"at most {found.most_s:g} s of each scenario."
+        f"Linux {found.kernel.split('-')[0]}: kernel / simulator, the median of {found.kernel_seeds} and {found.seeds} "
+        f"seeds, at most {found.most_s:g} s of each scenario."
     )
     lines = [about, "", *marked.table(HEADINGS, [cells(row) for row in found.rows]), "", f"{found.summary}."]
     refused = marked.table(("scenario", "why not"), [[name, why] for name, why in found.refused.items()])
-    marked.replace(page, "\n".join([*lines, "", "Not on this kernel:", "", *refused]))
+    marked.replace(page, "\n".join([*lines, "", "Not on this kernel:", "", *refused]), _part(found.on))

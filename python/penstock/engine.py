@@ -308,8 +308,11 @@ def before(scenario: Scenario, seed: int | None = None) -> Before:
     return Before(run.resolved(), run.seed, json.loads(run.summary()), run.paths(), run.transfers_ahead())
 
 
-def link_changes(scenario: Scenario, seed: int) -> pa.Table:
-    """Returns the table `link_changes` of a run without its traffic, on which changes of links do not depend."""
+def link_changes(scenario: Scenario, seed: int) -> pa.Table | None:
+    """Returns the table `link_changes` of a run without its traffic, on which changes of links do not depend.
+
+    Returns `None` if rate, delay and loss of no link change.
+    """
     import tomllib
 
     tree = tomllib.loads(
@@ -320,7 +323,7 @@ def link_changes(scenario: Scenario, seed: int) -> pa.Table:
     alone |= {"aqm": {"name": "droptail"}} if tree["topology"]["kind"] == "dumbbell" else {}
     alone.pop("cooperation", None)  # it may name nodes
     simulation, _ = _finished(Scenario(to_toml(alone), scenario.file, kept=scenario.kept), seed, lambda: False)
-    return _arrow(simulation.tables())["link_changes"]
+    return _arrow(simulation.tables()).get("link_changes")
 
 
 def summarize(

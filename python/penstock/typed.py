@@ -572,6 +572,7 @@ class DrrDiscipline(TypedDict):
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     compat: NotRequired[Compat]
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["drr"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -584,6 +585,7 @@ class PrioDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["prio"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -596,6 +598,7 @@ class SfqDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     key: NotRequired[int]  # The initial key of the hash.
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["sfq"]
@@ -610,6 +613,7 @@ class StfqDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["stfq"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -621,6 +625,7 @@ class Wf2qPlusDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["wf2q-plus"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -632,6 +637,7 @@ class KpsDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["kps"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -643,6 +649,7 @@ class QfqDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["qfq"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -655,6 +662,7 @@ class QfqPlusDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["qfq-plus"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -666,6 +674,7 @@ class W2f2qDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     lag: NotRequired[str | None]
     lead: NotRequired[str | None]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
@@ -698,6 +707,7 @@ class HfsDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["hfs"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -713,6 +723,7 @@ class HfsDrrDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["hfs-drr"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -728,6 +739,7 @@ class DoubleDrrDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["double-drr"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -743,6 +755,7 @@ class DoubleWf2qPlusDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["double-wf2q-plus"]
     perturbation: NotRequired[int | None]  # Key of the hash; null draws a key when the first packet arrives.
@@ -758,6 +771,7 @@ class ModularDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
     flows: NotRequired[int]  # Number of classes.
+    good_loss: NotRequired[float]
     mac: NotRequired[str]  # The scheduler of stations, such as "qfq-plus".
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
     name: Literal["modular"]

@@ -246,8 +246,10 @@ fn values(value: Option<Value>) -> Result<Vec<(String, String)>, Refusal> {
     }
     let text = |(key, value): (String, Value)| match value {
         Value::String(text) => Ok((key, text)),
-        Value::Number(_) | Value::Bool(_) => Ok((key, value.to_string())),
-        _ => Err(Refusal::new(format!("the value of {key:?} is neither a text nor a number, true or false"))),
+        Value::Number(_) | Value::Bool(_) | Value::Array(_) => Ok((key, value.to_string())),
+        _ => {
+            Err(Refusal::new(format!("the value of {key:?} is neither a text nor a number, true or false, nor a list")))
+        }
     };
     values.into_iter().map(text).collect()
 }
@@ -324,6 +326,9 @@ mod tests {
         let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s","loss":0.01}}"#);
         let values = vec![("loss".into(), "0.01".into()), ("rate".into(), "5Mbit/s".into())];
         assert_eq!(set, Request::Set(Set { values, until: None }));
+        let set = parse(r#"{"v":1,"do":"set","values":{"stations":[0.1,{"technology":"wifi","snr_db":9}]}}"#);
+        let values = vec![("stations".into(), r#"[0.1,{"snr_db":9,"technology":"wifi"}]"#.into())];
+        assert_eq!(set, Request::Set(Set { values, until: None }), "a list stays JSON");
         let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s"},"for":"2h"}"#);
         let values = vec![("rate".into(), "5Mbit/s".into())];
         assert_eq!(set, Request::Set(Set { values, until: Some(Until::For(Span::from_secs(7200))) }));
@@ -358,7 +363,7 @@ mod tests {
             let refusal = refused(&format!(r#"{{"v":1,"do":"set","values":{{"rate":"1Mbit/s"}},{until}}}"#));
             assert!(refusal.what.contains("`for`") || refusal.what.contains("`confirm`"), "{until}: {refusal}");
         }
-        for values in ["7", "{}", r#"{"rate":null}"#, r#"{"rate":["1Mbit/s"]}"#] {
+        for values in ["7", "{}", r#"{"rate":null}"#, r#"{"rate":{"a":1}}"#] {
             assert!(refused(&format!(r#"{{"v":1,"do":"set","values":{values}}}"#)).what.contains("value"), "{values}");
         }
     }

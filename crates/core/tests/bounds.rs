@@ -155,6 +155,7 @@ cake | mtu | | 1B 1048576B | 0B 1048577B
 cake | perturbation | | null 0 18446744073709551615 |
 classes | flows | | 1 65536 | 0 65537
 classes | stations | | 1 65536 | 0 65537
+classes | good_loss | | 0 1 | -0.0001 1.0001
 classes | weights | {"flows": 2} | 1::1 1::2 | 1::3
 classes | class_limit | | null 1p 1B |
 classes | max_packet | {"flows": 1} | 1B 1048576B | 0B 1048577B

@@ -146,7 +146,7 @@ impl Daemon {
         let mut verdicts = Verdicts { gate: &mut self.gate, pool: &mut self.pool, enforcer, calls: &mut self.calls };
         let bottleneck = self.path.direction_mut(direction);
         if !bottleneck.change_tree(&way.aqm, way.limit, now, &mut verdicts) {
-            bottleneck.replace(&way.aqm, way.limit).map_err(|e| Refusal::new(e.to_string()))?;
+            bottleneck.replace(&way.aqm, way.limit, now).map_err(|e| Refusal::new(e.to_string()))?;
             self.classifier.tell_again();
         }
         self.gate.lengthen(direction, wanted.subscribers.room(way.limit));

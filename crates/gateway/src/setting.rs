@@ -65,6 +65,7 @@ pub fn set(gateway: &mut impl Adjustable, peer: Peer, Set { values, until }: &Se
     let present = Direction::BOTH.map(|d| Present {
         config: &former[d.index()],
         keeps_connections: gateway.keeps_connections(d),
+        stations: 0,
         words: Words::GATEWAY,
     });
     let mut wanted = former.clone();

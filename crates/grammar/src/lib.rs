@@ -10,7 +10,8 @@
 //! 3. [`named`] reads an algorithm with its parameters from any table of algorithms: `{ name = "codel", target = "5ms"
 //!    }`.
 //! 4. [`link`] has the rate, delay, limits and loss of a link.
-//! 5. [`range`](mod@range) checks values against bounds.
+//! 5. [`stations`] has the channels to the stations behind a wireless link.
+//! 6. [`range`](mod@range) checks values against bounds.
 //!
 //! Nothing in this crate opens a file: the text is an argument.
 //!
@@ -41,6 +42,7 @@ pub mod link;
 pub mod named;
 pub mod range;
 pub mod source;
+pub mod stations;
 
 pub use diagnosis::Diagnosis;
 pub use source::Source;

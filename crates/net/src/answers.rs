@@ -8,6 +8,7 @@ use crate::report::{Change, MOST_CHANGES};
 use penstock_control::message::{Answer, By, Refusal, Request, Set};
 use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Span};
+use penstock_grammar::stations::StationSpec;
 use serde::Serialize;
 use serde_json::json;
 
@@ -63,6 +64,7 @@ fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
     let present = Direction::BOTH.map(|d| Present {
         config: &emulator.plan.bottlenecks[d.index()],
         keeps_connections: emulator.path.direction(d).keeps_connections(),
+        stations: emulator.path.direction(d).stations(),
         words: Words::EMULATOR,
     });
     let changes = live::read(values, &present)?;
@@ -72,7 +74,15 @@ fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
     }
     for (direction, changes) in Direction::BOTH.into_iter().zip(changes) {
         let bottleneck = emulator.path.direction_mut(direction);
+        let (replaces, stations) = (changes.replaces(), changes.stations.clone());
         apply(&mut emulator.plan.bottlenecks[direction.index()], bottleneck, changes, now)?;
+        if let Some(stations) = stations {
+            let channels = stations.iter().map(StationSpec::channel).collect();
+            bottleneck.set_stations(channels, now, &mut emulator.pool);
+        }
+        if replaces {
+            emulator.classifier.tell_again();
+        }
     }
     let at_s = now.as_secs_f64();
     let listed = values.iter().map(|(key, value)| Change { at_s, key: key.clone(), value: value.clone() });
@@ -104,7 +114,7 @@ fn apply<P: Packet>(
     if replaces {
         config.limit = changes.limit.unwrap_or(config.limit);
         config.aqm = changes.aqm.unwrap_or_else(|| config.aqm.clone());
-        bottleneck.replace(&config.aqm, config.limit).map_err(|e| Refusal::new(e.to_string()))?;
+        bottleneck.replace(&config.aqm, config.limit, now).map_err(|e| Refusal::new(e.to_string()))?;
     }
     Ok(())
 }

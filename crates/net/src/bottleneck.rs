@@ -10,6 +10,7 @@ use crate::records::{Records, Stamped, Unstamped};
 use crate::tap::Tap;
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
+use penstock_core::csi::{Channel, Loss, Stations};
 use penstock_core::fact::Fact;
 use penstock_core::packet::{Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, PacketObserver, Qdisc, Stats};
@@ -104,23 +105,6 @@ impl<P: Packet> Queue<P> {
     }
 }
 
-/// Random loss on the wire: each packet is lost with the same probability, independent of all others. A lost packet was
-/// sent and took its time on the wire.
-#[derive(Debug)]
-struct Loss {
-    probability: f64,
-    rng: Rng,
-    lost: u64,
-}
-
-impl Loss {
-    fn strikes(&mut self) -> bool {
-        let lost = self.probability > 0.0 && self.rng.uniform() < self.probability;
-        self.lost += u64::from(lost);
-        lost
-    }
-}
-
 /// A queue discipline followed by a wire and a delay line.
 #[derive(Debug)]
 pub struct Bottleneck<P: Packet> {
@@ -197,19 +181,76 @@ impl<P: Packet> Bottleneck<P> {
     /// Loses each packet on the wire with this probability, within [0, 1], from now on. `rng` is a random stream of its
     /// own.
     pub fn lose(&mut self, probability: f64, rng: Rng) {
-        self.loss = Some(Loss { probability, rng, lost: self.lost() });
+        let (lost, stations) = self.loss.take().map_or((0, None), |loss| (loss.lost, loss.stations));
+        let loss = self.loss.insert(Loss::new(probability, rng));
+        (loss.lost, loss.stations) = (lost, stations);
+    }
+
+    /// Puts stations behind the wire, and tells the discipline their channels. A lost packet was sent and took its time.
+    /// Must be called after [`Bottleneck::lose`], and before the first packet.
+    pub fn serve(&mut self, stations: Option<Box<Stations>>) {
+        if let Some(loss) = &mut self.loss {
+            loss.stations = stations;
+        }
+        self.tell_channels(Instant::ZERO);
+    }
+
+    /// Returns how many stations are behind the wire.
+    pub fn stations(&self) -> usize {
+        self.loss.as_ref().and_then(|loss| loss.stations.as_ref()).map_or(0, |stations| stations.count())
+    }
+
+    /// Gives the stations other channels, one for each, whose time 0 is now. Must be called after [`Bottleneck::poll`] has
+    /// returned `None` for this `now`.
+    pub fn set_stations<F: PacketObserver<P>>(&mut self, channels: Vec<Channel>, now: Instant, fates: &mut F) {
+        if let Some(stations) = self.loss.as_mut().and_then(|loss| loss.stations.as_mut()) {
+            stations.begin(channels, now);
+        }
+        self.tell_channels(now);
+        // A discipline may have waited for a better channel.
+        if !self.transmitting && self.backlog().packets > 0 {
+            self.start_next(now, fates);
+        }
+    }
+
+    /// Tells all disciplines all channels.
+    fn tell_channels(&mut self, now: Instant) {
+        let (replaced, queue) = (&mut self.replaced, &mut self.queue);
+        if let Some(stations) = self.loss.as_ref().and_then(|loss| loss.stations.as_ref()) {
+            stations.tell(|station, loss| {
+                let queues = replaced.iter_mut().chain(std::iter::once(&mut *queue));
+                queues.for_each(|queue| queue.qdisc.on_fact(&Fact::Channel { station, loss }, now));
+            });
+        }
+    }
+
+    /// Lets the channels of stations change up to `now`, and tells the disciplines those that have. An owner whose wire may
+    /// be idle for long calls it now and then, so that little is left to do when a packet comes.
+    pub fn look_at_channels(&mut self, now: Instant) {
+        let Some(stations) = self.loss.as_mut().and_then(|loss| loss.stations.as_mut()) else { return };
+        let (replaced, queue) = (&mut self.replaced, &mut self.queue);
+        stations.advance(now, |station, loss| {
+            let queues = replaced.iter_mut().chain(std::iter::once(&mut *queue));
+            queues.for_each(|queue| queue.qdisc.on_fact(&Fact::Channel { station, loss }, now));
+        });
+    }
+
+    /// Returns when a channel changes next, at which a discipline that holds packets from an idle wire is asked again.
+    fn next_channel(&self) -> Option<Instant> {
+        let stations = self.loss.as_ref()?.stations.as_ref()?;
+        if self.transmitting || self.backlog().packets == 0 { None } else { stations.next_change() }
     }
 
     /// Changes the probability of loss. Does nothing before [`Bottleneck::lose`] has told the random stream.
     pub fn set_loss(&mut self, probability: f64) {
         if let Some(loss) = &mut self.loss {
-            loss.probability = probability;
+            loss.set(probability);
         }
     }
 
     /// Returns the probability with which the wire loses a packet.
     pub fn loss(&self) -> f64 {
-        self.loss.as_ref().map_or(0.0, |loss| loss.probability)
+        self.loss.as_ref().map_or(0.0, Loss::probability)
     }
 
     /// Changes the rate of the wire, and tells the discipline. A packet that is being transmitted keeps the old rate.
@@ -234,10 +275,11 @@ impl<P: Packet> Bottleneck<P> {
     /// # Errors
     /// Refuses, and changes nothing, if the old or the new discipline keeps state of connections, which would be lost,
     /// or if [`MOST_REPLACED`] old ones still hold packets.
-    pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit) -> Result<(), Irreplaceable> {
+    pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit, now: Instant) -> Result<(), Irreplaceable> {
         let qdisc = self.successor(aqm, limit)?;
         let old = std::mem::replace(&mut self.queue, Queue::new(qdisc, aqm, limit));
         self.replaced.push_back(old);
+        self.tell_channels(now);
         self.forget_empty();
         Ok(())
     }
@@ -350,7 +392,16 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Tells the discipline a fact.
     pub fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        let stations = self.loss.as_mut().and_then(|loss| loss.stations.as_mut());
+        if let (Fact::Class { flow, class }, Some(stations)) = (fact, stations) {
+            stations.set_class(flow.0, *class);
+        }
         self.queues().for_each(|queue| queue.qdisc.on_fact(fact, now));
+    }
+
+    /// True if the discipline takes classes for codepoints of Diffserv.
+    pub(crate) fn reads_codepoints(&self) -> bool {
+        self.queue.qdisc.reads_codepoints()
     }
 
     /// Takes a packet. Must be called after [`Bottleneck::poll`] has returned `None` for this `now`, so that events
@@ -393,12 +444,12 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Returns when [`Bottleneck::poll`] next has something to do; the answer changes only in `arrive`, `inbound` and
-    /// `poll`.
+    /// Returns when [`Bottleneck::poll`] next has something to do; the answer changes only when packets come, in
+    /// `poll`, and with changes of settings.
     pub fn next_event(&self) -> Option<Instant> {
         let delivery = self.in_flight.front().map(|d| d.due);
         let transmitted = self.transmitting.then_some(self.busy_until);
-        [delivery, transmitted, self.next_wakeup()].into_iter().flatten().min()
+        [delivery, transmitted, self.next_wakeup(), self.next_channel()].into_iter().flatten().min()
     }
 
     /// Returns when the owner must call [`Bottleneck::poll`] at the latest, so that no packet is late. Ends of transmissions
@@ -425,6 +476,7 @@ impl<P: Packet> Bottleneck<P> {
     fn step<F: PacketObserver<P>>(&mut self, at: Instant, fates: &mut F) {
         // Every queue that is due is woken, so `any` would be wrong.
         let woken = self.queues().filter_map(|queue| queue.wake(at).then_some(())).count() > 0;
+        let woken = woken || self.next_channel().is_some_and(|change| change <= at);
         if woken && !self.transmitting && self.backlog().packets > 0 {
             self.start_next(at, fates);
         }
@@ -440,10 +492,11 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) {
+        self.look_at_channels(now);
         let next = self.dequeue(now, fates);
         self.transmitting = next.is_some();
         if let Some(stamped) = next {
-            let lost = self.loss.as_mut().is_some_and(Loss::strikes);
+            let lost = self.loss.as_mut().is_some_and(|loss| loss.strikes(stamped.flow().0));
             let transmission = self.wire.send(stamped.size());
             self.busy_until = now + transmission;
             self.busy = self.busy + transmission;
@@ -457,17 +510,19 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Takes the next packet out of the oldest queue that has one.
+    /// Takes the next packet out of the oldest queue that gives one. One that holds its packets back until a time is waited
+    /// for; one that refuses because of the channels is passed over.
     fn dequeue<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Stamped<P>> {
-        loop {
-            let queue = self.replaced.front_mut().unwrap_or(&mut self.queue);
-            let next = queue.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, &mut self.records));
-            let replaced = self.replaced.len();
-            self.forget_empty();
-            if next.is_some() || self.replaced.len() == replaced {
-                return next;
+        let mut next = None;
+        for queue in self.replaced.iter_mut().chain(std::iter::once(&mut self.queue)) {
+            next = queue.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, &mut self.records));
+            let holds = queue.qdisc.backlog().packets > 0 && queue.qdisc.next_wakeup().is_some();
+            if next.is_some() || holds {
+                break;
             }
         }
+        self.forget_empty();
+        next
     }
 
     /// Returns the counters of the discipline, with those of disciplines that it replaced.

@@ -4,6 +4,7 @@
 use crate::direction::Direction;
 use crate::keys::Keys;
 use crate::nodes::{FlowOwner, Nodes, Side};
+use crate::numbered::{ClassOf, Host, Numbered};
 use crate::pool::Pool;
 use penstock_core::fact::{Fact, Opening};
 use penstock_core::packet::{FlowId, NodeId};
@@ -33,18 +34,21 @@ pub struct PacketFacts {
     /// The flow whose index belonged to another connection until now.
     gone: Option<FlowId>,
     owner: Option<FlowOwner>,
+    class: Option<ClassOf>,
     /// The begin of the packet's connection, with respect to its direction.
     opening: Option<Opening>,
 }
 
 impl PacketFacts {
-    /// Returns the facts for the discipline of a direction, in the order in which they must be told.
-    pub fn told(&self, queue: Direction) -> impl Iterator<Item = Fact> {
+    /// Returns the facts for the discipline of a direction, in the order in which they must be told. One that takes classes
+    /// for `codepoints` is told only those that somebody wrote.
+    pub fn told(&self, queue: Direction, codepoints: bool) -> impl Iterator<Item = Fact> {
         let node = self.owner.filter(|owner| owner.fresh).map(|owner| Fact::Gone(owner.node));
         let owner = self.owner.map(|FlowOwner { flow, node, .. }| Fact::Owner { flow, node });
+        let class = self.class.filter(|class| class.is_written || !codepoints).map(|class| class.fact());
         let same = queue == self.direction;
         let opening = self.opening.map(|o| Fact::Opened(Opening { from_inside: o.from_inside == same, ..o }));
-        [self.gone.map(Fact::FlowGone), node, owner, opening].into_iter().flatten()
+        [self.gone.map(Fact::FlowGone), node, owner, class, opening].into_iter().flatten()
     }
 
     /// Returns the owner of the packet's flow, if disciplines have not been told of it.
@@ -58,6 +62,7 @@ impl PacketFacts {
 pub struct Classifier {
     side: Side,
     table: FlowTable,
+    numbered: Numbered,
     nodes: Nodes,
     unclassified: Unclassified,
     warned: bool,
@@ -67,7 +72,13 @@ impl Classifier {
     /// Creates a classifier that has seen no packet. The hosts on `side` are the nodes.
     pub fn new(config: Config, keys: Keys, side: Side) -> Self {
         let table = FlowTable::new(config, keys.connections, keys.hosts);
-        Self { side, table, nodes: Nodes::default(), unclassified: Unclassified::default(), warned: false }
+        let (numbered, nodes) = (Numbered::default(), Nodes::default());
+        Self { side, table, numbered, nodes, unclassified: Unclassified::default(), warned: false }
+    }
+
+    /// Numbers flows by these hosts from now on. Call it before the first packet.
+    pub fn with_hosts(self, hosts: &[Host]) -> Self {
+        Self { numbered: Numbered::new(hosts), ..self }
     }
 
     /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Returns the facts that
@@ -97,9 +108,11 @@ impl Classifier {
         let headers = Headers::parse(bytes);
         let arrived = Arrived { hardware, ..Arrived::read(bytes, &headers, self.side.end(direction)) };
         let seen = self.table.see(&arrived, now);
-        let owner = self.owner(&arrived, &seen, now);
-        let facts = PacketFacts { direction, gone: seen.fresh.then_some(seen.flow), owner, opening: seen.opening };
         self.count(&headers, &seen);
+        let (seen, class) = self.numbered.number(bytes, &headers, seen);
+        let owner = self.owner(&arrived, &seen, now);
+        let facts =
+            PacketFacts { direction, gone: seen.fresh.then_some(seen.flow), owner, class, opening: seen.opening };
         let packet = if headers.version == IpVersion::Unknown {
             // A packet has the length of its buffer, so the buffer must fit: these bytes are copied into a new one.
             let packet = RealPacket::new(bytes, seen.flow);
@@ -177,9 +190,10 @@ impl Classifier {
         self.table.names()
     }
 
-    /// Tells the owner of each flow again with its next packet, because a discipline is new.
+    /// Tells the owner and the class of each flow again with its next packet, because a discipline is new.
     pub fn tell_again(&mut self) {
         self.nodes.forget_all();
+        self.numbered.forget_all();
     }
 
     /// Returns how many numbers of nodes there are: all but [`NodeId::NOBODY`] are below.

@@ -5,6 +5,7 @@ use crate::end::Interface;
 use crate::error::Error;
 use crate::file::{Contents, EndKeys, File, INTERFACES, ThroughKeys};
 use crate::nodes::Side;
+use crate::numbered::Host;
 use crate::through;
 use crate::tun::{self, Cidr};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -18,6 +19,7 @@ use penstock_core::units::{Limit, Rate, Span};
 use penstock_flows::Named;
 use penstock_grammar::Diagnosis;
 use penstock_grammar::link::thousand_packets;
+use penstock_grammar::stations::StationSpec;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
@@ -302,6 +304,8 @@ impl Drops {
 pub struct Plan {
     /// Its name, if the file has several; `None` if it is the only one.
     pub wire: Option<String>,
+    /// Number of wires in this process.
+    pub wires: usize,
     /// Path of its control socket in the file; `None` for that of the options.
     pub socket: Option<PathBuf>,
     /// The left and the right interface.
@@ -320,6 +324,10 @@ pub struct Plan {
     pub seed: u64,
     /// The seed of the keys of hashes: the seed, if one was given; otherwise they are drawn from the system.
     pub keys: Option<u64>,
+    /// The channels of the stations behind the wire from left to right; empty without stations.
+    pub stations: Vec<StationSpec>,
+    /// Hosts that have the numbers of flows; empty if connections have them.
+    pub hosts: Vec<Host>,
     /// Subscribers with names.
     pub subscribers: Vec<Named>,
     /// Duration of the run; `None` to run until a signal comes.
@@ -379,12 +387,13 @@ impl Options {
             );
             return Err(Error::Options(message));
         }
+        let count = wires.len();
         let plan = |wire: crate::file::Wire| {
             let plan = self.plan_with(&wire.file, library).map_err(|error| match error {
                 Error::Options(what) => Box::new(Diagnosis::new(text, name, wire.span.clone(), &what)).into(),
                 other => other,
             })?;
-            Ok(Plan { wire: Some(wire.name), socket: wire.socket, ..plan })
+            Ok(Plan { wire: Some(wire.name), wires: count, socket: wire.socket, ..plan })
         };
         wires.into_iter().map(plan).collect()
     }
@@ -431,6 +440,7 @@ impl Options {
         let spin = !self.realtime && (self.spin || run.spin.unwrap_or_default());
         Ok(Plan {
             wire: None,
+            wires: 1,
             socket: None,
             interfaces: self.interfaces(file)?,
             netns: [
@@ -446,6 +456,8 @@ impl Options {
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
             seed: self.seed.or(run.seed).unwrap_or(1),
             keys: self.seed.or(run.seed),
+            stations: file.stations.clone(),
+            hosts: file.hosts.clone(),
             subscribers: file.subscribers.clone(),
             duration: self.duration.or(run.duration),
             spin,

@@ -35,9 +35,12 @@ use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::RealPacket;
+use penstock_grammar::stations::StationSpec;
 use std::io::Write as _;
+use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 use std::time::Duration;
 
 /// Largest number of packets read from one side before the other side and the clock get their turn.
@@ -59,7 +62,7 @@ pub struct Emulator {
     /// Takes what comes from them.
     rest: Box<[u8]>,
     pub(crate) classifier: Classifier,
-    pool: Pool,
+    pub(crate) pool: Pool,
     emissions: [Emissions; 2],
     /// The time that disciplines take, if one of them is of somebody's own crate.
     stopwatch: Option<Stopwatch>,
@@ -179,6 +182,7 @@ impl Emulator {
         scheduling::prompt(plan.realtime)?;
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
         path.direction_mut(Direction::Forward).set_loss(plan.loss);
+        path.serve(plan.stations.iter().map(StationSpec::channel).collect(), Streams::new(plan.seed));
         outputs.fill_from(&mut path);
         let keys = keys(&plan)?;
         Ok(Self {
@@ -195,7 +199,7 @@ impl Emulator {
             stalls: Stalls::default(),
             suspension: Suspension::new(),
             processor: ProcessorWait::open(),
-            waits: Waits::default(),
+            waits: Waits::among(plan.wires, thread::available_parallelism().map_or(1, NonZero::get)),
             short_of_memory: 0,
             bare: [0; 2],
             outputs,
@@ -439,6 +443,7 @@ impl Emulator {
         self.links.iter().for_each(LinkWatch::ask);
         self.note_facts();
         self.talkers.tick(now);
+        self.path.direction_mut(Direction::Forward).look_at_channels(now);
         self.outputs.exchange(&mut self.path, 1, Some(now));
         if let Some(server) = &mut self.server {
             server.tidy(std::time::Instant::now());
@@ -565,7 +570,7 @@ fn keys(plan: &Plan) -> Result<Keys, Error> {
 
 fn classifier(plan: &Plan, keys: Keys) -> Classifier {
     let config = penstock_flows::Config { subscribers: plan.subscribers.clone(), ..penstock_flows::Config::default() };
-    Classifier::new(config, keys, plan.nodes)
+    Classifier::new(config, keys, plan.nodes).with_hosts(&plan.hosts)
 }
 
 /// Returns what to wait for of a queue of the kernel: nothing, if there is none; `end` is any interface then.

@@ -14,6 +14,11 @@
 //! name = "codel"
 //! target = "10ms"
 //!
+//! [[hosts]]                     # the packets of this host are in class 0, but for
+//!                               # the class that is written
+//! address = "10.2.0.1"
+//! class = 3
+//!
 //! [left]                        # and [right]
 //! netns = "a"
 //! address = "10.77.0.1/24"
@@ -36,7 +41,9 @@
 //! ```
 
 use crate::cli::Drops;
+use crate::live::in_real_time;
 use crate::nodes::Side;
+use crate::numbered::{self, Host};
 use crate::tun::Cidr;
 use penstock_control::place::is_name;
 use penstock_core::config::ConfigError;
@@ -47,6 +54,7 @@ use penstock_flows::{Named, Prefix};
 use penstock_grammar::link::{self, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::Table;
+use penstock_grammar::stations::StationSpec;
 use penstock_grammar::{Diagnosis, Source, fields};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -96,6 +104,10 @@ pub struct File {
     pub through: [Option<ThroughKeys>; 2],
     /// The keys of the whole run.
     pub run: RunKeys,
+    /// The channels of the stations behind the wire from left to right: `stations` in `[link]`.
+    pub stations: Vec<StationSpec>,
+    /// The tables `[[hosts]]`.
+    pub hosts: Vec<Host>,
     /// The table `[subscribers]`.
     pub subscribers: Vec<Named>,
 }
@@ -109,6 +121,13 @@ pub struct ReverseKeys {
     /// Delay from right to left; `None` for that of the link.
     #[serde(rename = "reverse_delay")]
     pub delay: Option<Span>,
+}
+
+/// The keys of `[link]` for a wireless one.
+#[derive(Debug, Deserialize)]
+struct RadioKeys {
+    #[serde(default)]
+    stations: Vec<StationSpec>,
 }
 
 /// The keys of `[left]` and `[right]`.
@@ -198,6 +217,8 @@ struct Tables {
     through: Option<ThroughKeys>,
     reverse_through: Option<ThroughKeys>,
     #[serde(default)]
+    hosts: Vec<Host>,
+    #[serde(default)]
     subscribers: BTreeMap<String, Vec<Prefix>>,
 }
 
@@ -218,7 +239,7 @@ impl Contents {
 
 impl File {
     fn read<'a>(source: &Source<'a>, table: &Table<'_, 'a>, library: &dyn Library) -> Result<Self, Diagnosis> {
-        let Tables { left, right, through, reverse_through, subscribers, .. } = table.part()?;
+        let Tables { left, right, through, reverse_through, hosts, subscribers, .. } = table.part()?;
         for (end, keys) in [("left", &left), ("right", &right)] {
             if keys.port.is_some() && (keys.interface.is_some() || keys.address.is_some()) {
                 let what = "a `port` is there already: `interface` and `address` are of interfaces that are made";
@@ -226,12 +247,13 @@ impl File {
             }
         }
         let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
+        numbered::validate(&hosts).map_err(|what| table.invalid(&ConfigError::new("hosts", what)))?;
         let run = run(table)?;
-        let (link, reverse) = link_of(source, table)?;
+        let (link, reverse, stations) = link_of(source, table)?;
         let aqm = |key| table.get(key).map(|value| source.named(value, &Disciplines(library))).transpose();
         let aqm = [aqm("aqm")?, aqm("reverse_aqm")?];
         let through = [through, reverse_through];
-        Ok(Self { link, reverse, aqm, ends: [left, right], through, run, subscribers })
+        Ok(Self { link, reverse, aqm, ends: [left, right], through, run, stations, hosts, subscribers })
     }
 
     /// Returns the namespace and the name of the interface at an end; 0 is the left one.
@@ -316,17 +338,21 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
     Ok(run)
 }
 
-fn link_of<'a>(source: &Source<'a>, table: &Table<'_, 'a>) -> Result<(Option<Link>, ReverseKeys), Diagnosis> {
-    let Some(value) = table.get("link") else { return Ok((None, ReverseKeys::default())) };
-    let table = source.table(value, &[fields::of::<Link>(), fields::of::<ReverseKeys>()])?;
-    let (link, reverse): (Link, ReverseKeys) = (table.part()?, table.part()?);
+/// What `[link]` says: the keys of every link, those of the opposite direction, and the stations.
+type LinkTable = (Option<Link>, ReverseKeys, Vec<StationSpec>);
+
+fn link_of<'a>(source: &Source<'a>, table: &Table<'_, 'a>) -> Result<LinkTable, Diagnosis> {
+    let Some(value) = table.get("link") else { return Ok((None, ReverseKeys::default(), Vec::new())) };
+    let known = [fields::of::<Link>(), fields::of::<ReverseKeys>(), fields::of::<RadioKeys>()];
+    let table = source.table(value, &known)?;
+    let (link, reverse, radio): (Link, ReverseKeys, RadioKeys) = (table.part()?, table.part()?, table.part()?);
     let checked = link.validate().and_then(|()| match (reverse.rate, reverse.delay) {
         (Some(rate), _) if rate > link::MAX_RATE => link::rate("reverse_rate", rate),
         (_, Some(delay)) => link::delay("reverse_delay", delay),
-        _ => Ok(()),
+        _ => in_real_time(&radio.stations),
     });
     checked.map_err(|e| table.invalid(&e))?;
-    Ok((Some(link), reverse))
+    Ok((Some(link), reverse, radio.stations))
 }
 
 #[cfg(test)]
@@ -400,6 +426,19 @@ address = "10.0.0.1/24"
         assert!(twice.what.contains("that another subscriber has"), "{twice}");
         assert!(refused("\"10.2.0.0/16\"", "").what.contains("at least one prefix"));
         assert!(refused("10.2.0.0/16", "02:00:5e:00:53:01").what.contains("knows hosts by their IP addresses"));
+    }
+
+    #[test]
+    fn stations_and_hosts_are_those_of_a_scenario() {
+        let text = GOOD.replace("limit = ", "stations = [0.0, { technology = \"wifi\", snr_db = 9 }]\nlimit = ");
+        let text = format!("{text}\n[[hosts]]\naddress = \"10.2.0.1\"\nclass = 3\n[[hosts]]\naddress = \"10.2.0.2\"\n");
+        let file = File::parse(&text, "f").unwrap();
+        let hosts: Vec<_> = file.hosts.iter().map(|host| (host.address.to_string(), host.class)).collect();
+        assert_eq!(hosts, [("10.2.0.1".into(), Some(3)), ("10.2.0.2".into(), None)]);
+        assert_eq!(file.stations.len(), 2);
+        let refused = |from: &str, to: &str| File::parse(&text.replace(from, to), "f").unwrap_err().what;
+        assert!(refused("10.2.0.2", "10.2.0.1").contains("10.2.0.1 is that of an earlier host"));
+        assert!(refused("[0.0,", "[7,").contains("a station's loss is 7"));
     }
 
     #[test]

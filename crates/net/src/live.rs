@@ -9,11 +9,16 @@
 use crate::bottleneck::Config;
 use crate::direction::Direction;
 use penstock_control::message::Refusal;
+use penstock_core::config::ConfigError;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::config_over;
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_grammar::link;
+use penstock_grammar::stations::{self, StationSpec};
 use std::str::FromStr;
+
+/// The shortest mean time of a state of a channel: a second with nothing to send is then a thousand changes.
+const SHORTEST: Span = Span::from_millis(1);
 
 /// New values for one direction; `None` where nothing changes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +29,8 @@ pub struct Changes {
     pub delay: Option<Span>,
     /// The probability of loss.
     pub loss: Option<f64>,
+    /// The channels of the stations behind the wire.
+    pub stations: Option<Vec<StationSpec>>,
     /// The limit of the queue.
     pub limit: Option<Limit>,
     /// The discipline with its new parameters.
@@ -37,6 +44,8 @@ pub struct Present<'a> {
     pub config: &'a Config,
     /// True if the discipline keeps state of connections, so that it cannot be replaced.
     pub keeps_connections: bool,
+    /// Number of stations behind the wire.
+    pub stations: usize,
     /// What this appliance calls its keys.
     pub words: Words,
 }
@@ -75,7 +84,7 @@ pub fn read(values: &[(String, String)], present: &[Present<'_>; 2]) -> Result<[
         }
         match own.split_once('.').map(|(_, parameter)| parameter) {
             Some(parameter) => parameters[at].push(format!("{parameter}={value}")),
-            None => changes[at].read(key, own, value)?,
+            None => changes[at].read(key, own, value, present[at].stations)?,
         }
     }
     for ((changes, parameters), present) in changes.iter_mut().zip(&parameters).zip(present) {
@@ -93,7 +102,7 @@ impl Changes {
         self.limit.is_some() || self.aqm.is_some()
     }
 
-    fn read(&mut self, key: &str, own: &str, value: &str) -> Result<(), Refusal> {
+    fn read(&mut self, key: &str, own: &str, value: &str, known: usize) -> Result<(), Refusal> {
         let refuse = |why: String| Refusal::new(format!("{key}: {why}"));
         match own {
             "rate" => {
@@ -114,9 +123,33 @@ impl Changes {
                 link::loss("loss", loss).map_err(|e| refuse(e.message))?;
                 self.loss = Some(loss);
             }
+            "stations" => {
+                let given: Vec<StationSpec> =
+                    serde_json::from_str(value).map_err(|e| refuse(format!("{e}; give a list such as [0.1, 0.02]")))?;
+                if given.len() != known {
+                    return Err(refuse(format!("the link has {known} stations, and this gives {}", given.len())));
+                }
+                in_real_time(&given).map_err(|e| refuse(e.message))?;
+                self.stations = Some(given);
+            }
             _ => self.limit = Some(parse(key, value)?),
         }
         Ok(())
+    }
+}
+
+/// Checks the channels of stations that a machine is to follow.
+///
+/// # Errors
+/// Refuses what no link may have, and states that last less than [`SHORTEST`].
+pub(crate) fn in_real_time(stations: &[StationSpec]) -> Result<(), ConfigError> {
+    stations::validate(stations)?;
+    match stations.iter().filter_map(StationSpec::shortest).find(|mean| *mean < SHORTEST) {
+        Some(mean) => {
+            let what = format!("a state that lasts {mean}; allowed is a mean of {SHORTEST} or more in real time");
+            Err(ConfigError::new("stations", what))
+        }
+        None => Ok(()),
     }
 }
 
@@ -129,6 +162,9 @@ fn own_keys(present: &Present<'_>) -> Vec<String> {
     let Words { table, wire } = present.words;
     let mut keys: Vec<String> = ["rate", "delay", "loss"].map(str::to_owned).to_vec();
     keys.truncate(if wire { 3 } else { 1 });
+    if present.stations > 0 {
+        keys.push("stations".into());
+    }
     if !present.keeps_connections {
         keys.push("limit".into());
         let entry = entries().into_iter().find(|entry| entry.name == present.config.aqm.name());
@@ -172,8 +208,8 @@ mod tests {
         let (codel, pink) = (config("codel", &["interval=200ms"]), config("pink", &[]));
         let words = Words::EMULATOR;
         let present = [
-            Present { config: &codel, keeps_connections: false, words },
-            Present { config: &pink, keeps_connections: true, words },
+            Present { config: &codel, keeps_connections: false, stations: 2, words },
+            Present { config: &pink, keeps_connections: true, stations: 0, words },
         ];
         read(&values, &present)
     }
@@ -181,7 +217,7 @@ mod tests {
     #[test]
     fn a_gateway_has_no_wire_and_calls_its_table_discipline() {
         let codel = config("codel", &[]);
-        let present = Present { config: &codel, keeps_connections: false, words: Words::GATEWAY };
+        let present = Present { config: &codel, keeps_connections: false, stations: 0, words: Words::GATEWAY };
         let set = |key: &str, value: &str| read(&[(key.to_owned(), value.to_owned())], &[present, present]);
         let [_, reverse] = set("reverse_discipline.target", "7ms").unwrap();
         assert_eq!(reverse.aqm, Some(config("codel", &["target=7ms"]).aqm));
@@ -203,6 +239,19 @@ mod tests {
         };
         assert_eq!(forward, expected);
         assert_eq!(reverse, Changes { delay: Some(Span::from_millis(10)), ..Changes::default() });
+    }
+
+    #[test]
+    fn stations_get_other_channels() {
+        let [forward, _] = read_for(&[("stations", r#"[0.5, { "technology": "wifi", "snr_db": 3 }]"#)]).unwrap();
+        assert_eq!(forward.stations.map(|stations| stations.len()), Some(2));
+        let refused = |key, value| read_for(&[(key, value)]).unwrap_err().to_string();
+        assert!(refused("stations", "[0.5]").contains("the link has 2 stations, and this gives 1"));
+        assert!(refused("stations", "[0.5, 2]").contains("a station's loss is 2"));
+        let fast = r#"[0.5, { "good": 0, "bad": 1, "mean_good": "1us", "mean_bad": "1s" }]"#;
+        assert!(refused("stations", fast).contains("a mean of 1ms or more"), "{}", refused("stations", fast));
+        assert!(refused("stations", "half").contains("such as [0.1, 0.02]"));
+        assert!(refused("reverse_stations", "[]").contains("no parameter"), "there are none");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::bottleneck::{Bottleneck, Config, Delivery};
 use crate::classify::PacketFacts;
 use crate::direction::Direction;
 use crate::tap::Taps;
+use penstock_core::csi::{Channel, Stations};
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
@@ -24,6 +25,12 @@ impl<P: Packet> Path<P> {
         path.0[0].lose(0.0, streams.get("forward/loss"));
         path.0[1].lose(0.0, streams.get("reverse/loss"));
         path
+    }
+
+    /// Puts stations with these channels behind the wire from left to right. Call it before the first packet.
+    pub fn serve(&mut self, channels: Vec<Channel>, streams: Streams) {
+        let stream = |of: &str| streams.get(&format!("forward/{of}"));
+        self.0[0].serve(Stations::new(channels, stream("channels"), stream("stations")));
     }
 
     /// Returns the bottleneck of a direction.
@@ -61,7 +68,9 @@ impl<P: Packet> Path<P> {
     /// Tells both disciplines the facts that come with a packet. Call this before the packet arrives.
     pub fn tell(&mut self, facts: &PacketFacts, now: Instant) {
         for direction in Direction::BOTH {
-            facts.told(direction).for_each(|fact| self.0[direction.index()].on_fact(&fact, now));
+            let bottleneck = &mut self.0[direction.index()];
+            let codepoints = bottleneck.reads_codepoints();
+            facts.told(direction, codepoints).for_each(|fact| bottleneck.on_fact(&fact, now));
         }
     }
 

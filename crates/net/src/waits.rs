@@ -19,18 +19,23 @@ const GATHER: Span = Span::from_micros(50);
 /// stopped by the kernel for 50 ms in each second (/proc/sys/kernel/sched_rt_runtime_us).
 const POLLS: Span = Span::from_millis(1);
 
+/// A loop with so many processors of its own polls for up to [`LONGEST`].
+const PROCESSORS: usize = 2;
+
 /// How long before a packet is due the loop stops sleeping, and polls until then. It is the time that this machine takes to
 /// wake the thread up, of which nine of ten wake-ups take less: a processor that sleeps deeper takes longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Margin {
     span: Span,
+    /// It is at most this long.
+    most: Span,
     /// The packet that was noted last: each counts once.
     due: Instant,
 }
 
 impl Default for Margin {
     fn default() -> Self {
-        Self { span: SHORTEST, due: Instant::ZERO }
+        Self { span: SHORTEST, most: LONGEST, due: Instant::ZERO }
     }
 }
 
@@ -52,7 +57,7 @@ impl Margin {
             // Without a sleep nothing is known of wake-ups; a shorter margin lets one happen.
             (self.span - DOWN).max(self.span.min(SHORTEST))
         } else if late > self.span + PROMPT {
-            (self.span + UP).min(LONGEST)
+            (self.span + UP).min(self.most)
         } else {
             self.span - DOWN
         };
@@ -141,6 +146,13 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// Returns what a loop knows at first that is one of `loops` in this process, on a machine with so many `processors`.
+    /// Loops which poll take them from each other and from hosts, so that packets are later than without.
+    pub fn among(loops: usize, processors: usize) -> Self {
+        let most = if loops * PROCESSORS <= processors { LONGEST } else { SHORTEST };
+        Self { margin: Margin { most, ..Margin::default() }, ..Self::default() }
+    }
+
     /// Decides how to wait from `now` on, for the packet that is `due` next and for `other` events.
     pub fn pause(&mut self, now: Instant, due: Option<Instant>, other: Instant) -> Pause {
         let spares = self.margin.is_needed();
@@ -213,7 +225,7 @@ mod tests {
         let margin = |turns, period, late: u64| margin_after(turns, period, |_| late, |_, _| ()).span;
         assert_eq!(margin(100, 10_000, 5000), LONGEST, "a busy machine");
         assert_eq!(margin(1000, 1000, 5), Span::ZERO, "one that wakes threads at once");
-        let mut never = Margin { span: us(100), due: Instant::ZERO };
+        let mut never = Margin { span: us(100), ..Margin::default() };
         for turn in 1..=50 {
             let due = Instant::ZERO + us(turn * 80);
             (0..80).for_each(|left| never.note(due, due - us(80 - left), due - us(79 - left)));
@@ -225,11 +237,27 @@ mod tests {
     }
 
     #[test]
+    fn loops_that_share_processors_hardly_poll() {
+        let late = |waits: Waits| {
+            let mut margin = waits.margin;
+            for turn in 1..1000 {
+                let due = Instant::ZERO + us(turn * 1000);
+                margin.note(due, due - us(1000), margin.before(due) + us(150));
+            }
+            margin.span
+        };
+        assert_eq!(late(Waits::among(7, 2)), SHORTEST);
+        assert_eq!(late(Waits::among(2, 2)), SHORTEST);
+        assert!(late(Waits::among(1, 2)) > us(140));
+        assert!(late(Waits::among(2, 4)) > us(140));
+    }
+
+    #[test]
     fn a_sleep_that_a_packet_or_another_event_ended_says_nothing() {
-        let mut margin = Margin { span: us(50), due: Instant::ZERO };
+        let mut margin = Margin { span: us(50), ..Margin::default() };
         let due = Instant::ZERO + us(1000);
         margin.note(due, due - us(900), due - us(400));
-        assert_eq!(margin, Margin { span: us(50), due: Instant::ZERO });
+        assert_eq!(margin, Margin { span: us(50), ..Margin::default() });
     }
 
     #[test]

@@ -339,7 +339,7 @@ fn rate_and_delay_change_with_the_next_transmission() {
 fn packets_that_wait_keep_their_queue_when_another_takes_its_place() {
     let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
     (0..6).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
-    b.replace(&config("codel", "1p").aqm, Limit::Packets(1)).unwrap();
+    b.replace(&config("codel", "1p").aqm, Limit::Packets(1), Instant::ZERO).unwrap();
     (6..9).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
     assert_eq!(log.dropped, [(7, DropReason::Overflow), (8, DropReason::Overflow)]);
     assert_eq!((b.backlog().packets, b.stats().arrived.packets), (6, 9));
@@ -352,14 +352,18 @@ fn packets_that_wait_keep_their_queue_when_another_takes_its_place() {
 fn a_discipline_that_knows_connections_is_not_replaced() {
     for (from, to) in [("pink", "droptail"), ("droptail", "pink"), ("qrm", "codel"), ("green", "codel")] {
         let mut b = bottleneck(from, "5p");
-        assert_eq!(b.replace(&config(to, "5p").aqm, Limit::Packets(5)), Err(Irreplaceable::Connections), "{from}");
+        assert_eq!(
+            b.replace(&config(to, "5p").aqm, Limit::Packets(5), Instant::ZERO),
+            Err(Irreplaceable::Connections),
+            "{from}"
+        );
     }
     let (mut b, mut log) = (bottleneck("droptail", "50p"), Log::default());
     for id in 0..MOST_REPLACED + 1 {
         b.arrive(token(id), Instant::ZERO, &mut log);
         b.arrive(token(id), Instant::ZERO, &mut log);
         let expected = if id < MOST_REPLACED { Ok(()) } else { Err(Irreplaceable::Busy) };
-        assert_eq!(b.replace(&config("droptail", "5p").aqm, Limit::Packets(50)), expected, "{id}");
+        assert_eq!(b.replace(&config("droptail", "5p").aqm, Limit::Packets(50), Instant::ZERO), expected, "{id}");
     }
     b.check().unwrap();
 }
@@ -469,7 +473,7 @@ proptest! {
             match kind {
                 0 => {
                     let aqm = config_from_settings(NAMES[name], &[]).unwrap();
-                    let replaced = b.replace(&aqm, Limit::Packets(value));
+                    let replaced = b.replace(&aqm, Limit::Packets(value), *now);
                     prop_assert!(replaced.is_ok() || b.keeps_connections() || !b.can_replace() || sees_segments(&aqm));
                 }
                 1 => b.set_rate(Rate::from_bps(value * 1_000_000), *now),

@@ -10,8 +10,8 @@
 //! 3. `flow` has the two hosts of an application, `actors::application`; each kind of `actors::Traffic` has its
 //!    file.
 //! 4. [`tcp`] is the endpoint which makes a [`segment`].
-//! 5. `access` is the link of a host, `link` is where a packet waits and travels; `loss` and `stations` decide whether
-//!    the wire loses it, `impair` whether it is policed, held or overtaken;
+//! 5. `access` is the link of a host, `link` is where a packet waits and travels; [`Loss`](penstock_core::csi::Loss)
+//!    decides whether the wire loses it, `impair` whether it is policed, held or overtaken;
 //!    `probe` measures queues, and [`capture`] writes packets to a file.
 //! 6. The remaining actors push `actors::action`s, which the loop applies: `actors::changes` of links (a [`series`]
 //!    of steps from an [`orbit`] or from a file, [`recorded`]), `actors::handovers` of hosts, `actors::cooperation`
@@ -71,7 +71,6 @@ mod flow;
 pub mod impair;
 mod link;
 pub mod live;
-mod loss;
 mod network;
 mod numbers;
 pub mod orbit;
@@ -83,7 +82,6 @@ pub mod scenario;
 mod seconds;
 pub mod segment;
 pub mod series;
-mod stations;
 pub mod summary;
 pub mod table;
 pub mod tcp;

@@ -17,10 +17,10 @@ use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
 use crate::event::EventQueue;
 use crate::impair::{Behind, Impairments, Policer};
-use crate::loss::Loss;
 use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
+use penstock_core::csi::Loss;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
@@ -161,6 +161,9 @@ impl Queue {
     pub fn tell(&mut self, fact: &Fact, now: Instant) {
         self.qdisc.on_fact(fact, now);
         self.advice.iter_mut().for_each(|element| element.hear(fact));
+        if let (Fact::Class { flow, class }, Some(stations)) = (fact, &mut self.loss.stations) {
+            stations.set_class(flow.0, *class);
+        }
     }
 
     /// Shows a packet that comes to the element that gives advice.
@@ -300,7 +303,7 @@ impl Link {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(packet, now);
             }
-            if queue.loss.strikes(packet.flow()) {
+            if queue.loss.strikes(packet.flow().0) {
                 self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
                 outlet.relay(packet, self.line.transmit(packet.size(), now));

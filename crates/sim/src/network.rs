@@ -10,14 +10,13 @@ use crate::actors::cooperation::{Cooperation, Member, NodeSetup, SocketState, Sp
 use crate::actors::handovers::Move;
 use crate::flow::Flow;
 use crate::link::{Capacity, Link, Queue};
-use crate::loss::Loss;
 use crate::numbers::{Layout, LinkDir, first_forged};
 use crate::probe::QueueProbe;
 use crate::scenario::paths::Graph;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
-use crate::stations::Stations;
 use crate::world::{END, crosses};
 use penstock_core::config::LinkFacts;
+use penstock_core::csi::{Loss, Stations};
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};

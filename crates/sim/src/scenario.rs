@@ -8,14 +8,13 @@ mod handovers;
 pub(crate) mod paths;
 mod profiles;
 mod read;
-mod stations;
 mod write;
 
 pub use handovers::{Handover, Procedure};
 pub use penstock_grammar::Diagnosis;
 pub use penstock_grammar::link::Link;
+pub use penstock_grammar::stations::StationSpec;
 pub use read::schema;
-pub use stations::{Markov, Moving, Signal, StationSpec};
 
 pub use crate::actors::Traffic;
 pub use crate::actors::changes::{Change, Course, Way};

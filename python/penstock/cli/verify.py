@@ -155,7 +155,7 @@ def linux(
     repeat: int = typer.Option(1, min=1, max=100, help="Seeds of the kernel."),
     seconds: float = typer.Option(30.0, min=1, max=3600, help="Longest part of a scenario that runs."),
     jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
-    to: Path | None = typer.Option(None, "--page", help="Write the tables into this page."),
+    to: Path | None = typer.Option(None, "--page", help="Write the tables into this page, and a .json beside it."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run scenarios on a real kernel and in the simulator, with the same hosts, and compare goodput and delays."""
@@ -165,6 +165,7 @@ def linux(
 
     if on not in KERNELS:
         raise MistakeError(f"--on {on}: a kernel is in {' or '.join(KERNELS)}")
+    beside_page = beside.check(to, on) if to else None
     wanted = [Scenario.load(file) for file in files]
     with RunsBar("verify linux", json) as bar:
         bar.begin(len(wanted) * (seeds + repeat), 0, 0.0)
@@ -179,9 +180,9 @@ def linux(
         )
     if found is None:
         raise typer.Exit(130)
-    if to:
+    if to and beside_page:
         beside.write(to, found)
-        store.write(to.with_suffix(".json"), store.dump(found.to_json()))
+        store.write(beside_page, store.dump(found.to_json()))
     if json:
         show.as_json(found.to_json())
         return

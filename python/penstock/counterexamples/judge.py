@@ -21,7 +21,7 @@ from penstock.claims.seeds import NUMBER
 from penstock.counterexamples.space import Altered
 from penstock.engine import ScenarioError, Stopped
 from penstock.mistake import MistakeError
-from penstock.reproduce import Case, Evidence, Experiment, Outcome, Series
+from penstock.reproduce import Case, Evidence, Experiment, Outcome
 from penstock.scenario import Scenario
 
 FORMAT = 1  # of what a trial keeps and how settings change scenarios; another one is run again
@@ -130,8 +130,7 @@ class ClaimJudge(Judge):
 
 def _run(experiment: Experiment, case: Case, scenario: Scenario, stop: Callable[[], bool]) -> Outcome:
     result = experiment.run(scenario, case.seed, on_progress=lambda *_: None, stop=stop)
-    series = Series.of(result) if experiment.keeps_series and result.tables else None
-    return Outcome(case, experiment.cc, result.summary, result.cpu_s, series)
+    return Outcome(case, experiment.cc, result.summary, result.cpu_s, experiment.series_of(result))
 
 
 def _finding(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:

@@ -16,7 +16,6 @@ from penstock.reproduce import columns
 from penstock.reproduce.base import Case
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.runner import Watcher
-from penstock.reproduce.series import Series
 from penstock.scenario import Scenario, to_toml
 
 Values = tuple[float, ...]
@@ -91,7 +90,7 @@ class Runs:
 
     def _measured(self, key: _Key, result: Result) -> dict[str, float]:
         experiment = self.fit.experiment
-        series = Series.of(result) if experiment.keeps_series and result.tables else None
+        series = experiment.series_of(result)
         outcome = Outcome(self._case(key), experiment.cc, result.summary, result.cpu_s, series)
         known = {**columns.COLUMNS, **experiment.defined("columns", "COLUMNS", {})}
         wanted = {cell.measure for cell in self.fit.cells if (cell.aqm, cell.setting) == (key.aqm, key.setting)}

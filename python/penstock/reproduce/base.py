@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from penstock import worlds
 from penstock.engine import Result, ScenarioError, tcp_defaults
 from penstock.reproduce import folder
+from penstock.reproduce.series import Series
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario, to_toml
 
@@ -98,6 +99,10 @@ class Experiment(ABC):
     ) -> Result:
         """Executes one run."""
         return worlds.run(scenario, seed, self.linux or worlds.SIM, on_progress=on_progress, stop=stop)
+
+    def series_of(self, result: Result) -> Series | None:
+        """Returns the series of a run if the experiment keeps them and the scenario of the run has them."""
+        return Series.of(result) if self.keeps_series and "flow_seconds" in result.tables else None
 
     def with_linux(self, on: str, announce: bool = False) -> Experiment:
         """Returns the experiment with the hosts of Linux, without its variants, in a world: a kernel or the simulator.

@@ -12,7 +12,6 @@ from penstock.engine import Result, core_fingerprint
 from penstock.experiments.processes import Job, cores, run_all
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.results import FORMAT, RESULTS, Evidence, Outcome, check_digest, digest
-from penstock.reproduce.series import Series
 from penstock.scenario import Scenario
 
 VARIANT_SEEDS = 1  # variants say why, not whether: each is compared with the published run of its seed
@@ -124,9 +123,8 @@ def execute(
     """Executes runs of an experiment on up to `count` processes; returns false if Ctrl-C ended it early."""
 
     def outcome(job: Job[Case], result: Result) -> Outcome:
-        series = Series.of(result) if experiment.keeps_series and result.tables else None
         cc, disturbed = experiment.cc_of(job.key, quick), worlds.disturbed_by(result)
-        return Outcome(job.key, cc, result.summary, result.cpu_s, series, disturbed)
+        return Outcome(job.key, cc, result.summary, result.cpu_s, experiment.series_of(result), disturbed)
 
     count = 1 if experiment.one_at_a_time else worlds.at_once(experiment.linux) or count
     return run_all(todo, count, outcome, on_outcome, on_progress=on_progress, run=experiment.run)

@@ -66,6 +66,7 @@ def _link(spec: Mapping[str, Any], numbers: Mapping[str, int], shared_s: float) 
     name = spec["name"]
     delay = f"{(number(spec['delay']) + shared_s) * 1e9:.0f}ns"
     table = {**{key: spec[key] for key in _KEPT}, "delay": delay, "loss": float(spec.get("loss", 0.0))}
+    table |= {"stations": spec["stations"]} if spec.get("stations") else {}
     aqm = (spec.get("aqm", DROPTAIL), spec.get("reverse_aqm", DROPTAIL))
     return Link(name, (spec["a"], spec["b"]), table, aqm, (numbers.get(name), numbers.get(f"{name}-reverse")))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,8 +44,8 @@ _IMPAIRMENTS = {
     }.items()
 }
 _WEIGHT = "the emulator does not know weights of flows"
-_CLASS = "the emulator does not know classes of flows"
 _CODEPOINTS = 64
+_CHANGES_WITH_TIME = {"mean_good", "period"}  # keys of channels that do
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Flow:
     ends: tuple[str, str]  # the routers of its hosts, on the left and on the right
     path: tuple[Step, ...]  # the links which its data cross
     tcp: tcp.Settings | None = None
-    codepoint: int = 0  # of Diffserv, of its packets in both directions
+    class_: int | None = None  # in --on tc the Diffserv codepoint of its packets in both directions
 
     @property
     def in_sessions(self) -> bool:
@@ -109,6 +110,14 @@ class Plan:
     def announces(self) -> bool:
         """True if hosts announce their rates."""
         return any(flow.tcp.announces for flow in self.flows if flow.tcp)
+
+    @property
+    def numbers_flows(self) -> bool:
+        """True if a queue knows flows by their numbers in the scenario: by stations, by classes or by its index."""
+        disciplines = [aqm for link in self.links for aqm in link.aqm]
+        by_index = any(one.get("classify") == "index" or one["name"] == "lte-bearers" for one in disciplines)
+        has_stations = any("stations" in link.table for link in self.links)
+        return by_index or has_stations or any(flow.class_ is not None for flow in self.flows)
 
     @property
     def keeps_series(self) -> bool:
@@ -223,8 +232,6 @@ def _check_parts(reading: _Reading) -> None:
         )
     topology = tree["topology"]
     for place, spec in zip(reading.places, topology.get("links", [topology]), strict=True):
-        if "stations" in spec:
-            raise reading.refuse((*place.link, "stations"), "the emulator has no stations")
         for key, message in _IMPAIRMENTS.items():
             if key in spec:
                 raise reading.refuse((*place.link, key), message)
@@ -249,9 +256,6 @@ def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, An
         return  # `kernel_queues` knows what the kernel has
     if ".py:" in name or name not in {entry.name for entry in engine.entries()}:
         raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
-    if discipline.get("classify") == "index" or name == "lte-bearers":
-        key = "classify" if "classify" in _at(reading.written, path) else "name"
-        raise reading.refuse((*path, key), f'{_CLASS}: classify = "hash"')
 
 
 def _at(tree: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
@@ -279,7 +283,7 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     written = reading.written["flows"][index]
     if "weight" in written:
         raise reading.refuse((*at, "weight"), _WEIGHT)
-    codepoint = _codepoint(reading, at, written)
+    class_ = _class(reading, at, written)
     kind = spec["kind"]
     if kind not in KINDS:
         raise reading.refuse((*at, "kind"), f"hosts on the wire have traffic of kind {', '.join(KINDS)}, and no {kind}")
@@ -299,15 +303,13 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     if "node" in written and not reading.is_dumbbell and any(reverse for _, reverse in path):
         raise reading.refuse((*at, "node"), "a node on the wire is a host on the left of all links that it crosses")
     where = (round(extra_s, 9), written.get("node"), sends, ends, path)
-    return Flow(id_, kind, forward, start, stop, *where, settings, codepoint)
+    return Flow(id_, kind, forward, start, stop, *where, settings, class_)
 
 
-def _codepoint(reading: _Reading, at: Path, written: Mapping[str, Any]) -> int:
-    """Returns the codepoint of a flow's packets, which disciplines of the kernel read: its class in the simulator."""
-    found = int(written.get("class", 0))
-    if "class" in written and not reading.has_tc:
-        raise reading.refuse((*at, "class"), f"{_CLASS}; --on tc writes them into packets")
-    if found >= _CODEPOINTS:
+def _class(reading: _Reading, at: Path, written: Mapping[str, Any]) -> int | None:
+    """Returns the class of a flow; the kernel's disciplines read it in packets, as their codepoint."""
+    found = int(written["class"]) if "class" in written else None
+    if reading.has_tc and found is not None and found >= _CODEPOINTS:
         raise reading.refuse((*at, "class"), f"the kernel reads codepoints: a class is 0 to {_CODEPOINTS - 1}")
     return found
 
@@ -382,17 +384,40 @@ def _changes(reading: _Reading, links: Sequence[Link], shared_s: float) -> tuple
         at: Path = ("changes", index)
         link = next(link for link in links if link.name == change["link"])
         deaf = reading.has_tc or all(aqm["name"] in _DEAF for aqm in link.aqm)
-        if "stations" in change:
-            raise reading.refuse((*at, "stations"), "the emulator has no stations")
         if not change.get("told", True) and not deaf:
             raise reading.refuse((*at, "told"), "the emulator tells its discipline of each change")
         if number(change.get("tell_after", "0ms")) > 0 and not deaf:
             raise reading.refuse((*at, "tell_after"), "the emulator tells its discipline of a change at once")
+    begun = _begun(links)
     if not changes:
-        return None, ()
+        return None, tuple(begun)
     table = engine.link_changes(reading.scenario, reading.seed)
-    rows = sorted(table.to_pylist(), key=lambda row: float(row["t_s"]))
-    return table, tuple(_told(reading, rows, shared_s))
+    rows = sorted(table.to_pylist() if table else [], key=lambda row: float(row["t_s"]))
+    told = [*begun, *_told(reading, rows, shared_s), *_new_losses(changes, links, number(reading.tree["duration"]))]
+    return table, tuple(sorted(told, key=lambda change: change.at_s))
+
+
+def _begun(links: Sequence[Link]) -> list[Change]:
+    """Returns the channels of stations which change with time, to let them begin with the run."""
+    found = [(at, link.table.get("stations", [])) for at, link in enumerate(links)]
+    return [
+        Change(0.0, {"stations": stations}, at)
+        for at, stations in found
+        if any(isinstance(station, Mapping) and not _CHANGES_WITH_TIME.isdisjoint(station) for station in stations)
+    ]
+
+
+def _new_losses(changes: Sequence[Mapping[str, Any]], links: Sequence[Link], duration_s: float) -> Iterator[Change]:
+    """Returns the steps which give stations other losses."""
+    for change in changes:
+        if "stations" in change:
+            link = next(at for at, link in enumerate(links) if link.name == change["link"])
+            at_s = number(change["at"])
+            every_s = number(change["every"]) if "every" in change else math.inf
+            times = max(math.ceil((duration_s - at_s) / every_s), 1) if at_s < duration_s else 0
+            yield from (
+                Change(at_s + n * every_s if n else at_s, {"stations": change["stations"]}, link) for n in range(times)
+            )
 
 
 def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], shared_s: float) -> list[Change]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.wire import cooperation, network, tcp
 from penstock.wire.plan import Flow, Plan
 
@@ -54,6 +56,12 @@ def addresses(plan: Plan, flow: Flow) -> tuple[str, str]:
     host = min((one.id for one in same if (one.ends[0], one.extra_s) == where), default=flow.id)
     left = f"10.{_LEFT + group(plan, flow)}.{host // _BLOCK}.{host % _BLOCK + 1}"
     return left, f"10.{_RIGHT}.{flow.id // _BLOCK}.{flow.id % _BLOCK + 1}"
+
+
+def numbered(plan: Plan) -> list[dict[str, Any]]:
+    """Returns the hosts on the right with their classes, as emulators number flows: each flow has one of its own."""
+    written = ({} if flow.class_ is None else {"class": flow.class_} for flow in plan.flows)
+    return [{"address": addresses(plan, flow)[1], **class_} for flow, class_ in zip(plan.flows, written, strict=True)]
 
 
 def commands(plan: Plan) -> dict[str, list[str]]:

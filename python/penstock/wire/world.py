@@ -206,6 +206,8 @@ class _Run:
         named = routes.spaces(self._wanted)
         left, right = (named[end] for end in self._wanted.links[link].ends)
         wire = {**self._wire(left, right, link), **plan.config(self._wanted, link), "packets": str(packets)}
+        if self._wanted.numbers_flows:
+            wire["hosts"] = routes.numbered(self._wanted)
         if self._wanted.keeps_capture:
             wire["pcapng"] = str(packets.with_suffix(_CAPTURE))
         if self._wanted.kernel_queues:
@@ -337,7 +339,7 @@ class _Run:
         ways = {"from": left, "to": right} if flow.forward else {"from": right, "to": left}
         told = {"window": 1 << 22, "size": None, **flow.sends, **ways, "id": flow.id, "news": self._news(place)}
         keeps = self._wanted.keeps_datagrams or flow.sends.get("keeps_delays")
-        told |= {"tos": flow.codepoint << 2, "keeps_delays": keeps}
+        told |= {"tos": (flow.class_ or 0) << 2 if self._wanted.kernel_queues else 0, "keeps_delays": keeps}
         return told | {"start_s": flow.start_s, "stop_s": flow.stop_s}
 
     def _program(self, place: str, space: str, told: dict[str, Any]) -> Program:

@@ -13,7 +13,12 @@
 //!
 //! Cost: [`Csi::advance`] is O(stations) if a channel changes, else O(1).
 
+mod loss;
 pub mod snr;
+mod stations;
+
+pub use loss::Loss;
+pub use stations::Stations;
 
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};

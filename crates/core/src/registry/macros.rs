@@ -408,6 +408,11 @@ macro_rules! disciplines {
                 }
             }
 
+            /// True if this discipline takes the classes of flows for codepoints of Diffserv.
+            pub fn reads_codepoints(&self) -> bool {
+                matches!(self, Self::Cake(_))
+            }
+
             /// True if this discipline needs to see the segments of both directions.
             pub fn sees_segments(&self) -> bool {
                 each!(self, q => q.watches())

@@ -144,9 +144,10 @@ impl Connections {
     }
 
     /// Returns the facts that disciplines with classes or nodes are told of a new connection of a flow, whose packets
-    /// carry `id`.
-    pub fn facts(&self, id: u32, flow: u32) -> impl Iterator<Item = Fact> + Clone + use<> {
-        let class = self.classes.get(&flow).map(|class| Fact::Class { flow: FlowId(id), class: *class });
+    /// carry `id`. Its class is that of the flow, by default the number of the flow, which is no codepoint.
+    pub fn facts(&self, id: u32, flow: u32, codepoints: bool) -> impl Iterator<Item = Fact> + use<> {
+        let class = self.classes.get(&flow).copied().or((!codepoints).then_some(flow));
+        let class = class.map(|class| Fact::Class { flow: FlowId(id), class });
         let node = self.nodes.get(flow as usize).map(|node| Fact::Owner { flow: FlowId(id), node: NodeId(*node) });
         class.into_iter().chain(node)
     }

@@ -15,9 +15,9 @@ impl Simulation {
         let (flow, number) = (opening.flow, self.actors.connections.take_number(now));
         self.world.outlet.events.grow_to(layout.sources(number + 1, 0));
         let id = layout.number(Owner::Connection(number));
-        let facts = self.actors.connections.facts(id, flow);
         for link in &mut self.world.links {
-            facts.clone().for_each(|fact| link.queue.tell(&fact, now));
+            let facts = self.actors.connections.facts(id, flow, link.queue.qdisc.reads_codepoints());
+            facts.for_each(|fact| link.queue.tell(&fact, now));
         }
         if let Some(tcp) = self.actors.flows[flow as usize].application.get().connects_by() {
             self.actors.connections.open(number, id, opening, tcp, now);

@@ -11,7 +11,6 @@ mod courses;
 mod flows;
 mod handovers;
 mod schema;
-mod stations;
 mod topology;
 
 use super::profiles::{self, Profile};

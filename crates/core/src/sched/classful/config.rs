@@ -3,6 +3,7 @@
 use super::{Arrangement, Classful};
 use crate::config::tables::{read_two, written};
 use crate::config::{ConfigError, Discipline, LinkFacts};
+use crate::csi::GOOD_LOSS;
 use crate::packet::Packet;
 use crate::sched::flowsets::FlowSets;
 use crate::sched::{Setup, Weight};
@@ -42,6 +43,8 @@ pub struct Classes {
     pub weights: FlowSets,
     /// Number of stations behind a wireless link: class i belongs to station i modulo this number.
     pub stations: u32,
+    /// The largest loss, 0 to 1, at which the channel to a station is good, for schedulers which know good and bad ones.
+    pub good_loss: f64,
     /// The limit of each class, in packets or bytes; null is an eighth of the limit of the link's queue.
     pub class_limit: Option<Limit>,
     /// The largest packet; a larger packet is scheduled as if it had this size.
@@ -57,6 +60,7 @@ impl Default for Classes {
             classify: Classify::Index,
             weights: FlowSets::default(),
             stations: 20,
+            good_loss: GOOD_LOSS,
             class_limit: None,
             max_packet: Bytes::new(1700),
             perturbation: None,
@@ -75,6 +79,9 @@ impl Classes {
         }
         if !(1..=MOST_FLOWS).contains(&self.stations) {
             return Err(ConfigError::new("stations", format!("must be within 1 and {MOST_FLOWS}")));
+        }
+        if !(0.0..=1.0).contains(&self.good_loss) {
+            return Err(ConfigError::new("good_loss", "must be a probability, 0 to 1"));
         }
         if self.weights.classes() > self.flows as usize {
             let message = format!("are those of {} classes, but there are {}", self.weights.classes(), self.flows);

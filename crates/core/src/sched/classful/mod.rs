@@ -24,7 +24,7 @@ use super::{Limits, Refused, Scheduled, Scheduler, SchedulerConfig, Served, Setu
 use crate::ack_path::AckPath;
 use crate::classify::Classifier;
 use crate::config::ConfigError;
-use crate::csi::{GOOD_LOSS, linear};
+use crate::csi::linear;
 use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats};
@@ -43,6 +43,8 @@ pub struct Station {
     pub number: u32,
     /// How many stations there are. Class `c` is sent to station `c` modulo this number.
     pub of: u32,
+    /// Whether its channel is good.
+    pub good: bool,
 }
 
 /// Queues of classes, together with what decides which packet is sent next.
@@ -69,9 +71,9 @@ impl<P, S: Scheduler> Container<P> for Scheduled<P, S> {
     fn dequeue(&mut self) -> Option<Served<P>> {
         Scheduled::dequeue(self)
     }
-    fn set_loss(&mut self, station: Station, loss: f64) {
+    fn set_loss(&mut self, station: Station, _: f64) {
         for class in (station.number..self.scheduler().classes() as u32).step_by(station.of as usize) {
-            self.scheduler_mut().set_channel(class, loss <= GOOD_LOSS);
+            self.scheduler_mut().set_channel(class, station.good);
         }
     }
 }
@@ -272,6 +274,7 @@ pub struct Classful<P, C> {
     limit: Limit,
     flows: u32,
     stations: u32,
+    good_loss: f64,
     max_packet: Bytes,
     /// The classifier by hash; `None` if classes follow from indices.
     hash: Option<Classifier>,
@@ -292,6 +295,7 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
             limit,
             flows: classes.flows,
             stations: classes.stations,
+            good_loss: classes.good_loss,
             max_packet: classes.max_packet,
             hash: (classes.classify == Classify::Hash).then(hash),
             told: Vec::new(),
@@ -318,8 +322,9 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
     /// change, because its packets might be reordered.
     fn set_class(&mut self, flow: FlowId, class: u32) {
         let at = flow.0 as usize;
-        let known = self.told.len() as u32;
-        self.told.extend(known..=known.max(flow.0));
+        if at >= self.told.len() {
+            self.told.extend(self.told.len() as u32..=flow.0);
+        }
         self.told[at] = class;
     }
 }
@@ -358,7 +363,8 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
     fn on_fact(&mut self, fact: &Fact, _: Instant) {
         match *fact {
             Fact::Channel { station, loss } if station < self.stations => {
-                self.container.set_loss(Station { number: station, of: self.stations }, loss);
+                let good = loss <= self.good_loss;
+                self.container.set_loss(Station { number: station, of: self.stations, good }, loss);
             }
             Fact::Class { flow, class } => self.set_class(flow, class),
             _ => {}

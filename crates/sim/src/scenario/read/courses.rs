@@ -10,6 +10,7 @@ use penstock_core::foreign::LibraryError;
 use penstock_core::units::{Rate, Span};
 use penstock_grammar::link;
 use penstock_grammar::range::MAX_DURATION;
+use penstock_grammar::stations;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use std::sync::Arc;
@@ -149,8 +150,10 @@ impl Checker<'_> {
     fn step(&self, index: &str, raw: &ChangeKeys, link: &LinkSpec) -> Check<Course> {
         let values = self.values(&["changes", index], raw.rate, raw.delay, raw.loss)?;
         let behind = link.queue.stations.len();
-        let stations = raw.stations.as_ref().map(|l| self.new_losses(&["changes", index, "stations"], l, behind));
-        Ok(Course::Step { values, stations: stations.transpose()?, every: raw.every })
+        let stations = raw.stations.clone();
+        let checked = stations.as_ref().map_or(Ok(()), |losses| stations::new_losses(losses, behind));
+        self.placed(&["changes", index], checked)?;
+        Ok(Course::Step { values, stations, every: raw.every })
     }
 
     fn values(&self, path: &[&str], rate: Option<Rate>, delay: Option<Span>, loss: Option<f64>) -> Check<Values> {

@@ -12,6 +12,7 @@ use penstock_grammar::fields;
 use penstock_grammar::link::{self, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::{Table, Value};
+use penstock_grammar::stations;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
@@ -196,6 +197,7 @@ impl Checker<'_> {
         let link: Link = table.part()?;
         self.placed(path, link.validate())?;
         let RadioKeys { stations, scone, reverse_scone } = table.part()?;
+        self.placed(path, stations::validate(&stations))?;
         let [forward, backward] = self.impairments(path, table)?;
         let reverse_aqm = [path, &["reverse_aqm"]].concat();
         let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
@@ -206,7 +208,7 @@ impl Checker<'_> {
             link,
             queue: QueueSpec {
                 config: self.discipline(aqm)?,
-                stations: self.stations(path, &stations)?,
+                stations,
                 advice: scone,
                 impairments: forward,
                 looked_at,

@@ -1,11 +1,14 @@
 //! The channels to the stations behind a link: `stations = [...]`.
 
+use crate::range::MAX_DURATION;
+use penstock_core::config::ConfigError;
 use penstock_core::csi::Channel;
 use penstock_core::csi::snr::Technology;
 use penstock_core::units::{Bytes, Span};
-use penstock_grammar::range::MAX_DURATION;
 use serde::{Deserialize, Serialize};
 
+/// The largest number of stations behind a link.
+const MOST: usize = 10_000;
 const MAX_DISTANCE_M: f64 = 1e6;
 /// Size of the packet from which a signal-to-noise ratio gives the loss.
 const PACKET: Bytes = Bytes::new(1500);
@@ -71,8 +74,16 @@ impl StationSpec {
         }
     }
 
+    /// Returns the shortest mean time of a state of the channel; `None` if it has no states.
+    pub fn shortest(&self) -> Option<Span> {
+        match self {
+            Self::Markov(Markov { mean_good, mean_bad, .. }) => Some(*mean_good.min(mean_bad)),
+            _ => None,
+        }
+    }
+
     /// Returns what is wrong with the numbers of the channel; `None` if they are allowed.
-    pub(super) fn mistake(&self) -> Option<String> {
+    fn mistake(&self) -> Option<String> {
         let no_probability = |loss: f64| !(0.0..=1.0).contains(&loss);
         match self {
             Self::Loss(loss) if no_probability(*loss) => {
@@ -94,4 +105,31 @@ impl StationSpec {
             _ => None,
         }
     }
+}
+
+/// Checks the channels of the stations behind a link.
+///
+/// # Errors
+/// Says which number is not allowed, and what is.
+pub fn validate(stations: &[StationSpec]) -> Result<(), ConfigError> {
+    if stations.len() > MOST {
+        let message = format!("a link has up to {MOST} stations, not {}", stations.len());
+        return Err(ConfigError::new("stations", message));
+    }
+    stations.iter().find_map(StationSpec::mistake).map_or(Ok(()), |what| Err(ConfigError::new("stations", what)))
+}
+
+/// Checks the losses that a change gives to the `known` stations of a link.
+///
+/// # Errors
+/// Says which number is not allowed, and what is.
+pub fn new_losses(losses: &[f64], known: usize) -> Result<(), ConfigError> {
+    if losses.len() != known {
+        let message = format!("{} losses for the {known} stations of the link", losses.len());
+        return Err(ConfigError::new("stations", message));
+    }
+    let allowed = |loss: &f64| (0.0..=1.0).contains(loss);
+    losses.iter().find(|loss| !allowed(loss)).map_or(Ok(()), |loss| {
+        Err(ConfigError::new("stations", format!("a loss is {loss}; allowed is a probability from 0 to 1")))
+    })
 }

@@ -4,9 +4,8 @@
 //! The loss comes after the queue: a lost packet was sent and took its time on the wire, but did not arrive, so the
 //! counters of the queue balance as they do without loss.
 
-use crate::stations::Stations;
-use penstock_core::packet::FlowId;
-use penstock_core::rng::Rng;
+use super::Stations;
+use crate::rng::Rng;
 
 /// The loss of one direction of a link.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ impl Loss {
 
     /// Decides whether the packet of this flow that is being sent now is lost.
     #[inline]
-    pub fn strikes(&mut self, flow: FlowId) -> bool {
+    pub fn strikes(&mut self, flow: u32) -> bool {
         let mut lost = self.probability > 0.0 && self.rng.uniform() < self.probability;
         if let Some(stations) = &mut self.stations {
             lost |= stations.strikes(flow);
@@ -50,13 +49,13 @@ impl Loss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::rng::Streams;
+    use crate::rng::Streams;
 
     #[test]
     fn as_many_are_lost_as_the_probability_says() {
         let mut loss = Loss::new(0.01, Streams::new(1).get("bottleneck/loss"));
         let n = 200_000;
-        let struck = (0..n).filter(|_| loss.strikes(FlowId(0))).count() as f64;
+        let struck = (0..n).filter(|_| loss.strikes(0)).count() as f64;
         assert_eq!(struck, loss.lost as f64);
         // The number of losses is binomial with mean 2000 and standard deviation 44.5; the bound is five of them.
         assert!((struck - 2000.0).abs() < 223.0, "{struck} of {n}");
@@ -65,12 +64,12 @@ mod tests {
     #[test]
     fn a_wire_that_loses_all_loses_all() {
         let mut loss = Loss::new(1.0, Streams::new(1).get("bottleneck/loss"));
-        assert!((0..10_000).all(|_| loss.strikes(FlowId(0))));
+        assert!((0..10_000).all(|_| loss.strikes(0)));
     }
 
     #[test]
     fn nothing_is_lost_without_probability() {
         let mut loss = Loss::new(0.0, Streams::new(1).get("bottleneck/loss"));
-        assert!((0..10_000).all(|_| !loss.strikes(FlowId(0))));
+        assert!((0..10_000).all(|_| !loss.strikes(0)));
     }
 }
