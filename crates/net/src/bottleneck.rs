@@ -516,8 +516,7 @@ impl<P: Packet> Bottleneck<P> {
         let mut next = None;
         for queue in self.replaced.iter_mut().chain(std::iter::once(&mut self.queue)) {
             next = queue.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, &mut self.records));
-            let holds = queue.qdisc.backlog().packets > 0 && queue.qdisc.next_wakeup().is_some();
-            if next.is_some() || holds {
+            if next.is_some() || queue.qdisc.backlog().packets > 0 && queue.qdisc.next_wakeup().is_some() {
                 break;
             }
         }

@@ -11,7 +11,7 @@
 //!    buffers; [`lead`] is what stands before a packet in a frame, and [`segments`] takes merged frames apart; a `carried`
 //!    packet has its lead with it; [`classify`] makes packets with flows from bytes, by the table of `penstock-flows`,
 //!    whose hashes have the [`keys`]; [`nodes`] knows the node to which a flow belongs, and
-//!    [`numbered`] hosts whose packets are one flow.
+//!    [`numbered`] the class of its host.
 //! 4. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a
 //!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time. Before a bottleneck there
 //!    may be a queue of the kernel, [`through`] which packets go.
