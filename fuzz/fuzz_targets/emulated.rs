@@ -200,7 +200,7 @@ fuzz_target!(|data: &[u8]| {
             }
             12 => {
                 let (direction, config) = (input.direction(), input.config());
-                let _ = world.path.direction_mut(direction).replace(&config.aqm, config.limit);
+                let _ = world.path.direction_mut(direction).replace(&config.aqm, config.limit, world.now);
             }
             _ => {
                 world.now += Span::from_nanos(1 << (input.byte() % 36)); // up to 34 s
