@@ -104,7 +104,6 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "aqm", "on", "cc", "told"),
     [
         ("rrul", "fq-codel", "wire", "vegas", "this kernel has no control vegas"),
-        ("rrul", "cake", "wire", "cubic", "the emulator does not know classes of flows; --on tc"),
         ("rrul", "pink", "tc", "cubic", "pink is no discipline of Linux"),
         ("rrul", f"{Path(__file__).parent}/suites/bad_aqms.py:Naps", "wire", "cubic", "classes in Python"),
     ],

@@ -81,9 +81,6 @@ def two_layers_deliver_more_than_one(run: Evidence) -> Finding:
 
 @testbed("4.2.2, 4.2.5.4", "Theorem 7, Q = 100", "guarantees are preserved")
 def flows_in_good_condition_get_what_is_reserved(run: Evidence) -> Finding:
-    """With Q = 100 packets in HFS each heavy flow to a station in good condition gets what is reserved for it.
-
-    In good condition is a station that loses up to 20 %; what it loses does not count.
-    """
+    """With Q = 100 packets in HFS each flow of weight 20 whose station loses at most 20 % gets its reserved rate."""
     least = value(run, "hfs", f"q-{ENOUGH}", lambda summary: least_of_good(summary, LOSSES))
     return said([Comparison(least >= 1 - CLOSE, f"{least:.2f} of the reserved rate")])

@@ -12,7 +12,12 @@ from penstock.reproduce.settings import Setting
 LAYERED = ("double-drr", "hfs-drr", "hfs")
 BUFFERS = (0, 25, 50, 100, 150, 250)
 QUICK_BUFFERS = (0, 50, 100, 250)
-CLASSES = {"aqm.flows": FLOWS, "aqm.weights": "20::20,10::20,1::60", "aqm.class_limit": "10p"}
+CLASSES = {
+    "aqm.flows": FLOWS,
+    "aqm.weights": "20::20,10::20,1::60",
+    "aqm.class_limit": "10p",
+    "aqm.good_loss": 0.92,  # of W2F2Q: a weight of 80, analogical, as section 4.3.2.6 defines the threshold
+}
 HEAVIEST = range(STATIONS)  # the flows of weight 20, one for each station
 RESERVED_BPS = 54e6 * 20 / (20 * 20 + 20 * 10 + 60)  # for each of them, in IP packets
 
