@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from penstock.papers._shared.hfs import ALONE, FLOWS, KNOWING
-from penstock.papers.hfs_testbed.columns import LOSSES
+from penstock.papers._shared.schedulers import losses
 from penstock.papers.hfs_testbed.runs import RESERVED_BPS, arrives, least_of_good
 from penstock.reproduce import EXPERIMENTS, Case
 from penstock.units import number
@@ -25,7 +25,7 @@ def test_the_scenario_is_that_of_section_4_2_3_3() -> None:
     topology, flows = found["topology"], found["flows"]
     assert topology["rate"] == "54Mbit/s"
     assert topology["stations"] == pytest.approx([10 ** (-4 * i / 19) for i in range(20)], rel=1e-8)
-    assert topology["stations"] == pytest.approx(LOSSES, rel=1e-8)
+    assert topology["stations"] == pytest.approx(losses(), rel=1e-8)
     assert [flow["count"] for flow in flows] == [20, 20, 60]
     assert found["aqm"] == {
         "name": "hfs",
@@ -52,10 +52,10 @@ def test_measures_by_hand() -> None:
     # Each gets what is reserved for it but what its station loses; one in good condition only 90 % of that, and one in
     # bad condition nothing.
     payload = RESERVED_BPS * 1472 / 1500
-    flows = [{"goodput_bps": payload * (1 - loss)} for loss in LOSSES]
+    flows = [{"goodput_bps": payload * (1 - loss)} for loss in losses()]
     flows[7]["goodput_bps"] *= 0.9
     flows[0]["goodput_bps"] = 0.0
-    assert least_of_good({"flows": flows}, LOSSES) == pytest.approx(0.9)
+    assert least_of_good({"flows": flows}, losses()) == pytest.approx(0.9)
 
 
 def test_hosts_see_what_tempest_saw(verdicts: Any) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import on_wire as real
 from penstock import capture, engine, jar, manual, rundir, wire
 from penstock.engine import BrokenInvariant, ScenarioError, Stopped
 from penstock.mistake import MistakeError
@@ -583,18 +584,6 @@ def test_only_the_programs_of_a_dead_maker_are_ended() -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()
-
-
-def possible() -> str:
-    """Why nothing can be played here; empty if it can."""
-    try:
-        world.require()
-    except MistakeError as error:
-        return str(error)
-    return ""
-
-
-real = pytest.mark.skipif(bool(possible()), reason=possible() or "real packets")
 
 
 def left() -> list[str]:

@@ -8,22 +8,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from conftest import on_wire as real
 from penstock import engine, wire
-from penstock.mistake import MistakeError
+from penstock.engine import ScenarioError
 from penstock.scenario import Scenario
-from penstock.wire import plan, routes, world
-
-
-def possible() -> str:
-    """Why nothing can be played here; empty if it can."""
-    try:
-        world.require()
-    except MistakeError as error:
-        return str(error)
-    return ""
-
-
-real = pytest.mark.skipif(bool(possible()), reason=possible() or "real packets")
+from penstock.wire import plan, routes
 
 CELL = """\
 duration = "6s"
@@ -92,6 +81,14 @@ def test_new_losses_come_at_their_times_and_channels_begin_with_the_run() -> Non
     assert told[0][1][2]["period"] == "4s"
     assert all(losses == [0.5, 0.5, 0.25] for _, losses in told[1:])
     assert not any("stations" in change.values for change in read(CELL).changes), "constant losses begin by themselves"
+
+
+def test_states_that_no_emulator_follows_are_refused_at_their_key() -> None:
+    fast = '{ good = 0, bad = 1, mean_good = "999us", mean_bad = "1s" }'
+    with pytest.raises(ScenarioError, match="lasts 1 ms or more") as refused:
+        read(CELL.replace("[0.0, 0.3, 1.0]", f"[0.0, 0.3, {fast}]"))
+    assert "cell.toml:6:12\n" in str(refused.value)
+    assert read(CELL.replace("[0.0, 0.3, 1.0]", f"[0.0, 0.3, {fast.replace('999us', '1ms')}]")).changes
 
 
 def _arrived(summary: Mapping[str, Any]) -> list[int]:

@@ -106,6 +106,18 @@ fn an_idle_link_goes_on_when_nothing_arrives_any_more() {
     assert_eq!(summary.flows[0].delivered_bytes / 972, 75);
 }
 
+/// The second flow is at the second station with every connection that it opens, whatever number that has, as its first
+/// packets would be.
+#[test]
+fn connections_are_at_the_station_of_their_flow() {
+    let flows = format!("{}[[flows]]\nkind = \"http\"\nsize = \"20kB\"\nidle = \"200ms\"\n", streams(1));
+    for (stations, arrives) in [("[1.0, 0.0]", true), ("[0.0, 1.0]", false)] {
+        let summary = run(&link("name = \"droptail\"", stations, &flows));
+        assert_eq!(summary.flows[1].delivered_bytes > 200_000, arrives, "{stations}");
+        assert_eq!(summary.flows[1].delivered_bytes > 0, arrives, "{stations}");
+    }
+}
+
 /// A list of ten thousand stations is the longest.
 #[test]
 fn a_link_has_ten_thousand_stations_at_most() {

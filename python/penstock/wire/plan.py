@@ -45,7 +45,9 @@ _IMPAIRMENTS = {
 }
 _WEIGHT = "the emulator does not know weights of flows"
 _CODEPOINTS = 64
-_CHANGES_WITH_TIME = {"mean_good", "period"}  # keys of channels that do
+_MEANS = {"mean_good", "mean_bad"}  # of the states of a channel
+_SHORTEST_S = 1e-3  # that the emulator follows
+_CHANGES_WITH_TIME = {*_MEANS, "period"}  # keys of channels that do
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,9 @@ def _check_parts(reading: _Reading) -> None:
         )
     topology = tree["topology"]
     for place, spec in zip(reading.places, topology.get("links", [topology]), strict=True):
+        tables = [station for station in spec.get("stations", []) if isinstance(station, Mapping)]
+        if any(number(table[key]) < _SHORTEST_S for table in tables for key in _MEANS & table.keys()):
+            raise reading.refuse((*place.link, "stations"), "in real time a state of a channel lasts 1 ms or more")
         for key, message in _IMPAIRMENTS.items():
             if key in spec:
                 raise reading.refuse((*place.link, key), message)

@@ -12,7 +12,7 @@ from penstock.claims.ledger import Claim, Comparison, Finding
 from penstock.claims.words import CLOSE
 from penstock.papers._shared import hfs
 from penstock.papers._shared.hfs_claims import ENOUGH, buffers, said, value
-from penstock.papers.hfs_testbed.columns import LOSSES
+from penstock.papers._shared.schedulers import losses
 from penstock.papers.hfs_testbed.runs import arrives, least_of_good
 from penstock.reproduce.results import Evidence
 
@@ -82,5 +82,5 @@ def two_layers_deliver_more_than_one(run: Evidence) -> Finding:
 @testbed("4.2.2, 4.2.5.4", "Theorem 7, Q = 100", "guarantees are preserved")
 def flows_in_good_condition_get_what_is_reserved(run: Evidence) -> Finding:
     """With Q = 100 packets in HFS each flow of weight 20 whose station loses at most 20 % gets its reserved rate."""
-    least = value(run, "hfs", f"q-{ENOUGH}", lambda summary: least_of_good(summary, LOSSES))
+    least = value(run, "hfs", f"q-{ENOUGH}", lambda summary: least_of_good(summary, losses()))
     return said([Comparison(least >= 1 - CLOSE, f"{least:.2f} of the reserved rate")])
