@@ -21,6 +21,7 @@ import fcntl
 import functools
 import json
 import os
+import re
 import select
 import socket
 import struct
@@ -192,11 +193,18 @@ class Wire:
         os.write(self.tun, bytes(ip + tcp))
 
 
+def read_settings(line: str) -> dict[str, str]:
+    """Reads the settings of a ladder; the parameters of a control are none of them."""
+    plain = re.sub(r"\{.*?\}", "{}", line.removeprefix("tcp "))
+    return dict(one.split(" = ") for one in plain.split(", "))
+
+
 class Ladder:
     """One ladder against the kernel of this namespace."""
 
     def __init__(self, lines: list[str], accurate: int) -> None:
-        settings = dict(one.split(" = ") for one in lines[0].removeprefix("tcp ").split(", "))
+        settings = read_settings(lines[0])
+        self.settings = settings
         self.is_client = lines[1] == "client"
         answered = any(" < " in line and "accecn" in line for line in lines)
         self.wire = Wire(MSS + OPTION * answered)
@@ -230,6 +238,12 @@ class Ladder:
             self.socket = self.listener
             if self.socket.connect_ex((PEER, PORT)) not in (0, errno.EINPROGRESS):
                 raise OSError("the kernel does not connect")
+        elif operation == "connect":
+            self.connect(due, due + float(text.removesuffix("ms")) / 1e3)
+            return
+        elif operation == "quiet":
+            self.differences += [f"+ {shown(extra)}" for extra in self.sent]
+            self.sent.clear()
         elif operation == "write":
             self.waiting += int(text)
         elif operation in ("cwnd", "ssthresh", "state"):
@@ -237,6 +251,16 @@ class Ladder:
         else:
             raise ValueError(f"no operation {operation!r}")
         self.advance(due)
+
+    def connect(self, begin: float, end: float) -> None:
+        """A handshake of the kernel with the peer, which answers at `end`; nothing of it is compared."""
+        self.step(f"{begin * 1e3}ms open")
+        self.advance(end)
+        ecn = "E" * (self.settings.get("ecn") == "true")
+        sack = " sackok" * (self.settings.get("sack") != "false")
+        self.wire.send(read_segment(f"S.{ecn} 0:0 ack 1 mss {MSS}{sack}"))
+        self.advance(end + 0.001)
+        self.sent.clear()
 
     def advance(self, due: float) -> None:
         """Lets the kernel work until a time, or for what it does at once."""
@@ -310,8 +334,11 @@ def configure(settings: dict[str, str], accurate: int) -> None:
         "tcp_ecn": 0 if settings.get("ecn") != "true" else accurate if settings.get("accurate_ecn") == "true" else 1,
         "tcp_ecn_option": 1,  # where it is due, as the endpoint; 2 sends it always
         "tcp_timestamps": 0 if settings.get("timestamps") == "false" else 1,
+        "tcp_sack": 0 if settings.get("sack") == "false" else 1,
         "tcp_congestion_control": "reno",
     }
+    if settings.get("accurate_ecn") != "true":
+        del told["tcp_ecn_option"]  # Linux has it since 6.18
     for name, value in told.items():
         (IPV4 / name).write_text(f"{value}", encoding="ascii")
     window = settings.get("initial_window", "10")
@@ -336,6 +363,8 @@ def lacks(accurate: int) -> str | None:
         Wire(MSS)
     except OSError as error:
         return f"a namespace with a TUN device needs root: {error}"
+    if not accurate:
+        return None
     try:
         (IPV4 / "tcp_ecn_option").read_text(encoding="ascii")
         (IPV4 / "tcp_ecn").write_text(f"{accurate}", encoding="ascii")

@@ -83,6 +83,21 @@ def played(monkeypatch: pytest.MonkeyPatch, changed: str, to: str, disturbed: in
     monkeypatch.setattr(worlds, "check", check)
 
 
+def test_flows_of_a_seed_begin_a_little_apart_where_the_file_says_nothing() -> None:
+    text = TEXT.replace('kind = "bulk"\ncc', 'kind = "bulk"\nstart_spread = "1s"\ncc')
+    tree = tomllib.loads(beside.comparable(Scenario(text, "home.toml"), 4).text)
+    assert tree["duration"] == "4s"
+    assert [flow["start_spread"] for flow in tree["flows"]] == [beside.SPREAD, "1s"]
+
+
+def test_sides_are_compared_over_the_seeds_of_the_kernel() -> None:
+    ours = {seed: {"q": (float(seed), 10.0, 0.0, 1.0)} for seed in range(1, 6)}
+    theirs = {seed: {"q": (float(seed), 10.0, 0.0, 1.0)} for seed in (1, 2)}
+    [row] = beside._rows("home", ours, theirs)
+    assert (row.goodput_mbps, row.gaps) == ((1.5, 1.5), (0.0, 0.0))
+    assert row.ranges[0] == (1.0, 5.0)
+
+
 def compared(**given: Any) -> beside.Beside:
     found = beside.compare([Scenario(TEXT, "home.toml"), Scenario(TEXT, "refused.toml")], worlds.JAR, **given)
     assert found is not None

@@ -64,9 +64,13 @@ def test_receivers_of_the_wire_count_what_waits_and_leave_it_there(
         sender.sendall(bytes(3000))
         while receiver.bytes < 5000:
             hosts.run(hosts.now() + 0.01)
-        receiver.sample()
         assert receiver._connection is not None
         with receiver._connection as connection:
+            # As the kernel does when a segment comes that is larger than all before it (`tcp_measure_rcv_mss`).
+            clamp = (socket.IPPROTO_TCP, wire_traffic._TCP_WINDOW_CLAMP)
+            connection.setsockopt(*clamp, 200_000)
+            receiver.sample()
+            assert connection.getsockopt(*clamp) == 100_000
             assert receiver.bytes == 5000
             if size is None:
                 assert connection.recv(5000, socket.MSG_PEEK | socket.MSG_DONTWAIT) == bytes(3000)

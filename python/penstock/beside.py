@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,9 @@ from penstock.units import number
 
 # The bars: goodput, and the mean queueing delay, as a part and in milliseconds.
 GOODPUT, DELAY, DELAY_MS = 0.03, 0.10, 0.5
+# Without chance a scenario is one course of many, which a packet more or less at the start decides. So the flows of
+# each seed begin up to so much later than they would, on both sides at the same times.
+SPREAD = "20ms"
 _LEAST_USE = 0.05  # queues before links that are used less are left out
 HEADINGS = ("scenario", "queue", "Mbit/s", "gap", "queue ms", "gap", "dropped %", "verdict")
 Numbers = dict[str, tuple[float, float, float, float]]  # of each queue: goodput, mean delay, drops, use
@@ -25,7 +28,7 @@ Numbers = dict[str, tuple[float, float, float, float]]  # of each queue: goodput
 
 @dataclass(frozen=True)
 class Row:
-    """One queue of a scenario: the medians of both sides."""
+    """One queue of a scenario: the medians of both sides, over the seeds of the kernel."""
 
     scenario: str
     queue: str
@@ -126,29 +129,30 @@ def compare(
 ) -> Beside | None:
     """Runs scenarios in the simulator and on a kernel, with hosts as Linux has them; `None` if Ctrl-C ended it.
 
-    The simulator runs with `seeds` seeds and the kernel with the first `kernel_seeds` of them; `most_s` shortens long
+    The simulator runs with `seeds` seeds, at least `kernel_seeds`, with which the kernel runs; `most_s` shortens long
     scenarios.
     """
     taken, refused = {}, {}
     stems = [Path(scenario.file).stem for scenario in scenarios]
     for scenario, stem in zip(scenarios, stems, strict=True):
         name = stem if stems.count(stem) == 1 else scenario.file
-        hosts = _shortened(worlds.linux_hosts(scenario), most_s)
+        hosts = comparable(worlds.linux_hosts(scenario), most_s)
         try:
             worlds.check(hosts, 1, on)
             taken[name] = hosts
         except ScenarioError as error:
             refused[name] = str(error).splitlines()[0].removeprefix(f"error: --on {on}: ")
-    found: dict[tuple[str, str], list[Numbers]] = {}
+    found: dict[tuple[str, str], dict[int, Numbers]] = {}
     disturbed: dict[str, set[str]] = {name: set() for name in taken}
     kernels: set[str] = set()
 
     def kept(job: Job[Key], told: Told) -> None:
-        found.setdefault((job.key.name, job.key.on), []).append(told.numbers)
+        found.setdefault((job.key.name, job.key.on), {})[job.seed] = told.numbers
         disturbed[job.key.name].update(told.disturbed)
         kernels.update([told.kernel] if told.kernel else [])
         tick(str(job.key))
 
+    seeds = max(seeds, kernel_seeds)
     for world, count, processes in ((worlds.SIM, seeds, jobs or cores()), (on, kernel_seeds, jobs or cores())):
         todo = [
             Job(Key(name, world, seed), hosts, seed) for name, hosts in taken.items() for seed in range(1, count + 1)
@@ -169,13 +173,15 @@ def run_in(world: str, scenario: Scenario, seed: int, **given: Any) -> Result:
     return worlds.run(scenario, seed, world, **given)
 
 
-def _shortened(scenario: Scenario, most_s: float) -> Scenario:
+def comparable(scenario: Scenario, most_s: float) -> Scenario:
+    """Returns a scenario of at most `most_s` seconds, whose flows begin within `SPREAD` where it says nothing of it."""
     tree = tomllib.loads(scenario.text)
-    if number(tree["duration"]) <= most_s:
-        return scenario
-    tree["duration"] = f"{most_s:g}s"
-    if number(tree.get("warmup", "0s")) > most_s / 2:
-        tree["warmup"] = f"{most_s / 2:g}s"
+    if number(tree["duration"]) > most_s:
+        tree["duration"] = f"{most_s:g}s"
+        if number(tree.get("warmup", "0s")) > most_s / 2:
+            tree["warmup"] = f"{most_s / 2:g}s"
+    for flow in tree.get("flows", []):
+        flow.setdefault("start_spread", SPREAD)
     return replace(scenario, text=to_toml(tree))
 
 
@@ -194,16 +200,17 @@ def numbers(_job: Job[Key], result: Result) -> Told:
     return Told(found, str(result.wire["kernel"]) if result.wire else "", worlds.disturbed_by(result))
 
 
-def _rows(name: str, ours: Sequence[Numbers], theirs: Sequence[Numbers]) -> Iterable[Row]:
-    for queue in ours[0]:
-        if statistics.median(run[queue][3] for run in theirs) < _LEAST_USE:
+def _rows(name: str, ours: Mapping[int, Numbers], theirs: Mapping[int, Numbers]) -> Iterable[Row]:
+    """Compares medians over the seeds that both sides have: the starts of a seed are the same, its course may be."""
+    for queue in ours[1]:
+        if statistics.median(run[queue][3] for run in theirs.values()) < _LEAST_USE:
             continue
 
         def both(place: int, queue: str = queue) -> tuple[float, float]:
-            return tuple(statistics.median(run[queue][place] for run in side) for side in (ours, theirs))  # type: ignore[return-value]
+            return tuple(statistics.median(side[seed][queue][place] for seed in theirs) for side in (ours, theirs))  # type: ignore[return-value]
 
         def ends(place: int, queue: str = queue) -> tuple[float, float]:
-            values = [run[queue][place] for run in ours]
+            values = [run[queue][place] for run in ours.values()]
             return min(values), max(values)
 
         yield Row(name, queue, both(0), both(1), both(2), (ends(0), ends(1)))

@@ -411,13 +411,11 @@ class TcpReceiver:
 
     def _take(self, _: int) -> None:
         assert self._connection is not None
-        first = not self._taken
         ends = self._read()
         if ends:
             self._hosts.ready.unregister(self._connection)
         elif self._taken:
-            if first:
-                self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
+            self._hold()
             # The last bytes of a transfer wake the receiver even if the FIN behind them is lost.
             wake = min(self._left or _WAKE_BYTES, _WAKE_BYTES)
             self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake)
@@ -441,8 +439,16 @@ class TcpReceiver:
             return True
         return True
 
+    def _hold(self) -> None:
+        """Holds the window. A segment larger than all before it lets it grow again (`tcp_measure_rcv_mss`)."""
+        assert self._connection is not None
+        with contextlib.suppress(OSError):
+            self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
+
     def sample(self) -> None:
         """Reads nothing."""
+        if self._taken and self._ended is None:
+            self._hold()
 
     def result(self) -> dict[str, Any]:
         """Returns the number of bytes, and when the last of a transfer came."""

@@ -48,15 +48,18 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Segments that leave together at this rate: those of a millisecond, more on short paths, and two at least from 1.2
-    /// Mbit/s on (`tcp_tso_autosize`, `bbr_min_tso_segs`).
+    /// Segments that leave together at this rate, two at least from 1.2 Mbit/s on (`bbr_min_tso_segs`).
     fn segments(&self, rate: Rate) -> u64 {
-        let bytes = rate.as_bps() / 8;
-        let short = (self.min_rtt.as_nanos() / 1000) >> 9;
-        let more = if short < 32 { 65_536 >> short } else { 0 };
-        let least = if bytes < 150_000 { 1 } else { 2 };
-        (((bytes >> 10) + more).min(65_535) / self.mss.max(1)).max(least)
+        let least = if rate.as_bps() < 1_200_000 { 1 } else { 2 };
+        together(rate, self.min_rtt, self.mss).max(least)
     }
+}
+
+/// Segments that leave together at this rate: those of 1/1024 s, and more on short paths (`tcp_tso_autosize`).
+pub fn together(rate: Rate, min_rtt: Span, mss: u64) -> u64 {
+    let short = (min_rtt.as_nanos() / 1000) >> 9;
+    let more = if short < 32 { 65_536 >> short } else { 0 };
+    ((rate.as_bps() / 8 / 1024) + more).min(65_535) / mss.max(1)
 }
 
 /// Segments that leave together, as a packet which the kernel segments late (GSO).

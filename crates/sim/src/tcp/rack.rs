@@ -248,6 +248,11 @@ impl Rack {
         self.flight.iter().find(|sent| !sent.sacked).map(|sent| (sent.start, sent.end))
     }
 
+    /// Returns when the oldest segment of the flight was last sent; `None` if nothing is in flight.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.flight.front().map(|sent| sent.at)
+    }
+
     /// Records that new data was sent.
     pub fn sent(&mut self, Range { start, end }: Range<u64>, now: Instant) {
         self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false, marked: false });

@@ -3,7 +3,7 @@
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 9937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
 //! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
-//! `sender/flow_control.rs`. `sender/without_sack.rs` has Linux' form of NewReno, `sender/services.rs` what some controls need
+//! `sender/flow_control.rs`. `sender/gathering.rs` and `sender/without_sack.rs` have Linux' form of NewReno, `sender/services.rs` what some controls need
 //! besides.
 //!
 //! State table of loss recovery:
@@ -34,6 +34,7 @@ use penstock_core::units::{Instant, Span};
 mod accurate;
 mod acked;
 mod flow_control;
+mod gathering;
 mod handshake;
 mod recovery;
 mod services;
@@ -86,8 +87,10 @@ pub struct Sender {
     recovery_window: u64,
     /// The endpoint behaves as that of the kernel where the RFCs leave it a choice ([`Requirements::kernel`]).
     kernel: bool,
-    /// The last segment was new and full, and at its time it was the first of two that the kernel sends together.
-    alone: bool,
+    /// How many segments may still leave with the last one, as one packet of the kernel.
+    group: u16,
+    /// The kernel waits for a larger packet than the congestion window has room for.
+    gathers: bool,
     /// F-RTO (RFC 5682), as the kernel has it.
     frto: Frto,
     /// When recovery began, or reduced the window again.
@@ -176,7 +179,8 @@ impl Sender {
             needs: (Requirements { kernel: false, ..requirements } != Requirements::default())
                 .then(|| Box::new(Needs::new(requirements, first))),
             kernel: requirements.kernel,
-            alone: false,
+            group: 0,
+            gathers: false,
             frto: Frto::Off,
             cc,
             rtt: estimator(config, requirements),
@@ -378,7 +382,7 @@ impl Sender {
         let before = self.edge();
         let (prior_in_flight, prior_delivered) = (self.pipe, self.una + self.sacked());
         self.update_window(segment, ack);
-        self.alone = false;
+        self.group = 0;
         let mut sacked = 0;
         if self.sack {
             for (start, end) in segment.sacks() {
@@ -438,14 +442,14 @@ impl Sender {
             return Some(probe);
         }
         if matches!(self.phase, Phase::Recovery | Phase::Loss)
-            && !self.sends_new_data_first(config)
+            && !self.sends_new_data_first(config, now)
             && let Some(range) = self.next_retransmission(config)
         {
             return some(range, Kind::Again);
         }
         if self.nxt < self.end() {
             self.restart_if_idle(config, now);
-            let len = self.sendable(config);
+            let len = self.sendable(config, now);
             if len > 0 {
                 return some((self.nxt, self.nxt + len), Kind::New);
             }
@@ -513,7 +517,7 @@ impl Sender {
             self.prr.out += end - start;
         }
         if self.kernel {
-            self.alone = kind == Kind::New && (self.last_sent != now || !self.alone);
+            self.note_group(kind == Kind::New, now);
         }
         self.last_sent = now;
         if self.rto_at == Instant::MAX || (kind == Kind::Again && self.restarts_timer(start)) {
@@ -552,7 +556,7 @@ impl Sender {
             rack.sent(self.nxt..end, now);
         }
         self.nxt = end;
-        if u64::from(segment.len) < self.mss && end < self.app_end {
+        if u64::from(segment.len) < self.segment_size() && end < self.app_end {
             self.short_end = end;
         }
         if !segment.has_timestamps() {

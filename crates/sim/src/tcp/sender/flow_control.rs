@@ -11,7 +11,7 @@ use penstock_core::units::{Bytes, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerWindow {
     /// The number up to which the peer takes data, in the form of the header.
-    edge: u32,
+    pub(super) edge: u32,
     /// The largest window so far, in bytes: below 2^30, as windows and their scale are.
     pub largest: u32,
     /// Header number of the segment that told the window; of no meaning until one did after the handshake.
@@ -76,8 +76,8 @@ impl Sender {
 
     /// Returns how many bytes of new data, FIN included, all rules together allow now; 0 if none.
     #[inline]
-    pub(super) fn sendable(&self, config: &TcpConfig) -> u64 {
-        let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
+    pub(super) fn sendable(&mut self, config: &TcpConfig, now: Instant) -> u64 {
+        let left = (self.app_end - self.nxt.min(self.app_end)).min(self.segment_size());
         let fin = u64::from(self.closing && self.nxt + left == self.app_end);
         if left == 0 {
             return fin;
@@ -87,6 +87,9 @@ impl Sender {
         }
         let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
         let usable = self.edge().saturating_sub(self.nxt).min(buffer);
+        if self.kernel && self.waits_for_more(usable, config, now) {
+            return 0;
+        }
         if usable >= left {
             return left + if usable > left { fin } else { 0 };
         }
@@ -100,10 +103,10 @@ impl Sender {
 
     /// True if a short segment that the peer's window leaves room for may leave with the full one before it, as one packet of the
     /// kernel that is segmented late. Alone it may not (`tcp_snd_wnd_test`, `tcp_mss_split_point`).
-    fn ends_a_group(&self) -> bool {
+    pub(super) fn ends_a_group(&self) -> bool {
         match &self.needs {
             Some(needs) if self.cc.pacing_rate().is_some() => needs.is_within_group(),
-            _ => self.alone,
+            _ => self.group > 0,
         }
     }
 
@@ -120,7 +123,7 @@ impl Sender {
         let start = self.nxt;
         let usable = self.edge().saturating_sub(start).min(self.app_end - start);
         if usable > 0 {
-            return Some(Next::new((start, start + usable.min(self.mss)), Kind::New));
+            return Some(Next::new((start, start + usable.min(self.segment_size())), Kind::New));
         }
         self.persist_at = now + self.rtt.rto();
         Some(Next::new((start, start + 1), Kind::Probe))
@@ -161,7 +164,7 @@ mod tests {
         (sender.app_end, sender.closing) = (sender.nxt + 500, true);
         for (window, sendable) in [(500, 500), (501, 501), (9999, 501)] {
             sender.peer.edge = (sender.nxt + window) as u32;
-            assert_eq!(sender.sendable(&config), sendable, "a window of {window}");
+            assert_eq!(sender.sendable(&config, Instant::ZERO), sendable, "a window of {window}");
         }
     }
 }

@@ -209,11 +209,11 @@ impl Sender {
     }
 
     /// True if F-RTO lets new data go before retransmissions, and there is some.
-    pub(super) fn sends_new_data_first(&mut self, config: &TcpConfig) -> bool {
+    pub(super) fn sends_new_data_first(&mut self, config: &TcpConfig, now: Instant) -> bool {
         if self.frto != Frto::NewData || self.nxt > self.recover {
             return self.frto == Frto::NewData;
         }
-        let may = self.nxt < self.end() && self.nxt + self.mss <= self.edge() && self.sendable(config) > 0;
+        let may = self.nxt < self.end() && self.nxt + self.mss <= self.edge() && self.sendable(config, now) > 0;
         if !may {
             self.frto = Frto::Off;
         }

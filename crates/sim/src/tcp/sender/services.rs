@@ -67,6 +67,7 @@ impl Sender {
         if self.tells_segments() {
             self.note_segment(start..end, kind, now);
         }
+        let mss = self.segment_size();
         let Some(needs) = &mut self.needs else { return };
         needs.lost += if kind == Kind::Again { end - start } else { 0 };
         needs.sent(end, now);
@@ -79,9 +80,9 @@ impl Sender {
                 Kind::Again => self.board.lost_run(start),
                 // What the peer's window leaves beyond whole segments goes along if no short segment is in flight.
                 _ if self.short_end <= self.una => edge.max(end) - start,
-                _ => (edge.max(end) - start) / self.mss * self.mss,
+                _ => (edge.max(end) - start) / mss * mss,
             };
-            let pace = Pace { rate: self.cc.pacing_rate(), min_rtt: self.rtt.min_rtt(), mss: self.mss, room, usable };
+            let pace = Pace { rate: self.cc.pacing_rate(), min_rtt: self.rtt.min_rtt(), mss, room, usable };
             needs.paced_in_groups(now, start..end, &pace);
         } else {
             needs.paced(now, end - start, self.cc.pacing_rate());

@@ -1,4 +1,4 @@
-"""The ladders of Accurate ECN, played against Linux: it does the same, but for what docs/tcp.md names."""
+"""Ladders played against Linux: it does the same, but for what docs/tcp.md names of Accurate ECN."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from penstock import jar
 from penstock.mistake import MistakeError
 
 PLAYER = Path(__file__).with_name("kernel_ladders.py")
-LADDERS = (PLAYER.parents[1] / "crates/sim/tests/ladders/accecn.ladder").read_text(encoding="utf-8")
+FOLDER = PLAYER.parents[1] / "crates/sim/tests/ladders"
+LADDERS = (FOLDER / "accecn.ladder").read_text(encoding="utf-8")
 # What Linux 7.2 does instead; docs/tcp.md has the reasons.
 DIFFERENT: dict[str, list[str]] = {
     "both sides agree, and the client tells how the SYN-ACK came (RFC 9768 §3.1.1, Tables 2 and 3)": [
@@ -91,3 +92,28 @@ def test_linux_does_as_the_ladders_say(tmp_path: Path) -> None:
     assert found["differences"].keys() >= DIFFERENT.keys()
     unknown = {title: now for title, now in found["differences"].items() if now not in ([], DIFFERENT.get(title, []))}
     assert unknown == {}, found["kernel"]
+
+
+def of_the_kernels_form() -> str:
+    """The ladders of controls in the form of Linux, but for those that name a timestamp: the kernel has another one."""
+    blocks = [
+        block
+        for name in ("kernel", "rack")
+        for block in (FOLDER / f"{name}.ladder").read_text(encoding="utf-8").split("\n== ")[1:]
+    ]
+    chosen = [block for block in blocks if 'compat = "linux"' in block and "timestamps = false" in block]
+    return "".join(f"\n== {block}\n" for block in chosen)
+
+
+def test_endpoints_of_the_kernels_form_do_as_linux(tmp_path: Path) -> None:
+    """In a jar alone: whether the kernel waits for an ACK is a matter of tenths of a millisecond."""
+    ladders = of_the_kernels_form()
+    found = by_a_jar({"ladders": ladders, "accurate": 0}, tmp_path)
+    if "error" in found:
+        pytest.skip(found["error"])
+    assert len(found["differences"]) == ladders.count("\n== ") >= 6
+    # To the kernel the handshake is a sample of the round trip without timestamps as well (docs/tcp.md): its timer is
+    # due sooner.
+    [early] = [title for title in found["differences"] if title.startswith("new data comes before retransmissions")]
+    assert found["differences"].pop(early) == ["+ . 1:1001 ack 1 notect"]
+    assert {title: now for title, now in found["differences"].items() if now} == {}, found["kernel"]
