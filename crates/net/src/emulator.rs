@@ -20,7 +20,7 @@ use crate::packets::{Closed, ENTRIES, Lines};
 use crate::path::Path;
 use crate::pool::{LARGEST, Pool};
 use crate::report::{Change, Observed, Report};
-use crate::scheduling;
+use crate::scheduling::{self, Awake};
 use crate::signals::{Request, Signals, is_orderly};
 use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
 use crate::talkers::Talkers;
@@ -74,6 +74,8 @@ pub struct Emulator {
     waits: Waits,
     short_of_memory: u64,
     /// Numbers of packets that were forwarded at once.
+    /// Keeps the processors awake.
+    awake: Option<Awake>,
     bare: [u64; 2],
     outputs: Outputs,
     pub(crate) talkers: Talkers,
@@ -180,6 +182,7 @@ impl Emulator {
         // Threads are started before this one gets a priority, which they would inherit.
         let outputs = Outputs::open(&plan, epoch)?;
         scheduling::prompt(plan.realtime)?;
+        let awake = (plan.realtime || plan.spin).then(Awake::keep).flatten();
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
         path.direction_mut(Direction::Forward).set_loss(plan.loss);
         path.serve(plan.stations.iter().map(StationSpec::channel).collect(), Streams::new(plan.seed));
@@ -201,6 +204,7 @@ impl Emulator {
             processor: ProcessorWait::open(),
             waits: Waits::among(plan.wires, thread::available_parallelism().map_or(1, NonZero::get)),
             short_of_memory: 0,
+            awake,
             bare: [0; 2],
             outputs,
             talkers: Talkers::new(keys.talkers),
@@ -298,6 +302,7 @@ impl Emulator {
             flows: self.classifier.gauges(),
             stalls: self.stalls,
             short_of_memory: self.short_of_memory,
+            awake: self.awake.is_some(),
             bare: self.plan.bare.then_some(self.bare),
             lines,
             stopwatch: self.stopwatch.as_ref(),

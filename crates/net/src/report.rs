@@ -68,6 +68,8 @@ pub struct Report {
     pub changes: Vec<Change>,
     /// Processor time of this process so far, in seconds.
     pub cpu_s: f64,
+    /// True if the processors of the machine were kept awake.
+    pub awake: bool,
     /// Numbers of packets that were forwarded at once, from left to right and from right to left; `None` unless all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bare: Option<[u64; 2]>,
@@ -118,6 +120,8 @@ pub struct Observed<'a> {
     pub stalls: Stalls,
     /// Number of times without memory for another packet.
     pub short_of_memory: u64,
+    /// True if the processors of the machine are kept awake.
+    pub awake: bool,
     /// Numbers of packets that were forwarded at once in each direction, if all are.
     pub bare: Option<[u64; 2]>,
     /// The files of `--packets` and `--pcapng`.
@@ -234,6 +238,7 @@ impl Report {
             algorithm,
             changes: observed.changes.to_vec(),
             cpu_s: cpu_s(),
+            awake: observed.awake,
             bare: observed.bare,
             flows: observed.flows,
             forward: one(Direction::Forward),
@@ -454,6 +459,7 @@ mod tests {
             flows: Gauges::default(),
             stalls: Stalls::default(),
             short_of_memory: 0,
+            awake: false,
             bare: None,
             lines: [None, None],
             stopwatch: None,

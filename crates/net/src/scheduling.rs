@@ -1,11 +1,33 @@
-//! The scheduling of this thread by the kernel: exact timers, and on request a real-time priority.
+//! The scheduling of this thread by the kernel: exact timers, and on request a real-time priority and processors that do not sleep.
 
 use crate::error::Error;
 use nix::sys::prctl::set_timerslack;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 
 /// A low real-time priority: above every ordinary process, below the kernel's own threads.
 const PRIORITY: i32 = 10;
+
+/// The kernel's promise about how soon a processor wakes up (Documentation/power/pm_qos_interface.rst): it holds as long as the
+/// file is open.
+const WAKES_WITHIN: &str = "/dev/cpu_dma_latency";
+
+/// As long as this lives, no processor of the machine sleeps so deeply that it would need time to wake up; idle ones poll.
+#[derive(Debug)]
+pub struct Awake(#[expect(dead_code, reason = "what counts is that it is open")] File);
+
+impl Awake {
+    /// Keeps the processors awake; `None` where the kernel does not offer it or only root may ask.
+    pub fn keep() -> Option<Self> {
+        Self::by(WAKES_WITHIN)
+    }
+
+    fn by(file: &str) -> Option<Self> {
+        let mut file = File::options().write(true).open(file).ok()?;
+        file.write_all(&0_i32.to_ne_bytes()).ok()?; // microseconds
+        Some(Self(file))
+    }
+}
 
 /// Makes this thread prompt: exact timers, and precedence over all ordinary threads if `realtime` is set.
 ///
@@ -33,4 +55,19 @@ fn realtime() -> Result<(), Error> {
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) != 0
     };
     if refused { Err(Error::Realtime(io::Error::last_os_error())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_asked_to_wake_in_no_time_and_without_the_kernels_file_nothing_is_asked() {
+        let asked = std::env::temp_dir().join(format!("penstock-awake-{}", std::process::id()));
+        std::fs::write(&asked, []).unwrap();
+        assert!(Awake::by(asked.to_str().unwrap()).is_some());
+        assert_eq!(std::fs::read(&asked).unwrap(), [0; 4]);
+        std::fs::remove_file(asked).unwrap();
+        assert!(Awake::by("/nowhere/cpu_dma_latency").is_none());
+    }
 }

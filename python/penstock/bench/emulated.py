@@ -139,9 +139,9 @@ class Idle:
     spin: bool
     above_us: float  # without what the round trip takes over a wire of the kernel
     late_us: float  # the part of it that the emulator reports as its own: medians of both ways
-    kernel_us: float
+    kernel_us: float  # with processors that do not sleep
     # Over a wire of the kernel whose far host polls for as long as was set before it answers, without that time: hosts
-    # wake up after a silence.
+    # whose processors sleep wake up after a silence.
     silent_us: float
     bare_us: float  # over the emulator as a bare forwarder
 
@@ -190,7 +190,8 @@ def measure(quick: bool, say: Callable[[str], None]) -> Costs:
         say("emulator: rates")
         rates = [bench.rate(path, mbps) for mbps in RATES_MBPS for path in (TUN, PORTS, KERNEL)]
         say("emulator: idle round trips")
-        direct, _ = bench.round_trip(KERNEL)
+        with _awake():  # as the emulator keeps the processors
+            direct, _ = bench.round_trip(KERNEL)
         silent, _ = bench.round_trip(KERNEL, polls_s=_set_us() / 1e6)
         idle = []
         for path in (TUN, PORTS):
@@ -202,6 +203,16 @@ def measure(quick: bool, say: Callable[[str], None]) -> Costs:
     except LabError as error:
         return Costs(str(error))
     return Costs(None, tuple(line), tuple(rates), tuple(idle), (before, os.getloadavg()[0]))
+
+
+@contextlib.contextmanager
+def _awake() -> Iterator[None]:
+    """Lets no processor sleep, where the kernel offers it."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            asked = stack.enter_context(Path("/dev/cpu_dma_latency").open("wb", buffering=0))
+            asked.write(bytes(4))
+        yield
 
 
 def _waiting(spin: bool) -> list[str]:
