@@ -74,7 +74,6 @@ pub struct Emulator {
     waits: Waits,
     short_of_memory: u64,
     /// Numbers of packets that were forwarded at once.
-    /// Keeps the processors awake.
     awake: Option<Awake>,
     bare: [u64; 2],
     outputs: Outputs,
@@ -163,8 +162,7 @@ impl Emulator {
     /// # Errors
     /// Returns what is missing, and what to do about it.
     pub fn open(plan: Plan, namespaces: &[Namespace; 2], outside: Outside) -> Result<Self, Error> {
-        let Outside { signals, server, printer } = outside;
-        let [here, there] = namespaces;
+        let (Outside { signals, server, printer }, [here, there]) = (outside, namespaces);
         let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
         if makes && here.is(there) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
