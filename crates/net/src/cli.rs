@@ -170,12 +170,12 @@ pub struct Options {
     /// Stop after this time [default: at Ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Span>,
-    /// Poll instead of sleeping, which keeps one core busy, and let no processor sleep. Use it only on a machine with an idle core: on a busy machine
-    /// it increases lateness
+    /// Poll instead of sleeping, which keeps one core busy, and let no processor sleep. Use it only on a machine with an
+    /// idle core: on a busy machine it increases lateness
     #[arg(long)]
     pub spin: bool,
-    /// Run with real-time priority (SCHED_FIFO), before all processes of normal priority, and let no processor sleep, which takes
-    /// power
+    /// Run with real-time priority (SCHED_FIFO), before all processes of normal priority, and let no processor sleep,
+    /// which takes power
     #[arg(long, conflicts_with = "spin")]
     pub realtime: bool,
     /// Forward each packet at once, without a queue, a rate or a delay: to measure what these cost beside reading and writing

@@ -73,8 +73,8 @@ pub struct Emulator {
     processor: ProcessorWait,
     waits: Waits,
     short_of_memory: u64,
-    /// Numbers of packets that were forwarded at once.
     awake: Option<Awake>,
+    /// Numbers of packets that were forwarded at once.
     bare: [u64; 2],
     outputs: Outputs,
     pub(crate) talkers: Talkers,

@@ -3,8 +3,8 @@
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 9937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
 //! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
-//! `sender/flow_control.rs`. `sender/gathering.rs` and `sender/without_sack.rs` have Linux' form of NewReno, `sender/services.rs` what some controls need
-//! besides.
+//! `sender/flow_control.rs`. `sender/without_sack.rs` has Linux' form of NewReno, `sender/gathering.rs` which segments Linux sends
+//! together, `sender/services.rs` what some controls need besides.
 //!
 //! State table of loss recovery:
 //!

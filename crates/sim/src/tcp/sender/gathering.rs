@@ -80,7 +80,7 @@ impl Sender {
         let (cwnd, left) = (self.cc.cwnd().get(), self.app_end - self.nxt);
         let room = self.window(config).saturating_sub(self.pipe);
         let limit = usable.min(room);
-        let window = cwnd.min(self.edge() - self.una);
+        let window = cwnd.min(self.edge().saturating_sub(self.una));
         let packet = self.most_together() * self.segment_size();
         if left <= self.segment_size() || limit >= packet.min(left).min(window / WINDOW_DIVISOR) {
             return false;
