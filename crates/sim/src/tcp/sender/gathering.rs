@@ -1,11 +1,11 @@
 //! How the kernel gathers segments that leave as one packet and are segmented late (GSO): how many, and when it waits for the next
 //! ACK because it could then send more at once (`tcp_tso_autosize`, `tcp_tso_should_defer` of `net/ipv4/tcp_output.c`, Linux 6.12).
 //!
-//! | it sends at once if | else |
-//! |---|---|
-//! | it repairs losses, or has sent nothing for a millisecond | |
-//! | the windows have room for all segments of a packet, or for a third of the window | |
-//! | the ACK of the oldest segment is more than a millisecond away, or half a round trip | it waits for that ACK |
+//! It sends at once if one of these holds, and else waits:
+//!
+//! - it repairs losses, or has sent nothing for a millisecond;
+//! - the windows have room for all segments of a packet, or for a third of the window;
+//! - the ACK of the oldest segment is more than a millisecond away, or more than half a round trip.
 //!
 //! DIFFERENCE: without RACK nobody knows when the oldest segment was sent, and the sender never waits. Pinned by
 //! `without_the_times_of_segments_nothing_waits`.
@@ -162,6 +162,40 @@ mod tests {
         let config = config(false);
         let mut sender = sender(&config, config.mss.get());
         assert!(!sender.waits_for_more(1 << 20, &config, at(10_000)));
+    }
+
+    /// tcp_tso_autosize and tcp_cwnd_test by hand: 120 % of ten segments in 10 ms are 1.7 segments in 1/1024 s, but two leave at least; in
+    /// 1 ms they are 17, and no more than half of the window leaves together. A retransmission ends a group.
+    #[test]
+    fn a_group_is_what_the_kernel_sends_as_one_packet() {
+        let config = config(true);
+        for (rtt_ms, group) in [(10, 2), (1, 5)] {
+            let mut sender = Sender::new(&config, 1);
+            sender.rtt.sample(Span::from_millis(rtt_ms), Instant::ZERO);
+            let mut left = Vec::new();
+            for _ in 0..=group {
+                sender.note_group(true, at(0));
+                sender.last_sent = at(0);
+                left.push(u64::from(sender.group));
+            }
+            assert_eq!(left, (0..group).rev().chain([group - 1]).collect::<Vec<_>>(), "{rtt_ms} ms");
+            sender.note_group(false, at(0));
+            assert_eq!(sender.group, 0);
+        }
+    }
+
+    /// is_cwnd_limited by hand: who waits although the window has room uses all of it, and the window grows.
+    #[test]
+    fn the_window_of_who_waits_grows() {
+        let config = config(true);
+        let grown = |gathers: bool| {
+            let mut sender = sender(&config, 0);
+            let cwnd = sender.cc.cwnd().get();
+            sender.gathers = gathers;
+            sender.grow(2 * sender.mss, cwnd / 2 - sender.mss, Some(Span::from_millis(10)), false, at(20_000));
+            sender.cc.cwnd().get() > cwnd
+        };
+        assert_eq!([grown(false), grown(true)], [false, true]);
     }
 
     #[test]
