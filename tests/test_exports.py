@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,17 @@ def test_own_code_of_an_archive_is_asked_for(penstock: Command, tmp_path: Path) 
     assert "give --trust" in refused.stderr
     with pack.unpacked(tmp_path / "own.zip") as place:
         assert rundir.rerun(place).same
+
+
+def test_an_archive_names_no_file_of_the_machine(penstock: Command, tmp_path: Path) -> None:
+    assert penstock("new", "aqm", "mine").returncode == 0
+    rundir.write(engine.run(tmp_path / "mine.toml"), tmp_path / "own")
+    shutil.rmtree(tmp_path / "own" / rundir.OWN)
+    assert penstock("runs", "rerun", "own", "--trust").returncode == 0, "a directory may use the original"
+    (tmp_path / "own.zip").write_bytes(pack.archive(tmp_path / "own"))
+    refused = penstock("runs", "rerun", "own.zip", "--trust")
+    assert refused.returncode == 2
+    assert "mine.py is not part of what you were sent" in refused.stderr
 
 
 def test_what_was_changed_is_not_packed_and_not_repeated(run: Path, tmp_path: Path) -> None:

@@ -74,3 +74,37 @@ def test_each_scenario_of_a_link_gets_a_directory(penstock: Command, tmp_path: P
         assert (tmp_path / "both" / number / "scenario.toml").read_text(encoding="utf-8") == SCENARIO
     refused = penstock("run", fragment, "--pcapng", "x.pcapng")
     assert refused.returncode == 2 and "--pcapng goes with a scenario file" in refused.stderr
+
+
+# What a stranger can name: code, and files to read.
+CODE = """\
+from pathlib import Path
+import penstock
+Path("ran").touch()
+class Mine(penstock.CongestionControl):
+    pass
+"""
+WISHES = {
+    "code of a control": '\n[tcp]\ncc = { name = "mine.py:Mine" }\n',
+    "code at an absolute path": '\n[tcp]\ncc = { name = "{here}/mine.py:Mine" }\n',
+    "a file to read": '\n[[changes]]\nlink = "bottleneck"\ntrace = "mine.py"\n',
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+@pytest.mark.parametrize("options", [(), ("--check",), ("--json",)])
+def test_a_link_of_a_stranger_runs_no_code_and_names_no_file(
+    penstock: Command, tmp_path: Path, wish: str, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "mine.py").write_text(CODE)
+    text = SCENARIO + WISHES[wish].replace("{here}", str(tmp_path))
+    done = penstock("run", f"https://x/#{link.encode([text])}", *options)
+    assert not (tmp_path / "ran").exists()
+    assert done.returncode == 2, done.stdout
+    assert "is not part of what you were sent" in done.stderr
+
+
+def test_a_link_is_checked_without_a_run(penstock: Command, tmp_path: Path) -> None:
+    done = penstock("run", f"https://x/#{link.encode([SCENARIO])}", "--check")
+    assert done.returncode == 0 and done.stdout.startswith("duration_s: "), done.stderr
+    assert list(tmp_path.iterdir()) == []

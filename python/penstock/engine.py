@@ -7,7 +7,7 @@ import functools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from penstock import _penstock, tcp_trace
 from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
 from penstock.mistake import MistakeError, lacking
-from penstock.own import AlgorithmError, Library, Permit
+from penstock.own import AlgorithmError, Library
 from penstock.scenario import Scenario, Source, to_toml
 
 if TYPE_CHECKING:
@@ -213,19 +213,18 @@ def simulate(
     on_progress: Callable[[float, float], None] = lambda _now, _end: None,
     stop: Callable[[], bool] = lambda: False,
     watch: Watch | None = None,
-    permit: Permit | None = None,
 ) -> Result:
     """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
     `on_progress` is called with the simulated seconds that are done, and those in all. With `watch` the result has the
-    tables `tcp_trace` and `queue_trace`. `permit` is asked before a file with Python code is executed.
+    tables `tcp_trace` and `queue_trace`.
     """
     if pcapng is not None:
         from penstock import store  # a run without files needs no locks
 
         with store.receiving(pcapng) as written, _as_csv(written) as file:
-            return _simulate(scenario, seed, file, on_progress, stop, watch, permit)
-    return _simulate(scenario, seed, None, on_progress, stop, watch, permit)
+            return _simulate(scenario, seed, file, on_progress, stop, watch)
+    return _simulate(scenario, seed, None, on_progress, stop, watch)
 
 
 @contextlib.contextmanager
@@ -263,10 +262,9 @@ def _simulate(
     on_progress: Callable[[float, float], None],
     stop: Callable[[], bool],
     watch: Watch | None,
-    permit: Permit | None,
 ) -> Result:
     wall = time.perf_counter()
-    library = Library(scenario.file, scenario.classes, scenario.kept, permit)
+    library = scenario.library()
     simulation = _open(scenario, seed, pcapng, library)
     watched = _watch(simulation, watch) if watch else ()
     duration_s = simulation.duration_s
@@ -278,14 +276,14 @@ def _simulate(
     return Result(scenario, *about, tables, watched, library.sources)
 
 
-def solve(scenario: Scenario, seed: int | None = None, *, permit: Permit | None = None) -> Result:
+def solve(scenario: Scenario, seed: int | None = None) -> Result:
     """Solves the equations of a scenario, `--on fluid`, to its end; `events` of the summary are steps.
 
     The result has the keys and tables of a simulated run, and the table `fluid_state`. Raises `ScenarioError` with the
     line of what the equations cannot say.
     """
     wall, cpu = time.perf_counter(), time.thread_time()
-    library = Library(scenario.file, scenario.classes, scenario.kept, permit)
+    library = scenario.library()
     resolved, used, summary, tables = _penstock.fluid(scenario.text, scenario.file, seed, library)
     cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - wall
     return Result(scenario, resolved, used, json.loads(summary), cpu_s, wall_s, tables, (), library.sources)
@@ -304,7 +302,7 @@ class Before:
 
 def before(scenario: Scenario, seed: int | None = None) -> Before:
     """Returns a run before its first event."""
-    run = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+    run = _open(scenario, seed, None, scenario.library())
     return Before(run.resolved(), run.seed, json.loads(run.summary()), run.paths(), run.transfers_ahead())
 
 
@@ -315,14 +313,12 @@ def link_changes(scenario: Scenario, seed: int) -> pa.Table | None:
     """
     import tomllib
 
-    tree = tomllib.loads(
-        _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept)).resolved()
-    )
+    tree = tomllib.loads(_open(scenario, seed, None, scenario.library()).resolved())
     ends = {key: tree["flows"][0][key] for key in ("from", "to") if key in tree["flows"][0]}
     alone = {**tree, "flows": [{"kind": "cbr", "rate": "1kbit/s", "packet_size": "100B", **ends}]}
     alone |= {"aqm": {"name": "droptail"}} if tree["topology"]["kind"] == "dumbbell" else {}
     alone.pop("cooperation", None)  # it may name nodes
-    simulation, _ = _finished(Scenario(to_toml(alone), scenario.file, kept=scenario.kept), seed, lambda: False)
+    simulation, _ = _finished(replace(scenario, text=to_toml(alone), classes={}), seed, lambda: False)
     return _arrow(simulation.tables()).get("link_changes")
 
 
@@ -356,14 +352,14 @@ def measured(
 
 def stepped(scenario: Scenario, seed: int) -> _penstock.Simulation:
     """Opens a run that the caller advances, reads and changes while it goes on."""
-    return _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+    return _open(scenario, seed, None, scenario.library())
 
 
 def _finished(
     scenario: Scenario, seed: int, stop: Callable[[], bool], on_progress: Callable[[float], None] | None = None
 ) -> tuple[_penstock.Simulation, float]:
     """Returns a simulation at its end and the CPU time of its events; `stop` is asked a few times in between."""
-    simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+    simulation = _open(scenario, seed, None, scenario.library())
     return simulation, _advance(simulation, simulation.duration_s / _FEW_STEPS, stop, on_progress)
 
 
@@ -395,7 +391,7 @@ def check(scenario: Scenario, shown_as: str = "") -> float:
 
     Raises `ScenarioError` as a run does; messages call its file `shown_as`.
     """
-    library = Library(scenario.file, scenario.classes, scenario.kept)
+    library = scenario.library()
     return _penstock.Simulation(scenario.text, shown_as or scenario.file, None, None, library).duration_s
 
 

@@ -2,7 +2,8 @@
 
 The fragment of a link is `p1=` and the texts, one for each discipline, joined by a record separator, compressed with
 raw DEFLATE (RFC 1951) and written as base64url without padding (RFC 4648 section 5). `web/playground/src/link.js`
-writes and reads the same. Nothing is fetched: a link is read as a text.
+writes and reads the same. Nothing is fetched: a link is read as a text. Its scenarios name no files: who follows a link
+reads and executes nothing of his own machine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def is_link(text: str) -> bool:
 
 def scenarios(text: str) -> list[Scenario]:
     """Returns the scenarios in a link, one for each discipline, in the order of the playground."""
-    return [Scenario(one, FILE) for one in decode(text)]
+    return [Scenario(one, FILE, confined=True) for one in decode(text)]
 
 
 def decode(text: str) -> list[str]:

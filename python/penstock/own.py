@@ -383,6 +383,7 @@ class Library:
     file: str = ""  # the scenario's file, to whose directory relative paths refer
     classes: Mapping[str, type] = field(default_factory=dict)  # classes of a scenario that is a Python object, by name
     kept: str = ""  # directory with copies of the files, used where an original is missing; empty: none
+    confined: bool = False  # true: no file is read or executed but these copies
     permit: Permit | None = None  # None: every file may be executed
     sources: dict[str, str] = field(
         default_factory=dict, init=False
@@ -436,10 +437,15 @@ class Library:
 
     def _place(self, name: str) -> Path:
         """Returns the path of a file: beside the scenario, else in the current directory, else among the copies."""
-        places = [Path(self.file).parent / name, Path(name)]
+        places = [] if self.confined else [Path(self.file).parent / name, Path(name)]
         if self.kept:
             places.append(Path(self.kept) / kept_as(name))
         where = next((place.resolve() for place in places if place.is_file()), None)
+        if where is None and self.confined:
+            raise MistakeError(
+                f"the file {name} is not part of what you were sent, so it is neither read nor executed; if you trust "
+                "the sender, save the scenario as a file, with the files that it names beside it"
+            )
         if where is None:
             raise MistakeError(f"there is no file {name} beside the scenario or in the current directory")
         return where

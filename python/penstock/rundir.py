@@ -318,11 +318,12 @@ def _checked(path: Path, name: str, hashes: Mapping[str, str]) -> bytes:
     return data
 
 
-def rerun(path: Path, permit: Permit | None = None) -> Again:
+def rerun(path: Path, permit: Permit | None = None, confined: bool = False) -> Again:
     """Runs the scenario of a directory again, and compares the bytes of the summaries.
 
     What the first run recorded beside its summary, such as packets, is not recorded again: it does not change results.
-    `permit` is asked before a file with Python code is executed.
+    `permit` is asked before a file with Python code is executed; with `confined`, no file is read but the copies in the
+    directory.
     """
     then = read_manifest(path)
     hashes = _hashes(then)
@@ -331,7 +332,7 @@ def rerun(path: Path, permit: Permit | None = None) -> Again:
     for name in _own(then):
         if (path / name).exists():
             _checked(path, name, hashes)
-    scenario = Scenario(then["scenario"], then["file"], kept=str(path / OWN))
+    scenario = Scenario(then["scenario"], then["file"], kept=str(path / OWN), confined=confined, permit=permit)
     world = then.get("options", {}).get("on")
     if world in worlds.KERNELS and world != worlds.JAR:
         raise RunDirError(
@@ -342,7 +343,7 @@ def rerun(path: Path, permit: Permit | None = None) -> Again:
         result = worlds.run(scenario, then["seed"], world)
     else:
         again = solve if world == worlds.FLUID else simulate
-        result = again(scenario, then["seed"], permit=permit)
+        result = again(scenario, then["seed"])
     now = _versions(result)
     changed = {
         name: (str(then["versions"].get(name, "unknown")), value)

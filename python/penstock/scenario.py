@@ -38,6 +38,9 @@ class Scenario:
     # Classes of algorithms which the object contained from which the text was written, by the names in the text.
     classes: Mapping[str, type] = field(default_factory=dict, compare=False)
     kept: str = field(default="", compare=False)  # directory with copies of the files that the text names; empty: none
+    # It comes from a stranger, so that it may name no file but these copies.
+    confined: bool = field(default=False, compare=False)
+    permit: own.Permit | None = field(default=None, compare=False)  # is asked before a file with Python is executed
 
     @classmethod
     def load(cls, source: Source) -> Scenario:
@@ -56,6 +59,10 @@ class Scenario:
             raise SourceError(f"{path}: not a scenario: byte {error.start} is not UTF-8 text") from None
         except OSError as error:
             raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def library(self) -> own.Library:
+        """Returns what finds the classes and reads the files that the text names, for one run."""
+        return own.Library(self.file, self.classes, self.kept, self.confined, self.permit)
 
     @cached_property
     def _tree(self) -> dict[str, Any]:

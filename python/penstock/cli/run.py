@@ -73,7 +73,7 @@ def run(
             raise MistakeError(
                 f"--on {on} goes with a scenario file: save the scenarios of the playground as files first"
             )
-        _run_link(scenario, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)])
+        _run_link(scenario, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)], check)
         return
     if trace:
         _check_trace(trace, pcapng)
@@ -120,14 +120,19 @@ def _check(source: Scenario, seed: int | None, on: str, json: bool) -> None:
         show.line(f"{key}: {value}")
 
 
-def _run_link(text: str, seed: int | None, out: Path | None, json: bool, refused: list[tuple[str, object]]) -> None:
+def _run_link(
+    text: str, seed: int | None, out: Path | None, json: bool, refused: list[tuple[str, object]], check: bool
+) -> None:
     """Runs the scenarios of a link one after another; with several, --out is the directory of their directories."""
     from penstock import link
 
     if given := [option for option, value in refused if value]:
         raise MistakeError(f"{given[0]} goes with a scenario file: save the scenarios of the playground as files first")
     sources = link.scenarios(text)
-    if len(sources) == 1:
+    if check:
+        for source in sources:
+            _check(source, seed, "sim", json)
+    elif len(sources) == 1:
         _simulate(sources[0], seed, out, json, None)
     elif json and out is None:
         show.as_json(

@@ -110,15 +110,18 @@ def rerun(
     """Run a directory's scenario again and compare the summaries byte for byte.
 
     If they differ, the keys that differ are printed with both values. Before Python code of the run is executed, its
-    path and its hash are shown, and you are asked; without a terminal --trust is needed.
+    path and its hash are shown, and you are asked; without a terminal --trust is needed. A run in an archive reads no
+    file but those in it.
     """
     from penstock import rundir
     from penstock import runs as stored
     from penstock.exports import pack
 
     given = stored.locate(directory)
-    with pack.unpacked(given) if given.is_file() else nullcontext(given) as path:
-        again = rundir.rerun(path, None if trust else _Permit(path, rundir.read_manifest(path)["versions"]))
+    archive = given.is_file()
+    with pack.unpacked(given) if archive else nullcontext(given) as path:
+        permit = None if trust else _Permit(path, rundir.read_manifest(path)["versions"])
+        again = rundir.rerun(path, permit, confined=archive)
     if again.changed:
         show.warn(f"warning: {path / rundir.SUMMARY} was changed after the run")
     if json:

@@ -11,7 +11,6 @@ from penstock.experiments import measures, reading, values
 from penstock.experiments.model import SETTING, Dimension, Experiment
 from penstock.experiments.tables import RESERVED
 from penstock.mistake import MistakeError
-from penstock.own import Library
 from penstock.scenario import tree
 from penstock.suggest import did_you_mean
 
@@ -127,7 +126,7 @@ def kind(experiment: Experiment, name: str) -> str:
     """Returns the kind of a class, which its base class says: "cc", "aqm", "scheduler" or "ack-path"."""
     if ".py:" not in name:
         raise MistakeError(f"--with {name}: write FILE.py:Class")
-    found = Library(experiment.scenario.file, experiment.scenario.classes, experiment.scenario.kept).kind(name)
+    found = experiment.scenario.library().kind(name)
     if found is None:
         raise MistakeError(f"--with {name}: derives from none of penstock.Aqm, CongestionControl, Scheduler, AckPath")
     return found

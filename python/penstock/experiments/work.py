@@ -57,7 +57,7 @@ class Keys:
 
         `world` is what tells another world than the simulator.
         """
-        library = Library(scenario.file, scenario.classes, scenario.kept)
+        library = scenario.library()
         files = {name: found for name in texts if (found := self._hash(library, name))}
         made_of = json.dumps(
             [

@@ -49,9 +49,9 @@ def files(
 
 def _logs(kept: rundir.Kept, flows: tuple[int, ...], interval: str, permit: Permit | None) -> dict[str, str | bytes]:
     manifest = kept.manifest
-    source = Scenario(manifest["scenario"], manifest["file"], kept=str(kept.path / rundir.OWN))
+    source = Scenario(manifest["scenario"], manifest["file"], kept=str(kept.path / rundir.OWN), permit=permit)
     watch = engine.Watch(flows, interval)
-    result = engine.simulate(source, manifest["seed"], watch=watch, permit=permit)
+    result = engine.simulate(source, manifest["seed"], watch=watch)
     if rundir.dump(result.summary).encode() != kept.files[rundir.SUMMARY]:
         raise MistakeError(
             f"{kept.path}: this version of Penstock has other results for the run, so its logs would be those of "
