@@ -107,6 +107,11 @@ impl Span {
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
+    /// Returns how long the transmission takes at `rate` that takes this span at the rate `before`, rounded down.
+    pub fn at_rate(self, before: Rate, rate: Rate) -> Self {
+        let took = u128::from(self.0) * u128::from(before.0) / u128::from(rate.0);
+        Self(u64::try_from(took).unwrap_or(u64::MAX))
+    }
     /// Returns the length in seconds, for equations and display.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NS_PER_S as f64

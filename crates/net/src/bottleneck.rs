@@ -3,6 +3,8 @@
 //! Sans-IO: the caller passes the time and moves the packets. A transmission begins when the previous one has ended,
 //! not when the caller finds time to call, so a late caller delivers packets late but never slows the wire.
 
+mod queue;
+
 use crate::histogram::Spans;
 use crate::journal::Journal;
 use crate::mahimahi::LinkLog;
@@ -17,6 +19,7 @@ use penstock_core::qdisc::{Backlog, DropReason, PacketObserver, Qdisc, Stats};
 use penstock_core::registry::{AnyConfig, AnyQdisc, tree};
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
+use queue::Queue;
 use std::collections::VecDeque;
 
 /// The settings of a bottleneck.
@@ -75,36 +78,6 @@ pub struct Delivery<P> {
     pub packet: P,
 }
 
-/// A discipline with the time of its last wake-up.
-#[derive(Debug)]
-struct Queue<P: Packet> {
-    /// What it was built of.
-    built: (AnyConfig, Limit),
-    qdisc: AnyQdisc<Stamped<P>>,
-    /// When `on_wakeup` was called last; it is called only once for each time.
-    woken: Option<Instant>,
-}
-
-impl<P: Packet> Queue<P> {
-    fn new(qdisc: AnyQdisc<Stamped<P>>, aqm: &AnyConfig, limit: Limit) -> Self {
-        Self { built: (aqm.clone(), limit), qdisc, woken: None }
-    }
-
-    fn next_wakeup(&self) -> Option<Instant> {
-        self.qdisc.next_wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
-    }
-
-    /// Wakes the discipline if it wants to be woken at `at`; returns whether it did.
-    fn wake(&mut self, at: Instant) -> bool {
-        let due = self.next_wakeup().is_some_and(|wakeup| wakeup <= at);
-        if due {
-            self.woken = Some(at);
-            self.qdisc.on_wakeup(at);
-        }
-        due
-    }
-}
-
 /// A queue discipline followed by a wire and a delay line.
 #[derive(Debug)]
 pub struct Bottleneck<P: Packet> {
@@ -121,6 +94,8 @@ pub struct Bottleneck<P: Packet> {
     /// True while a packet is on the wire, which is until `busy_until`.
     transmitting: bool,
     busy_until: Instant,
+    /// The delay of the packet on the wire, which is the last one in flight; `None` if the wire loses it.
+    carries: Option<Span>,
     /// The time for which the wire has been occupied.
     busy: Span,
     in_flight: VecDeque<Delivery<P>>,
@@ -144,6 +119,7 @@ impl<P: Packet> Bottleneck<P> {
             delay: config.delay,
             transmitting: false,
             busy_until: Instant::ZERO,
+            carries: None,
             busy: Span::ZERO,
             in_flight: VecDeque::new(),
             delivered: Backlog::default(),
@@ -253,14 +229,31 @@ impl<P: Packet> Bottleneck<P> {
         self.loss.as_ref().map_or(0.0, Loss::probability)
     }
 
-    /// Changes the rate of the wire, and tells the discipline. A packet that is being transmitted keeps the old rate.
-    /// Must be called after [`Bottleneck::poll`] has returned `None` for this `now`.
+    /// Changes the rate of the wire, and tells the discipline. What is left of a packet that is being transmitted is sent at
+    /// the new rate: one that kept the rate of an outage would block the wire for long after it. Must be called after
+    /// [`Bottleneck::poll`] has returned `None` for this `now`.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) {
-        self.wire = Serializer::new(rate);
+        let before = std::mem::replace(&mut self.wire, Serializer::new(rate)).rate();
+        if self.transmitting {
+            self.send_rest(before, now);
+        }
         if let Some(log) = &mut self.records.log {
-            log.rate(rate, now);
+            log.rate(rate, self.busy_until, now);
         }
         self.queues().for_each(|queue| queue.qdisc.on_fact(&Fact::Rate(rate), now));
+    }
+
+    /// Sends what is left of the packet on the wire, whose rate was `before`, at the present rate.
+    fn send_rest(&mut self, before: Rate, now: Instant) {
+        let rest = self.busy_until.since(now);
+        let left = rest.at_rate(before, self.wire.rate()).max(Span::from_nanos(1)); // nothing is due at `now`
+        (self.busy_until, self.busy) = (now + left, self.busy - rest + left);
+        let Some(delay) = self.carries else { return };
+        let mut latest = self.in_flight.iter_mut().rev();
+        if let Some(last) = latest.next() {
+            let earlier = latest.next().map_or(Instant::ZERO, |d| d.due);
+            last.due = earlier.max(self.busy_until + delay);
+        }
     }
 
     /// Changes the delay of the packets whose transmission begins later. They do not overtake those before them.
@@ -503,6 +496,7 @@ impl<P: Packet> Bottleneck<P> {
             self.records.sent(&stamped, lost, self.busy_until, now);
             let Stamped { packet, since, .. } = stamped;
             self.sojourn.record(now.since(since));
+            self.carries = (!lost).then_some(self.delay);
             if !lost {
                 let last = self.in_flight.back().map_or(Instant::ZERO, |d| d.due);
                 self.in_flight.push_back(Delivery { due: last.max(self.busy_until + self.delay), packet });

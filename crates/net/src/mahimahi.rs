@@ -22,7 +22,8 @@ enum Event {
     Dropped(Bytes),
     /// The last bit of a packet that arrived at the first time leaves at the second.
     Sent(Bytes, Instant, Instant),
-    Rate(Rate),
+    /// The link has another rate, at which the packet on the wire ends at this time.
+    Rate(Rate, Instant),
 }
 
 /// The events of one link in the order of time.
@@ -49,9 +50,9 @@ impl LinkLog {
         self.events.push((now, Event::Sent(size, since, end)));
     }
 
-    /// The link has this rate from now on.
-    pub fn rate(&mut self, rate: Rate, now: Instant) {
-        self.events.push((now, Event::Rate(rate)));
+    /// The link has this rate from now on; the packet on the wire, if there is one, leaves until `end`.
+    pub fn rate(&mut self, rate: Rate, end: Instant, now: Instant) {
+        self.events.push((now, Event::Rate(rate, end)));
     }
 
     /// Ends the log at `until`, or else with its last event; further events are in the other one.
@@ -141,7 +142,8 @@ impl Form for Mahimahi {
                 Event::Dropped(size) => writeln!(text, "{} d 1 {}", ms(*at), size.get())?,
                 // The wire sends one packet at a time, so the one before has left.
                 Event::Sent(size, since, end) => self.leaving = Some((*size, *since, *end)),
-                Event::Rate(rate) => {
+                Event::Rate(rate, end) => {
+                    self.leaving = self.leaving.map(|(size, since, _)| (size, since, *end));
                     self.rate = Serializer::new(*rate);
                     self.next = *at + self.rate.send(OPPORTUNITY);
                 }
@@ -176,9 +178,11 @@ mod tests {
             String::from_utf8(std::mem::take(&mut text)).unwrap(),
             "1 # 1500\n2 # 1500\n2 + 1500\n3 # 1500\n3 + 500\n3 d 1 500\n"
         );
-        log.rate(Rate::from_bps(6_000_000), at(4000));
+        log.sent(Bytes::new(1500), at(3200), at(4500), at(3500));
+        log.rate(Rate::from_bps(6_000_000), at(5000), at(4000));
         let second = log.exchange(LinkLog::default(), Some(at(8000)));
         form.write(&second, &mut text).unwrap();
-        assert_eq!(String::from_utf8(text).unwrap(), "3 - 1500 1\n4 # 1500\n6 # 1500\n8 # 1500\n");
+        let lines = "3 - 1500 1\n4 # 1500\n5 - 1500 2\n6 # 1500\n8 # 1500\n";
+        assert_eq!(String::from_utf8(text).unwrap(), lines, "half a packet was left, which took twice as long");
     }
 }

@@ -318,19 +318,42 @@ fn sees_segments(aqm: &AnyConfig) -> bool {
     aqm.build::<Token>(&LinkFacts { rate: Rate::from_bps(1), limit: Limit::Packets(1) }).sees_segments()
 }
 
-/// Ten packets arrive at once at 10 Mbit/s. While the first is transmitted the rate falls to 1 Mbit/s: the first keeps its
-/// 1.2 ms, and each of the others takes 12 ms. Then the delay falls from 20 ms to nothing: nobody overtakes.
+/// Three packets arrive at once at 10 Mbit/s. When a third of the first has been transmitted the rate falls to 1 Mbit/s: its
+/// rest takes ten times 0.8 ms, and each of the others 12 ms. Then the delay falls from 20 ms to nothing: nobody overtakes.
 #[test]
-fn rate_and_delay_change_with_the_next_transmission() {
+fn the_rate_changes_at_once_and_the_delay_with_the_next_transmission() {
     let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
     (0..3).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
-    b.set_rate(Rate::from_bps(1_000_000), Instant::ZERO);
-    let first = at(SERVICE + DELAY);
-    let second = at(SERVICE + SERVICE * 10 + DELAY);
-    assert_eq!(drain(&mut b, at(SERVICE * 2), &mut log), []);
+    let third = SERVICE.div(3);
+    assert_eq!(drain(&mut b, at(third), &mut log), []);
+    b.set_rate(Rate::from_bps(1_000_000), at(third));
+    let sent = third + third * 20;
+    assert_eq!(b.busy(), sent);
+    let (first, second) = (at(sent + DELAY), at(sent + SERVICE * 10 + DELAY));
+    assert_eq!(drain(&mut b, at(sent), &mut log), []);
     b.set_delay(Span::ZERO);
     assert_eq!(drain(&mut b, at(Span::from_secs(1)), &mut log), [(0, first), (1, second), (2, second)]);
     b.check().unwrap();
+}
+
+/// A packet is on its way at 100 bit/s, which would take two minutes; a second later the rate is 10 Mbit/s again.
+#[test]
+fn nothing_is_left_of_a_rate_that_held_for_a_second() {
+    for lost in [0.0, 1.0] {
+        let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
+        b.lose(lost, Streams::new(1).get("loss"));
+        b.set_rate(Rate::from_bps(100), Instant::ZERO);
+        b.arrive(token(0), Instant::ZERO, &mut log);
+        b.set_loss(0.0);
+        b.arrive(token(1), Instant::ZERO, &mut log);
+        let second = at(Span::from_secs(1));
+        assert_eq!(drain(&mut b, second, &mut log), []);
+        b.set_rate(Rate::from_bps(10_000_000), second);
+        let sent = second + Span::from_micros(1190); // 100 of 12,000 bits are sent
+        let arrived = [(0, sent + DELAY), (1, sent + SERVICE + DELAY)];
+        assert_eq!(drain(&mut b, second + SERVICE * 2 + DELAY, &mut log), arrived[lost as usize..]);
+        b.check().unwrap();
+    }
 }
 
 /// Five packets wait under a limit of five. With the limit of one that follows, they stay, and leave first; of the next

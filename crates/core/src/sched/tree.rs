@@ -66,6 +66,11 @@ impl Clock {
         self.next += took;
     }
 
+    /// What was used ahead of its time is used at the rate `before`, and from `now` on at that of this clock.
+    fn go_on(&mut self, next: Instant, before: Rate, now: Instant) {
+        self.next = if next > now { now + next.since(now).at_rate(before, self.rate.rate()) } else { next };
+    }
+
     fn deadline(&self) -> Instant {
         self.next + self.rate.rate().time_for(PACKET)
     }
@@ -184,20 +189,20 @@ impl Order {
         let nodes: Vec<Node> = (0..=branches.len()).map(node).collect();
         let (held, below) = (Tournament::new(nodes.len()), children.into_iter().map(Below::new).collect());
         let mut order = Self { nodes, below, branches, held, path: Vec::new() };
-        order.set_rate(rate);
+        order.set_rate(rate, Instant::ZERO);
         order
     }
 
     /// A branch goes on where it was as another branch of another order, which it replaces: what it used of its rates, and
     /// how far it is before its siblings. Call it before the leaves of this order get work.
-    pub fn resume(&mut self, branch: usize, old: &Self, was: usize) {
+    pub fn resume(&mut self, branch: usize, old: &Self, was: usize, now: Instant) {
         let (before, after) = (&old.nodes[was + 1], &mut self.nodes[branch + 1]);
         let ahead = before.start.wrapping_sub(old.below[before.parent].virtual_now);
         after.start = if ahead <= AHEAD { ahead } else { 0 };
         after.resumes = before.working > 0;
         for (new, old) in [(&mut after.guaranteed, &before.guaranteed), (&mut after.ceiling, &before.ceiling)] {
             if let (Some(new), Some(old)) = (new, old) {
-                new.next = old.next;
+                new.go_on(old.next, old.rate.rate(), now);
             }
         }
         if let (true, Some(ceiling)) = (before.held, &after.ceiling) {
@@ -207,15 +212,20 @@ impl Order {
     }
 
     /// The link has this rate from now on.
-    pub fn set_rate(&mut self, rate: Rate) {
+    pub fn set_rate(&mut self, rate: Rate, now: Instant) {
         let sums = guaranteed(&self.branches);
         let top = self.branches.iter().zip(&sums).filter(|(branch, _)| branch.parent.is_none());
         let promised = top.fold(0u64, |sum, (_, own)| sum.saturating_add(*own)).max(1);
         let cut = |own: u64| u128::from(own) * u128::from(rate.as_bps().min(promised)) / u128::from(promised);
-        for (node, sum) in self.nodes.iter_mut().skip(1).zip(sums) {
-            let next = node.guaranteed.as_ref().map_or(Instant::ZERO, |clock| clock.next);
-            let rate = Rate::from_bps(cut(sum) as u64);
-            node.guaranteed = (sum > 0).then(|| Clock { rate: Serializer::new(rate), next });
+        for (node, sum) in self.nodes.iter_mut().skip(1).zip(sums).filter(|(_, sum)| *sum > 0) {
+            let mut clock = Clock::new(Rate::from_bps(cut(sum) as u64));
+            if let Some(old) = &node.guaranteed {
+                clock.go_on(old.next, old.rate.rate(), now);
+            }
+            if node.ready && clock.next > now {
+                self.below[node.parent].early.set(node.place, clock.next.as_nanos());
+            }
+            node.guaranteed = Some(clock);
         }
     }
 

@@ -235,7 +235,7 @@ impl<P: Packet> Tree<P> {
     /// Goes on in another order, in which the branches of `was` (new, old) are where they were.
     fn reorder(&mut self, order: Order, was: &[(usize, usize)], now: Instant) {
         let old = std::mem::replace(&mut self.order, order);
-        was.iter().for_each(|(new, before)| self.order.resume(*new, &old, *before));
+        was.iter().for_each(|(new, before)| self.order.resume(*new, &old, *before, now));
         self.parts = Parts::new(self.order.branches(), self.link.rate, &self.parts, was);
         self.timers = Tournament::new(self.queues.len());
         for at in 0..self.queues.len() {
@@ -338,7 +338,7 @@ impl<P: Packet> Tree<P> {
 
     fn set_rate(&mut self, rate: Rate, now: Instant) {
         self.link.rate = rate;
-        self.order.set_rate(rate);
+        self.order.set_rate(rate, now);
         self.parts.rank(self.order.branches(), rate);
         for at in 0..self.queues.len() {
             let told = Config::told(self.order.branches(), at, rate);

@@ -422,6 +422,23 @@ fn guarantees_are_cut_in_proportion_if_the_link_is_slower() {
     assert!((one / other - 2.0).abs() < 0.02, "{one} {other}");
 }
 
+/// A packet takes 12 s of a ceiling or of a guarantee. A tenth of a second later it has another one, and nothing is left of them.
+#[test]
+fn nothing_is_left_of_a_rate_that_held_for_a_second() {
+    let after = |slow: [u64; 2], fast: [u64; 2]| {
+        let members = |kbps| vec![member(0, None, 1, kbps, true), member(1, None, 1, [0, 0], true)];
+        let mut bench = Bench::new(&config(members(slow)));
+        bench.keep_busy(&[(0, 1500), (1, 1500)], Span::from_millis(100));
+        bench.tree.change(&config(members(fast)), Limit::Packets(1000), bench.now);
+        let begin = bench.now;
+        bench.keep_busy(&[(0, 1500), (1, 1500)], Span::from_secs(1));
+        bench.bytes(0, begin, bench.now) as f64 / bench.bytes(1, begin, bench.now) as f64
+    };
+    // 2 Mbit/s of 10; then 6 of 10, and half of what is left.
+    let (held, kept) = (after([0, 1], [0, 2000]), after([1, 0], [6000, 0]));
+    assert!((held - 2.0 / 8.0).abs() < 0.02 && (kept - 8.0 / 2.0).abs() < 0.1, "{held} {kept}");
+}
+
 /// A flood of one subscriber fills its own queue. With 100 floods all together keep to 16 limits, and whoever came last finds
 /// room as the others drain, and gets its part.
 #[test]
