@@ -89,6 +89,8 @@ CHECKED_ALONE u32 take_option(struct options *o, struct seg *s, u32 i)
 		s->tsval = (u32)at[2] << 24 | (u32)at[3] << 16 | (u32)at[4] << 8 | at[5];
 		s->tsecr = (u32)at[6] << 24 | (u32)at[7] << 16 | (u32)at[8] << 8 | at[9];
 		s->has |= HAS_STAMPS;
+	} else if (kind == 19 || kind == 29) { /* TCP-MD5 (RFC 2385), TCP-AO (RFC 5925) */
+		s->has |= HAS_SIGNATURE;
 	}
 	return i + size;
 }
@@ -108,7 +110,7 @@ CHECKED_ALONE int read_options(struct __sk_buff *skb, struct seg *s, u32 off, u3
 			break;
 	}
 	if (!(s->flags & SYN)) /* RFC 7323 section 2.2: only a SYN has them */
-		s->has &= HAS_STAMPS;
+		s->has &= HAS_STAMPS | HAS_SIGNATURE;
 	return 0;
 }
 

@@ -175,6 +175,10 @@ static __always_inline int run(struct __sk_buff *skb, u32 outward)
 		q->not_tcp++;
 		return NEXT;
 	}
+	if (s->has & HAS_SIGNATURE) {
+		q->sealed++;
+		return NEXT;
+	}
 	l = find_line(c, s);
 	if (!l && (s->flags & (SYN | ACK | RST)) == SYN)
 		l = at(&lines, admit(c, q, s, outward));

@@ -72,6 +72,7 @@ struct gauges {
 	u64 evicted;   /* half-open connections that lost their line to newer ones */
 	u64 refused;   /* connections without a line, because all in their set were of others */
 	u64 unwritten; /* windows that could not be written */
+	u64 sealed;    /* segments with a signature, which covers the window */
 };
 
 /* One loop of a round trip: `crates/core/src/rtt.rs`. */
@@ -186,6 +187,7 @@ struct processor {
 #define HAS_STAMPS 1
 #define HAS_MSS 2
 #define HAS_SCALE 4
+#define HAS_SIGNATURE 8
 
 struct {
 	__uint(type, MAP_ARRAY);

@@ -40,8 +40,10 @@ fuzz_target!(|data: &[u8]| {
             .map(u64::from_be_bytes)
             .map(|both| Timestamps { val: (both >> 32) as u32, ecr: both as u32 }),
         rate: rate(&options),
+        signed: options.iter().any(|option| [19, 29].contains(&option.0)),
     };
     assert_eq!(TcpOptions::parse(field), expected);
+    assert_eq!(TcpOptions::are_signed(field), expected.signed);
     if let Some(rate) = expected.rate {
         let again = RateNotice::new(rate.cwnd(), rate.rtt());
         assert_eq!((again.cwnd(), again.rtt_ms()), (rate.cwnd(), rate.rtt_ms()), "what was told can be told again");

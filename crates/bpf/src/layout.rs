@@ -7,7 +7,7 @@ pub(crate) const CONTROL: usize = 23;
 /// Number of words of `struct sums`.
 pub(crate) const SUMS: usize = 18;
 /// Number of words of `struct processor`, which begins with `struct gauges`.
-pub(crate) const PROCESSOR: usize = 39;
+pub(crate) const PROCESSOR: usize = 40;
 /// Number of words of `struct tally`; `struct gauges` begins with two of them.
 const TALLY: usize = 5;
 
@@ -210,6 +210,8 @@ pub struct Gauges {
     pub refused: u64,
     /// Windows that could not be written.
     pub unwritten: u64,
+    /// Segments with a signature (TCP-MD5, TCP-AO): passed untouched.
+    pub signed: u64,
 }
 
 impl Gauges {
@@ -229,6 +231,7 @@ impl Gauges {
             evicted: rest[6],
             refused: rest[7],
             unwritten: rest[8],
+            signed: rest[9],
         }
     }
 }

@@ -58,6 +58,7 @@ struct Model {
     pinks: [Pink; 2],
     lines: BTreeMap<(FlowKey2, bool), Line>,
     backlogs: [u64; 2],
+    signed: u64,
 }
 
 type FlowKey2 = [u8; 38];
@@ -68,6 +69,7 @@ impl Model {
             pinks: RATES.map(|bps| Pink::new(config, Rate::from_bps(bps)).before(room)),
             lines: BTreeMap::new(),
             backlogs: [0; 2],
+            signed: 0,
         }
     }
 
@@ -80,6 +82,10 @@ impl Model {
         };
         let identity = (*key.as_bytes(), low == outward);
         let mut packet = RealPacket::new(ip, FlowId(0));
+        if packet.tcp().is_none() {
+            self.signed += 1;
+            return untouched;
+        }
         let flags = TcpView::flags(&packet);
         let opens = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) && !flags.has(TcpFlags::RST);
         let number = self.lines.len() as u32;
@@ -244,6 +250,8 @@ fn compare(seed: u64, segments: u64, room: Limit) -> Option<u64> {
     compare_sums(&path, &model, segments);
     let gauges = path.gauges().unwrap();
     assert_eq!((gauges.evicted, gauges.refused, gauges.unwritten, gauges.contended), (0, 0, 0, 0), "{gauges:?}");
+    assert_eq!(gauges.signed, model.signed);
+    assert!(model.signed > segments / 100, "the traffic has {} signed segments", model.signed);
     Some(rewritten)
 }
 

@@ -193,7 +193,7 @@ pub trait Packet {
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to CE. Called only for packets which are ECN-capable ([`Ecn::is_capable`]).
     fn mark_ce(&mut self);
-    /// Returns the TCP header, or `None` unless the packet is an unfragmented TCP segment.
+    /// Returns the TCP header, or `None` unless the packet is an unfragmented TCP segment without a signature.
     fn tcp(&mut self) -> Option<&mut Self::Tcp>;
     /// True for a TCP segment with SYN, also if [`Packet::tcp`] hides it. A packet type which wraps another must pass this
     /// on.

@@ -39,6 +39,8 @@ pub struct Segment {
     pub window_scale: Option<u8>,
     /// The MSS option of a SYN.
     pub mss: Option<u16>,
+    /// It has a signature, of TCP-MD5 or TCP-AO.
+    pub signed: bool,
 }
 
 impl Arrived {
@@ -83,8 +85,12 @@ impl Segment {
         let header = bytes.get(offset..payload)?;
         let word = |at: usize| Some(u32::from_be_bytes(*header.get(at..)?.first_chunk()?));
         let flags = TcpFlags(*header.get(13)?);
-        let options =
-            if flags.has(TcpFlags::SYN) { TcpOptions::parse(header.get(20..)?) } else { TcpOptions::default() };
+        let field = header.get(20..)?;
+        let options = if flags.has(TcpFlags::SYN) {
+            TcpOptions::parse(field)
+        } else {
+            TcpOptions { signed: TcpOptions::are_signed(field), ..TcpOptions::default() }
+        };
         Some(Self {
             flags,
             seq: word(4)?,
@@ -93,6 +99,7 @@ impl Segment {
             window: (word(12)? & 0xffff) as u16,
             window_scale: options.window_scale,
             mss: options.mss,
+            signed: options.signed,
         })
     }
 

@@ -148,7 +148,7 @@ impl FlowTable {
     fn connection(&mut self, packet: &Arrived, device: Option<NodeId>, now: Instant) -> Seen {
         let Some(identity) = packet.identity() else { return self.other(0) };
         let hash = self.hash.of(&identity);
-        let Some(segment) = &packet.segment else { return self.other(hash) };
+        let Some(segment) = packet.segment.as_ref().filter(|segment| !segment.signed) else { return self.other(hash) };
         let entry = self.entry(hash, ticks(now));
         let opens = segment.is(TcpFlags::SYN) && !segment.is(TcpFlags::ACK) && !segment.is(TcpFlags::RST);
         if opens {

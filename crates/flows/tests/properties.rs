@@ -79,6 +79,7 @@ fn segments() -> impl Strategy<Value = Segment> {
         window,
         window_scale: Some(window as u8),
         mss: Some(1000),
+        signed: false,
     })
 }
 

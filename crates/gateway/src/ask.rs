@@ -184,10 +184,11 @@ fn in_this_process(answer: &Value) -> String {
     );
     let _ = writeln!(
         text,
-        "connections: {} of {}; not governed: {} packets that are no TCP or whose start was not seen",
+        "connections: {} of {}; not governed: {} packets that are no TCP or whose start was not seen, {} with a signature",
         number("/flows/entries"),
         number("/flows/capacity"),
-        number("/unclassified/not_from_syn")
+        number("/unclassified/not_from_syn"),
+        number("/unclassified/signed")
     );
     text += &link(&answer["link"]);
     text += &calls(&answer["calls"]);

@@ -6,7 +6,7 @@
 #[allow(dead_code, reason = "the other tests of this laboratory use all of it")]
 mod lab;
 
-use lab::{Gateway, Lab, transfer, wait_until};
+use lab::{Gateway, Lab, signed, transfer, wait_until};
 use nix::sys::signal::Signal;
 use penstock_bpf::datapath::{Hook, programs_at};
 use penstock_net::netns::Namespace;
@@ -71,6 +71,20 @@ fn pink_in_the_kernel_governs_real_tcp_without_a_drop() {
     }
     assert_eq!((link.forward.dropped.total(), link.reverse.dropped.total()), (0, 0));
     assert!(p90[0] <= 30.0, "{p90:?}");
+}
+
+#[test]
+fn signed_connections_pass_untouched() {
+    let Some(lab) = lab(QUICK) else { return };
+    let gateway = lab.govern(FILE);
+    assert_eq!(signed(&lab), [1_000_000, 0]);
+    let status = gateway.end();
+    assert!(status["table"]["signed"].as_u64() > Some(20), "offloads merge segments: {status}");
+    assert_eq!(
+        (&status["table"]["numbered"], &status["forward"]["pink"]["started"]),
+        (&0.into(), &0.into()),
+        "{status}"
+    );
 }
 
 /// Links go with the process; a process that hangs lets everything pass, and governs again when it runs.

@@ -5,7 +5,7 @@
 mod bridge;
 mod lab;
 
-use lab::{Gateway, Lab, transfer, wait_until};
+use lab::{Gateway, Lab, signed, transfer, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::io::Read;
@@ -50,6 +50,17 @@ fn pink_governs_real_tcp_without_a_drop() {
     assert!(goodput(&up) >= 0.7 && goodput(&down) >= 0.7, "{} {}", goodput(&up), goodput(&down));
     assert!(reverse["sojourn_ms"]["p90"].as_f64().unwrap() <= 30.0, "{reverse}");
     assert!(link.forward.sojourn_ms.p90 <= 30.0, "{:?}", link.forward.sojourn_ms);
+}
+
+/// A connection as BGP has it: a signature covers the window, so PINK writes none.
+#[test]
+fn signed_connections_pass_untouched() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(LINK);
+    assert_eq!(signed(&lab), [1_000_000, 0]);
+    let status = gateway.end();
+    assert!(status["unclassified"]["signed"].as_u64() > Some(800), "{status}");
+    assert_eq!((&status["flows"]["promoted"], &status["reverse"]["aqm"]), (&0.into(), &"pink".into()), "{status}");
 }
 
 /// Sends `count` datagrams of 500 bytes in packets of 528.

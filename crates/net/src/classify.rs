@@ -24,6 +24,8 @@ pub struct Unclassified {
     /// Number of packets that are not TCP, or whose connection's SYN was not seen. They are forwarded and queued like
     /// any other.
     pub not_from_syn: u64,
+    /// Number of segments with a signature (TCP-MD5, TCP-AO). It covers the window, so they pass untouched.
+    pub signed: u64,
 }
 
 /// The facts that disciplines must be told before a packet arrives.
@@ -108,7 +110,7 @@ impl Classifier {
         let headers = Headers::parse(bytes);
         let arrived = Arrived { hardware, ..Arrived::read(bytes, &headers, self.side.end(direction)) };
         let seen = self.table.see(&arrived, now);
-        self.count(&headers, &seen);
+        self.count(&headers, arrived.segment.is_some_and(|segment| segment.signed), &seen);
         let (seen, class) = self.numbered.number(bytes, &headers, seen);
         let owner = self.owner(&arrived, &seen, now);
         let facts =
@@ -139,10 +141,11 @@ impl Classifier {
         self.nodes.note(seen.flow, node, fresh)
     }
 
-    fn count(&mut self, headers: &Headers, seen: &Seen) {
+    fn count(&mut self, headers: &Headers, signed: bool, seen: &Seen) {
         let tcp = matches!(headers.transport, Transport::Tcp { .. });
         let counter = match (headers.version, seen.state) {
             (IpVersion::Unknown, _) => &mut self.unclassified.malformed,
+            _ if signed => &mut self.unclassified.signed,
             (_, State::Other) => &mut self.unclassified.not_from_syn,
             (_, State::HalfOpen) if tcp && !self.table.has_index(seen) => &mut self.unclassified.untracked,
             _ => return,
@@ -264,6 +267,23 @@ mod tests {
         let mut packet = classify(&mut classifier, &mut pool, &segment(0x10));
         assert!(packet.tcp().is_none());
         assert_eq!(classifier.unclassified(), Unclassified { not_from_syn: 1, ..Unclassified::default() });
+    }
+
+    /// A signed SYN, and signed segments on the ends of a connection without signatures.
+    #[test]
+    fn signed_segments_are_forwarded_but_not_shown() {
+        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
+        let signed = |flags: u8| {
+            let mut bytes = segment(flags).to_vec();
+            (bytes[3], bytes[32]) = (61, 0xa0);
+            bytes.splice(40..40, [1, 1, 19, 18].into_iter().chain([7; 16]));
+            bytes
+        };
+        assert!(classify(&mut classifier, &mut pool, &signed(0x02)).tcp().is_none());
+        assert_eq!(classifier.gauges().half_open, 0, "no connection of the table");
+        assert!(classify(&mut classifier, &mut pool, &segment(0x02)).tcp().is_some());
+        assert!(classify(&mut classifier, &mut pool, &signed(0x10)).tcp().is_none());
+        assert_eq!(classifier.unclassified(), Unclassified { signed: 2, ..Unclassified::default() });
     }
 
     #[test]

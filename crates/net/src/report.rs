@@ -355,10 +355,11 @@ impl fmt::Display for Report {
                 writeln!(f, "through a kernel, {way}: {through}")?;
             }
         }
-        let Unclassified { malformed, untracked, not_from_syn } = self.unclassified;
+        let Unclassified { malformed, untracked, not_from_syn, signed } = self.unclassified;
         writeln!(
             f,
-            "forwarded unseen: {malformed} malformed, {untracked} untracked, {not_from_syn} without a TCP start"
+            "forwarded unseen: {malformed} malformed, {untracked} untracked, {not_from_syn} without a TCP start, {signed} \
+             signed"
         )?;
         let Gauges { entries_most, capacity, half_open_most, promoted, .. } = self.flows;
         writeln!(

@@ -36,6 +36,8 @@ struct Connection {
     v6: bool,
     extensions: usize,
     vlan: usize,
+    /// Kind and length of the signature of each segment.
+    signature: Option<(u8, u8)>,
     number: u16,
     /// 0: not begun, 1: SYN sent, 2: answered, 3: open.
     stage: u8,
@@ -85,6 +87,7 @@ impl Traffic {
             v6: self.chance(2),
             extensions: self.below(4).saturating_sub(1) as usize,
             vlan: self.below(6).saturating_sub(3) as usize,
+            signature: [Some((19, 18)), Some((29, 16))].get(self.below(24) as usize).copied().flatten(),
             number: self.ports,
             opener: self.below(2) as usize,
             ends,
@@ -226,6 +229,10 @@ impl Traffic {
         }
         if flags == ACK && payload == 0 && self.chance(6) {
             options.extend([1, 1, 5, 10, 1, 2, 3, 4, 5, 6, 7, 8]); // SACK
+        }
+        if let Some((kind, length)) = c.signature {
+            options.extend([kind, length]);
+            options.resize(options.len() + usize::from(length) - 2, 7);
         }
         if self.chance(80) {
             let junk: Vec<u8> = (0..self.below(12)).map(|_| self.rng.bits() as u8).collect();

@@ -50,6 +50,8 @@ pub struct RealPacket {
 impl RealPacket {
     /// Creates a packet from `bytes`, which begin with the IP header and may end in padding.
     ///
+    /// The TCP header of a signed segment is hidden: a signature covers the window, so nobody may write one.
+    ///
     /// A connection that is not tracked from its SYN must not reach elements which keep state for each flow: see
     /// [`RealPacket::hide_tcp`].
     pub fn new(bytes: impl Into<Box<[u8]>>, flow: FlowId) -> Self {
@@ -59,7 +61,7 @@ impl RealPacket {
             Transport::Tcp { offset, payload } => TcpOptions::parse(&bytes[offset + 20..payload]),
             _ => TcpOptions::default(),
         };
-        let shows_tcp = matches!(headers.transport, Transport::Tcp { .. });
+        let shows_tcp = matches!(headers.transport, Transport::Tcp { .. }) && !options.signed;
         Self { bytes, headers, options, flow, shows_tcp, checksum: TransportChecksum::Complete }
     }
 

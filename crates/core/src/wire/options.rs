@@ -1,5 +1,8 @@
 //! The TCP options an ACK-path element or a queue reads: MSS, window scale, timestamps (RFC 9293 §3.1 and §3.2,
-//! RFC 7323) and the rate of explicit rate notification (document 003 §III.A).
+//! RFC 7323), signatures (RFC 2385, RFC 5925) and the rate of explicit rate notification (document 003 §III.A).
+//!
+//! A signature covers the window field (RFC 2385 §2.0; RFC 5925 §5.1), so nobody on the path may write a window into a
+//! signed segment: its receiver would drop it.
 //!
 //! The document leaves the kind of its option to IANA, which has not assigned one. This implementation uses an
 //! experimental kind of RFC 4727. The identifier that RFC 6994 §3 requires after such a kind does not fit into the
@@ -17,6 +20,12 @@ const NOP: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const TIMESTAMPS: u8 = 8;
+/// Kind of the option of TCP-MD5 (RFC 2385 §3.0).
+const MD5: u8 = 19;
+/// Kind of the option of TCP-AO (RFC 5925 §2.2).
+const AO: u8 = 29;
+/// The options field of most segments: two NOPs, then timestamps.
+const STAMPED: [u8; 4] = [NOP, NOP, TIMESTAMPS, 10];
 
 /// The options which are present with a valid length; of several options of one kind the first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +38,8 @@ pub struct TcpOptions {
     pub timestamps: Option<Timestamps>,
     /// Window and round trip time from explicit rate notification.
     pub rate: Option<RateNotice>,
+    /// The segment has a signature, of whatever length: TCP-MD5 or TCP-AO.
+    pub signed: bool,
 }
 
 impl TcpOptions {
@@ -53,8 +64,15 @@ impl TcpOptions {
         options
     }
 
+    /// Returns whether an options field has a signature.
+    pub fn are_signed(field: &[u8]) -> bool {
+        let only_stamps = field.len() == 12 && field.starts_with(&STAMPED);
+        !field.is_empty() && !only_stamps && Self::parse(field).signed
+    }
+
     fn take(&mut self, kind: u8, data: &[u8]) {
         match (kind, data) {
+            (MD5 | AO, _) => self.signed = true,
             (MSS, &[a, b]) => self.mss = self.mss.or(Some(u16::from_be_bytes([a, b]))),
             (WINDOW_SCALE, &[shift]) => self.window_scale = self.window_scale.or(Some(shift)),
             (TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
@@ -80,8 +98,23 @@ mod tests {
             window_scale: Some(7),
             timestamps: Some(Timestamps { val: 1, ecr: 2 }),
             rate: None,
+            signed: false,
         };
         assert_eq!(TcpOptions::parse(&field), expected);
+    }
+
+    #[test]
+    fn signatures_are_found_wherever_they_stand() {
+        let stamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let md5 = [&[1, 1, 19, 18][..], &[7; 16]].concat();
+        let ao = [&[29, 16, 100, 100][..], &[7; 12]].concat();
+        for field in [md5.clone(), ao.clone(), [&stamps[..], &md5].concat(), [&ao[..], &stamps].concat()] {
+            assert!(TcpOptions::are_signed(&field) && TcpOptions::parse(&field).signed, "{field:?}");
+        }
+        // Nothing, timestamps alone, a 19 within timestamps, and an option behind the end of the list.
+        for field in [&[][..], &stamps, &[1, 1, 8, 10, 19, 18, 0, 1, 29, 4, 0, 2], &[0, 0, 19, 18], &[1, 1, 5, 2]] {
+            assert!(!TcpOptions::are_signed(field), "{field:?}");
+        }
     }
 
     #[test]

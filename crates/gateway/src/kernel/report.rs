@@ -100,12 +100,13 @@ pub fn text(answer: &Value, headings: &[&str; 2]) -> String {
     let _ = writeln!(text, "state: {}, in the kernel ({})", word("state"), word("attached"));
     let _ = writeln!(
         text,
-        "connections: {} of {}; untouched: {} packets that are no TCP, {} of connections whose start was not seen, {} while \
-         this process hung",
+        "connections: {} of {}; untouched: {} packets that are no TCP, {} of connections whose start was not seen, {} with a \
+         signature, {} while this process hung",
         number("/table/lines"),
         number("/capacity"),
         number("/table/not_tcp"),
         number("/table/unknown"),
+        number("/table/signed"),
         number("/table/stale"),
     );
     text + &crate::ask::hosts(answer)

@@ -35,11 +35,12 @@ const WINDOWS: [Each; 4] = [
     ("written_window_fields", "Sum of the window fields as they went on", "written"),
 ];
 /// Counters and gauges of the whole gateway, with the pointer to their value.
-const WHOLE: [(&str, &str, &str, bool); 12] = [
+const WHOLE: [(&str, &str, &str, bool); 13] = [
     ("elapsed_seconds", "Time since the start", "/elapsed_s", false),
     ("connections", "Connections in the table", "/flows/entries", false),
     ("connections_most", "Connections for which the table has room", "/flows/capacity", false),
     ("ungoverned_packets", "Packets that are no TCP or whose start was not seen", "/unclassified/not_from_syn", true),
+    ("signed_packets", "Segments with a signature, which pass untouched", "/unclassified/signed", true),
     ("opened_times", "How often the guard has let packets pass", "/past/times", true),
     ("opened_packets", "Packets that passed while the guard had opened the rules", "/past/opened/packets", true),
     ("overflow_packets", "Packets that passed because the queue was full, at least", "/past/overflow_at_least", true),

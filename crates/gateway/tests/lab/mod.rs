@@ -281,6 +281,42 @@ pub fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
+/// One end of a connection with signatures of TCP-MD5: its role, its address and port, and that of the other.
+const SIGNED: &str = r#"
+import socket, struct, sys
+role, own, other = sys.argv[1:]
+place = struct.pack("<H", socket.AF_INET) + bytes(2) + socket.inet_aton(other)
+option = place + bytes(128 - len(place)) + struct.pack("<BBHI", 0, 0, 6, 0) + b"secret" + bytes(74)
+end = socket.socket()
+end.setsockopt(socket.IPPROTO_TCP, 14, option)
+end.settimeout(30)
+end.bind((own, 5179))
+if role == "server":
+    end.listen(1)
+    peer = end.accept()[0]
+    print(sum(map(len, iter(lambda: peer.recv(1 << 16), b""))))
+else:
+    end.connect((other, 5179))
+    end.sendall(bytes(1_000_000))
+"#;
+
+/// Sends a million bytes with signatures from the client to the server; returns how many came, and how many segments had
+/// another signature than they must have.
+pub fn signed(lab: &Lab) -> [u64; 2] {
+    let words = |role, own, other| ["python3", "-c", SIGNED, role, own, other];
+    let server = lab.command("s", &words("server", "10.77.0.2", "10.88.0.2")).stdout(Stdio::piped()).spawn().unwrap();
+    let listens = "ss -Hltn 'sport = :5179' | grep -q 5179";
+    wait_until("the server listens", || lab.command("s", &["sh", "-c", listens]).status().unwrap().success());
+    let client = lab.command("c", &words("client", "10.88.0.2", "10.77.0.2")).output().unwrap();
+    let came = String::from_utf8_lossy(&server.wait_with_output().unwrap().stdout).trim().parse().unwrap_or(0);
+    assert!(came > 0, "{}", String::from_utf8_lossy(&client.stderr));
+    let wrong = |side| {
+        let counters = lab.sh(side, "nstat -asz TcpExtTCPMD5Failure");
+        counters.split_whitespace().filter_map(|word| word.parse::<u64>().ok()).sum::<u64>()
+    };
+    [came, wrong("c") + wrong("s")]
+}
+
 /// Runs `iperf3` from the client to the server, or from the server with `-R`; returns its result.
 pub fn transfer(lab: &Lab, words: &[&str]) -> Value {
     let mut server = lab.command("s", &["iperf3", "-s", "-1"]).stdout(Stdio::null()).spawn().unwrap();
