@@ -9,7 +9,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MOST_OWN 3
 
-/* What the daemon tells. `crates/bpf/src/bridge.rs` has the same numbers. */
+/* What the daemon tells. `crates/linux/src/bpf/bridge.rs` has the same numbers. */
 struct told {
 	u64 heartbeat;      /* when the daemon lived last; 0: it takes nothing */
 	u64 patience;       /* nanoseconds after which it takes nothing */

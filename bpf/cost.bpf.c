@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 /* What a packet costs, part by part: each run of a program makes its packet that of another flow, in random order, and does
  * a part of what a gateway does with it. `shell` does the first alone. Not a part of what a gateway loads;
- * `cargo run --release -p penstock-bpf --example cost`. */
+ * `cargo run --release -p penstock-linux --example cost`. */
 #include "pink.bpf.c"
 
 #define TURN 1448

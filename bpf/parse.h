@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* Reads a segment: `crates/core/src/wire` in another language. Where the two could differ, `cargo test -p penstock-bpf`
+/* Reads a segment: `crates/core/src/wire` in another language. Where the two could differ, `cargo test -p penstock-linux`
  * compares them. */
 #pragma once
 #include "state.h"

@@ -3,7 +3,7 @@
  * dropped before the kernel routes it. `hold` sees what hosts send, `answer` what they get, for their round trip times. Only
  * what leaves to the link counts. What an interface or a sender has merged counts as the packets that it becomes there, with
  * the headers of each, and passes or is dropped as one. The rules are those of `crates/core/src/ack/qrm.rs`, with the
- * default account; `crates/bpf/tests/police.rs` holds both to the same verdicts. */
+ * default account; `crates/linux/tests/police.rs` holds both to the same verdicts. */
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct way_out) == 64, "way_out");
 
 static long (*const fib_lookup)(void *ctx, struct way_out *params, int size, u32 flags) = (void *)69;
 
-/* What the daemon tells. `crates/bpf/src/police.rs` has the same numbers. */
+/* What the daemon tells. `crates/linux/src/bpf/police.rs` has the same numbers. */
 struct told {
 	u64 heartbeat; /* when the daemon lived last */
 	u64 patience;  /* nanoseconds after which everything passes */

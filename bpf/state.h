@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The state of PINK in maps. `crates/bpf/src/layout.rs` has the same numbers; a test compares their sizes. */
+/* The state of PINK in maps. `crates/linux/src/bpf/layout.rs` has the same numbers; a test compares their sizes. */
 #pragma once
 #include "kernel.h"
 

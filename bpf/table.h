@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
-/* The table of connections: lines in sets of 16, found by a keyed hash. Its rules are the first ones of `crates/flows`:
+/* The table of connections: lines in sets of 16, found by a keyed hash. Its rules are the first ones of `crates/conntrack`:
  *
  * 1. Only TCP has lines.
  * 2. A SYN gets a line. Half-open connections lose theirs to newer ones, the oldest of the set first; a connection whose

@@ -1,4 +1,4 @@
-"""A readable twin of the connection table of crates/flows, and test vectors made with it.
+"""A readable twin of the connection table of crates/conntrack, and test vectors made with it.
 
 `python tests/test_flows.py` writes the vectors. Each is a sequence of packets with what the table answers to each.
 """

@@ -257,7 +257,7 @@ def dependency(name: str, kind: str | None = None) -> dict[str, object]:
         ("core", "penstock-sim", None, "crate core: must not know sim"),
         ("core", "penstock-sim", "dev", "crate core: its tests must not know sim"),
         ("core", "penstock-trace", "build", "crate core: must not know trace"),
-        ("sim", "penstock-net", None, "crate sim: must not know net"),
+        ("sim", "penstock-emulator", None, "crate sim: must not know emulator"),
         ("core", "socket2", None, "crate core: must not use socket2"),
         ("sim", "getrandom", "build", "crate sim: must not use getrandom"),
     ],

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use penstock_control::message::{Refusal, Request, answer_line, parse_answer};
+use penstock_appliance::socket::message::{Refusal, Request, answer_line, parse_answer};
 
 fuzz_target!(|data: &[u8]| {
     match Request::parse(data) {

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use penstock_core::packet::{FlowId, NodeId, TcpFlags};
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::{End, FlowKey, Headers, HostKey};
-use penstock_flows::{Arrived, Config, FlowTable, Named, Seen, Segment, SipHash, State};
+use penstock_conntrack::{Arrived, Config, FlowTable, Named, Seen, Segment, SipHash, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 const CLIENTS: u8 = 4;
@@ -88,6 +88,7 @@ impl World {
             window: u16::from(what) << (what % 8),
             window_scale: (what & 0x40 == 0).then_some(what % 16),
             mss: Some(1000),
+            signed: false,
         };
         if seq == 0 {
             let extra = u32::from(flags.has(TcpFlags::SYN)) + u32::from(flags.has(TcpFlags::FIN));

@@ -1,18 +1,18 @@
 //! How long it takes to read a file with many subscribers, and to make it what holds while packets wait:
 //! cargo run --release -p penstock-gateway --example apply_cost [-- NUMBER]
 
+use penstock_conntrack::Config;
 use penstock_core::packet::NodeId;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
-use penstock_flows::Config;
 use penstock_gateway::file::{File, Kind};
 use penstock_gateway::held::Held;
 use penstock_gateway::history::Settings;
-use penstock_net::classify::Classifier;
-use penstock_net::direction::Direction;
-use penstock_net::keys::Keys;
-use penstock_net::nodes::Side;
-use penstock_net::path::Path;
+use penstock_shaper::classify::Classifier;
+use penstock_shaper::direction::Direction;
+use penstock_shaper::keys::Keys;
+use penstock_shaper::nodes::Side;
+use penstock_shaper::path::Path;
 use std::fmt::Write as _;
 use std::time::Instant as Clock;
 

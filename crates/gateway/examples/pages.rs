@@ -8,7 +8,7 @@ use std::{fs, io};
 
 /// Every appliance with the options that it parses.
 fn programs() -> [Command; 3] {
-    use {penstock_gateway::cli as gateway, penstock_hosts::cli as hosts, penstock_net::cli as emulator};
+    use {penstock_budgets::cli as hosts, penstock_emulator::cli as emulator, penstock_gateway::cli as gateway};
     [emulator::Options::command(), gateway::Options::command(), hosts::Options::command()]
 }
 

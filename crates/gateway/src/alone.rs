@@ -1,19 +1,19 @@
-//! A gateway that gives budgets to hosts (`penstock_hosts`) and does not touch packets: where the bottleneck is elsewhere,
+//! A gateway that gives budgets to hosts (`penstock_budgets`) and does not touch packets: where the bottleneck is elsewhere,
 //! such as in a modem, and for networks of which only some hosts have an agent.
 
 use crate::cli::{Described, Invite};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
 use crate::page::process::{self, Process};
-use crate::service;
 use crate::surroundings::{printed, say, server};
 use nix::poll::{PollFd, PollFlags, ppoll};
-use penstock_control::message::{Answer, Refusal, Request, Set};
+use penstock_appliance::service;
+use penstock_appliance::socket::message::{Answer, Refusal, Request, Set};
+use penstock_budgets::roster::Roster;
+use penstock_budgets::served::Served;
 use penstock_core::coop::Share;
 use penstock_core::units::{Rate, Span, UnitError};
-use penstock_hosts::roster::Roster;
-use penstock_hosts::served::Served;
-use penstock_net::signals::{Request as Signalled, Signals, is_orderly};
+use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
 use serde_json::{Value, json};
 use std::os::fd::AsFd as _;
 use std::path::Path;

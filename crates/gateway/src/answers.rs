@@ -6,16 +6,16 @@ use crate::enforce::Count;
 use crate::gate::Verdicts;
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
-use penstock_control::message::{Answer, By, Refusal, Request};
-use penstock_control::server::{Asker, Peer};
+use penstock_appliance::socket::message::{Answer, By, Refusal, Request};
+use penstock_appliance::socket::server::{Asker, Peer};
 use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_core::wire::HostKey;
-use penstock_net::direction::Direction;
-use penstock_net::nodes::Side;
-use penstock_net::talkers::Entry;
+use penstock_shaper::direction::Direction;
+use penstock_shaper::nodes::Side;
+use penstock_shaper::talkers::Entry;
 use serde::Serialize;
 
 /// A status is computed anew after this time; who asks more often gets the last one.

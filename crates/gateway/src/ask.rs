@@ -4,10 +4,10 @@ use crate::cli::{Applied, Change, Verb};
 use crate::error::Error;
 use crate::file::Kind;
 use crate::kernel;
-use penstock_control::message::{Apply, LONGEST_REQUEST, Request, Set, Until};
-use penstock_net::ask::{self, converse};
-use penstock_net::cli::Ask;
-use penstock_net::error::Error as NetError;
+use penstock_appliance::ask::{self, converse};
+use penstock_appliance::cli::Ask;
+use penstock_appliance::error::Error as AskError;
+use penstock_appliance::socket::message::{Apply, LONGEST_REQUEST, Request, Set, Until};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -54,7 +54,7 @@ fn apply(applied: &Applied) -> Result<Request, Error> {
     let request = Request::Apply(Apply { name, text, until });
     if request.line().len() > LONGEST_REQUEST {
         let what = format!("{} is longer than a request may be ({LONGEST_REQUEST} bytes)", path.display());
-        return Err(Error::Net(NetError::Control(what)));
+        return Err(Error::Ask(AskError::Control(what)));
     }
     Ok(request)
 }

@@ -5,8 +5,8 @@ use penstock_core::fact::Fact;
 use penstock_core::packet::NodeId;
 use penstock_core::units::Instant;
 use penstock_core::wire::RealPacket;
-use penstock_net::classify::PacketFacts;
-use penstock_net::direction::Direction;
+use penstock_shaper::classify::PacketFacts;
+use penstock_shaper::direction::Direction;
 
 /// The direction in which budgets hold.
 const UP: Direction = Direction::Reverse;

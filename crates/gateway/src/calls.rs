@@ -11,7 +11,7 @@ use penstock_core::emodel::{PACKET_TIME, mos, rating};
 use penstock_core::packet::NodeId;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::{Headers, IpVersion, Transport};
-use penstock_net::direction::Direction;
+use penstock_shaper::direction::Direction;
 use serde::Serialize;
 
 /// The estimate is of the packets of one to two windows.

@@ -2,10 +2,10 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
+use penstock_appliance::cli::{Ask, Top};
+use penstock_budgets::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_core::coop::Floor;
 use penstock_core::units::Span;
-use penstock_hosts::roster::{LONGEST_TOKEN, MOST_USES};
-use penstock_net::cli::{Ask, Top};
 use std::path::PathBuf;
 
 /// The options.
@@ -191,7 +191,7 @@ pub struct Support {
 }
 
 fn lasting(text: &str) -> Result<Span, String> {
-    let longest = penstock_control::message::Until::LONGEST;
+    let longest = penstock_appliance::socket::message::Until::LONGEST;
     let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
     let allowed = (Span::from_secs(1)..=longest).contains(&span);
     if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {longest}")) }

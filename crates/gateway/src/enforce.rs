@@ -11,13 +11,13 @@
 //!
 //! Without enforcement the same is counted and nothing is told: who takes more than its budget is seen, and not held.
 
+use penstock_budgets::gateway::Grant;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_core::wire::{End, HostKey, RealPacket};
-use penstock_hosts::gateway::Grant;
-use penstock_net::classify::{Classifier, PacketFacts};
+use penstock_shaper::classify::{Classifier, PacketFacts};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -47,7 +47,7 @@ pub enum Error {
     ReadBack(String),
     /// The programs of the kernel cannot be used.
     #[error("{0}")]
-    Bpf(#[from] penstock_bpf::Error),
+    Bpf(#[from] penstock_linux::bpf::Error),
     /// The file asks for what the programs of the kernel do not have.
     #[error("{0}")]
     Kernel(String),
@@ -57,9 +57,12 @@ pub enum Error {
     /// Budgets for hosts cannot be given.
     #[error("[c2ml]: {0}")]
     Hosts(String),
-    /// Something that gateway and emulator share.
+    /// The system refused something.
     #[error("{0}")]
-    Net(#[from] penstock_net::error::Error),
+    System(#[from] penstock_linux::error::Error),
+    /// A gateway cannot be asked, or its control socket not be opened.
+    #[error("{0}")]
+    Ask(#[from] penstock_appliance::error::Error),
     /// A call of the system failed.
     #[error("{what}: {source}")]
     Io {
@@ -75,7 +78,8 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io { .. } | Self::ReadBack(_) => 1,
-            Self::Net(error) => error.exit_code(),
+            Self::System(error) => error.exit_code(),
+            Self::Ask(error) => error.exit_code(),
             _ => 2,
         }
     }

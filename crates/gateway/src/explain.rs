@@ -4,8 +4,8 @@ use crate::file::File;
 use crate::gate::kernel_queue;
 use crate::rules::{Family, Rules};
 use penstock_core::units::Limit;
-use penstock_net::bottleneck::Config;
-use penstock_net::direction::Direction;
+use penstock_shaper::bottleneck::Config;
+use penstock_shaper::direction::Direction;
 use serde_json::{Value, json};
 
 /// Memory in bytes that tables take whatever passes: connections, hosts, those who carry most.

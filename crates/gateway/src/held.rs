@@ -4,9 +4,9 @@ use crate::calls::{Voice, is_call};
 use penstock_core::packet::{Ecn, NodeId, Packet, TcpView};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
-use penstock_net::carried::Carrier;
-use penstock_net::lead::Lead;
-use penstock_net::nfqueue::Ticket;
+use penstock_linux::lead::Lead;
+use penstock_linux::nfqueue::Ticket;
+use penstock_shaper::carrier::Carrier;
 use serde::Serialize;
 
 /// What is needed to let a packet go on.
@@ -126,7 +126,7 @@ impl Carrier for Held {
     }
 }
 
-penstock_net::carrier!(Held);
+penstock_shaper::carrier!(Held);
 
 /// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
 /// unit of their connection. The ratio of the sums tells how much of the windows is left.
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use penstock_core::packet::FlowId;
     use penstock_core::units::Instant;
-    use penstock_net::direction::Direction;
+    use penstock_shaper::direction::Direction;
 
     const VOICE: Voice = Voice { direction: Direction::Forward, came: Instant::ZERO, caller: NodeId::NOBODY };
 

@@ -4,11 +4,11 @@
 use crate::file::File;
 use crate::link::source::Settings as Source;
 use crate::subscribers::Subscribers;
-use penstock_control::message::{Refusal, Until};
+use penstock_appliance::socket::message::{Refusal, Until};
 use penstock_core::packet::NodeId;
 use penstock_core::units::{Instant, Span};
-use penstock_net::bottleneck::Config;
-use penstock_net::direction::Direction;
+use penstock_shaper::bottleneck::Config;
+use penstock_shaper::direction::Direction;
 use serde::Serialize;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;

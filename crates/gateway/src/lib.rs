@@ -5,10 +5,10 @@
 //! 1. [`cli`] has the verbs, [`file`](mod@file) the TOML file with all settings, [`subscribers`] who gets what of the link, [`error`] what
 //!    can be wrong.
 //! 2. [`rules`] are the lines of a router's firewall that hand packets over; a rule lets them pass when nobody takes them. On a
-//!    bridge, `penstock_bpf::bridge` takes frames from the kernel.
-//! 3. [`gate`] takes charge of them: it reads a packet from `penstock_net::nfqueue` or `penstock_net::port`,
-//!    `penstock_net::classify` gives it a flow, and [`held`] is the packet until it is due.
-//! 4. `penstock_net::path` has the discipline and the rate of both directions, the same that the emulator has.
+//!    bridge, `penstock_linux::bpf::bridge` takes frames from the kernel.
+//! 3. [`gate`] takes charge of them: it reads a packet from `penstock_linux::nfqueue` or `penstock_linux::port`,
+//!    `penstock_shaper::classify` gives it a flow, and [`held`] is the packet until it is due.
+//! 4. `penstock_shaper::path` has the discipline and the rate of both directions, the same that the emulator has.
 //! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
 //!    [`calls`] estimates how calls sound, [`scone`] tells flows of QUIC their part.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
@@ -40,7 +40,6 @@ pub mod held;
 pub mod history;
 pub mod kernel;
 pub mod link;
-pub mod log;
 pub mod page;
 pub mod page_keys;
 mod reader;
@@ -48,7 +47,6 @@ pub mod record;
 pub mod report;
 pub mod rules;
 pub mod scone;
-mod service;
 mod setting;
 pub mod subscribers;
 pub mod support;

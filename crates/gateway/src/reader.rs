@@ -3,8 +3,8 @@
 
 use crate::apply::{self, Own, Read};
 use crate::error::Error;
-use penstock_control::message::{Apply, Refusal};
-use penstock_control::server::Asker;
+use penstock_appliance::socket::message::{Apply, Refusal};
+use penstock_appliance::socket::server::Asker;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;

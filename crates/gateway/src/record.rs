@@ -8,9 +8,9 @@ use crate::error::Error;
 use crate::surroundings::interface;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, LinkAddr, SockFlag, SockProtocol, SockType, recvfrom, socket};
-use penstock_control::message::Request;
+use penstock_appliance::ask;
+use penstock_appliance::socket::message::Request;
 use penstock_core::wire::{Headers, Transport};
-use penstock_net::ask;
 use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -69,8 +69,8 @@ pub fn run(record: &Record) -> Result<String, Error> {
 /// Returns the interface of the gateway that runs.
 fn wan(record: &Record) -> Result<String, Error> {
     let path = ask::socket(&record.ask, DEFAULT_NAME, "penstock-gateway")?;
-    let status = penstock_control::client::ask(&path, &Request::Status);
-    let status = status.map_err(|e| penstock_net::error::Error::Control(e.to_string()))?;
+    let status = penstock_appliance::socket::client::ask(&path, &Request::Status);
+    let status = status.map_err(|e| penstock_appliance::error::Error::Control(e.to_string()))?;
     Ok(status["wan"].as_str().unwrap_or_default().to_owned())
 }
 

@@ -5,17 +5,18 @@ use crate::enforce::Enforcement;
 use crate::held::Windows;
 use crate::history::Lapse;
 use crate::link::steer::LinkReport;
-use penstock_bpf::bridge::Passed;
+use penstock_appliance::change::Change;
+use penstock_conntrack::Gauges;
 use penstock_core::advice::AdviceStats;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree::Account;
 use penstock_core::units::Span;
-use penstock_flows::Gauges;
-use penstock_net::classify::Unclassified;
-use penstock_net::histogram::Spans;
-use penstock_net::nfqueue::Listed;
-use penstock_net::report::{Change, DirectionReport};
-use penstock_net::stalls::Stalls;
+use penstock_linux::bpf::bridge::Passed;
+use penstock_linux::nfqueue::Listed;
+use penstock_linux::stalls::Stalls;
+use penstock_shaper::classify::Unclassified;
+use penstock_shaper::histogram::Spans;
+use penstock_shaper::report::DirectionReport;
 use serde::Serialize;
 
 /// Number of events that are kept.
@@ -76,7 +77,7 @@ pub struct Status {
     pub reverse: DirectionReport,
     /// The budgets of hosts, if the file has `[c2ml]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub c2ml: Option<penstock_hosts::gateway::Status>,
+    pub c2ml: Option<penstock_budgets::gateway::Status>,
     /// Who keeps to its budget and who does not, if budgets are enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,

@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::file::{File, Interfaces};
 use penstock_core::qdisc::Backlog;
-use penstock_net::direction::Direction;
+use penstock_shaper::direction::Direction;
 use serde::Deserialize;
 use std::io::Write as _;
 use std::process::{Command, Stdio};

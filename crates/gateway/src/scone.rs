@@ -7,9 +7,9 @@ use penstock_core::fact::Fact;
 use penstock_core::packet::Packet;
 use penstock_core::units::Instant;
 use penstock_core::wire::Transport;
-use penstock_net::classify::Classifier;
-use penstock_net::direction::Direction;
-use penstock_net::path::Path;
+use penstock_shaper::classify::Classifier;
+use penstock_shaper::direction::Direction;
+use penstock_shaper::path::Path;
 
 /// Gives advice in both directions.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 
 use crate::apply::Own;
 use crate::history::{History, Settings};
-use crate::log::Log;
-use penstock_control::message::{Answer, Refusal, Set, Until};
-use penstock_control::server::Peer;
+use penstock_appliance::change::{Change, MOST_CHANGES};
+use penstock_appliance::live::{self, Present, Words};
+use penstock_appliance::log::Log;
+use penstock_appliance::socket::message::{Answer, Refusal, Set, Until};
+use penstock_appliance::socket::server::Peer;
 use penstock_core::units::Instant;
-use penstock_net::direction::Direction;
-use penstock_net::live::{self, Present, Words};
-use penstock_net::report::{Change, MOST_CHANGES};
+use penstock_shaper::direction::Direction;
 use serde_json::{Value, json};
 
 /// A gateway whose settings can be changed.

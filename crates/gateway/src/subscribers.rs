@@ -18,17 +18,17 @@
 //! A list has prefixes of both families and hardware addresses (MAC), all of which count as one; no address is of two.
 //! As soon as one of them is a table, the queue of both directions is a [`tree`].
 
+use penstock_conntrack::{Named, Prefix};
 use penstock_core::config::ConfigError;
 use penstock_core::packet::NodeId;
 use penstock_core::registry::{AnyConfig, tree};
 use penstock_core::sched::Weight;
 use penstock_core::sched::tree::{Branch, guaranteed};
 use penstock_core::units::{Bytes, Limit, Rate};
-use penstock_flows::{Named, Prefix};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::Value;
 use penstock_grammar::{Diagnosis, Source as Text, fields, link};
-use penstock_net::direction::Direction;
+use penstock_shaper::direction::Direction;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
@@ -321,7 +321,7 @@ mod tests {
     use penstock_core::packet::NodeId;
     use penstock_core::registry::AnyConfig;
     use penstock_core::units::{Limit, Rate};
-    use penstock_net::direction::Direction;
+    use penstock_shaper::direction::Direction;
 
     const GOOD: &str = r#"[interfaces]
 wan = "eth0"

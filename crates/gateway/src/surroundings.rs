@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use nix::net::if_::{if_nameindex, if_nametoindex};
-use penstock_control::place;
-use penstock_control::server::Server;
+use penstock_appliance::error::Error as AskError;
+use penstock_appliance::output::print;
+use penstock_appliance::socket::place;
+use penstock_appliance::socket::server::Server;
 use penstock_core::suggest::suggestion;
-use penstock_net::error::Error as NetError;
-use penstock_net::output::print;
 use std::io::Write as _;
 
 /// Returns the index of an interface.
@@ -21,7 +21,7 @@ pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
 
 /// Opens the control socket of this name.
 pub(crate) fn server(name: &str) -> Result<Server, Error> {
-    let control = |what: String| Error::Net(NetError::Control(what));
+    let control = |what: String| Error::Ask(AskError::Control(what));
     let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
     Server::open(&place::socket(&directory, name)).map_err(|e| control(format!("{e} (`name` in the file)")))
 }

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::rules::{ReadBack, Rules};
-use penstock_net::nfqueue::{self, Listed};
+use penstock_linux::nfqueue::{self, Listed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 

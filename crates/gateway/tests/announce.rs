@@ -8,8 +8,8 @@ use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType
 use nix::unistd::Pid;
 use penstock_core::packet::{FlowId, Packet as _, TcpFlags, TcpView};
 use penstock_core::wire::{RealPacket, Transport};
-use penstock_net::announced::explicit_rate;
-use penstock_net::netns::Namespace;
+use penstock_linux::netns::Namespace;
+use penstock_shaper::announced::explicit_rate;
 use scene::{HOSTS, PART, PATIENCE, Scene, TCP, wait_until};
 use std::fs;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -24,7 +24,7 @@ fn tap(scene: &Scene, side: &str) -> OwnedFd {
     let open = || {
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let opened = socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll);
-        opened.map_err(penstock_net::error::Error::io("cannot open a tap"))
+        opened.map_err(penstock_linux::error::Error::io("cannot open a tap"))
     };
     Namespace::open(Some(&scene.namespace(side))).unwrap().run(open).unwrap()
 }

@@ -1,5 +1,7 @@
 //! Budgets of sessions, told through the gateway's code to the library's QRM, have the same effect as told to QRM by hand.
 
+use penstock_budgets::gateway::Grant;
+use penstock_conntrack::{Config as Table, Named};
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
@@ -7,16 +9,14 @@ use penstock_core::rng::Streams;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Instant, Limit, Rate, Span};
 use penstock_core::wire::RealPacket;
-use penstock_flows::{Config as Table, Named};
 use penstock_gateway::enforce::Enforcer;
-use penstock_hosts::gateway::Grant;
-use penstock_net::bottleneck::{Bottleneck, Config};
-use penstock_net::classify::Classifier;
-use penstock_net::direction::Direction;
-use penstock_net::keys::Keys;
-use penstock_net::nodes::Side;
-use penstock_net::path::Path;
-use penstock_net::pool::Pool;
+use penstock_shaper::bottleneck::{Bottleneck, Config};
+use penstock_shaper::classify::Classifier;
+use penstock_shaper::direction::Direction;
+use penstock_shaper::keys::Keys;
+use penstock_shaper::nodes::Side;
+use penstock_shaper::path::Path;
+use penstock_shaper::pool::Pool;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

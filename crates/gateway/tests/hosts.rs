@@ -388,8 +388,8 @@ fn budgets_alone_have_a_page() {
 /// there, the counters are those of what arrives at the server, and when the gateway dies everything passes.
 #[test]
 fn the_kernel_holds_a_flood_to_its_budget() {
-    if !penstock_bpf::MISSING.is_empty() {
-        return eprintln!("skipped: {}", penstock_bpf::MISSING);
+    if !penstock_linux::bpf::MISSING.is_empty() {
+        return eprintln!("skipped: {}", penstock_linux::bpf::MISSING);
     }
     let Some(mut scene) = Scene::new("10Mbit/s") else { return };
     let file = format!(

@@ -8,8 +8,8 @@ mod lab;
 
 use lab::{Gateway, Lab, signed, transfer, wait_until};
 use nix::sys::signal::Signal;
-use penstock_bpf::datapath::{Hook, programs_at};
-use penstock_net::netns::Namespace;
+use penstock_linux::bpf::datapath::{Hook, programs_at};
+use penstock_linux::netns::Namespace;
 
 /// A FIFO of the product of rate and delay: 10 Mbit/s, 100 ms.
 const PRODUCT: &str = "--rate 10Mbit/s --delay 50ms --limit 125kB --reverse-limit 125kB";
@@ -19,12 +19,12 @@ const FILE: &str =
 
 /// Makes the network; `None` if this cannot be tested here.
 fn lab(link: &str) -> Option<Lab> {
-    if !penstock_bpf::MISSING.is_empty() {
-        eprintln!("skipped: {}", penstock_bpf::MISSING);
+    if !penstock_linux::bpf::MISSING.is_empty() {
+        eprintln!("skipped: {}", penstock_linux::bpf::MISSING);
         return None;
     }
-    let control = penstock_bpf::Control::new(1, [0; 2], Default::default());
-    if let Err(error) = penstock_bpf::Datapath::load(control) {
+    let control = penstock_linux::bpf::Control::new(1, [0; 2], Default::default());
+    if let Err(error) = penstock_linux::bpf::Datapath::load(control) {
         assert!(!error.is_of_verifier(), "{error}");
         eprintln!("skipped: {error}");
         return None;

@@ -58,7 +58,7 @@ path = "src/emulate.rs"
 required-features = ["emulate"]
 
 [features]
-emulate = ["dep:penstock-net"]
+emulate = ["dep:penstock-emulator"]
 
 """
 # The method of the library that takes each kind.
@@ -105,7 +105,7 @@ def write_crate(kind: str, name: str, source: Path | None) -> Path:
         "CRATES": str(crates),
         "WITH": _WITH[kind],
         "FEATURES": "" if kind == "cc" else _FEATURES.format(path.name),
-        "NET": "" if kind == "cc" else f'penstock-net = {{ path = "{crates}/net", optional = true }}\n',
+        "NET": "" if kind == "cc" else f'penstock-emulator = {{ path = "{crates}/emulator", optional = true }}\n',
     }
     lock = crates.parent / "Cargo.lock"
     with store.replacing(path) as new:

@@ -52,7 +52,7 @@ def find_emulator(given: Path | None) -> Path:
     built = [path for profile in ("release", "debug") if (path := target / profile / "penstock-emulate").is_file()]
     if not built:
         raise MistakeError(
-            "penstock-emulate is missing: `cargo build --release -p penstock-net` makes it; "
+            "penstock-emulate is missing: `cargo build --release -p penstock-emulator` makes it; "
             "or say where it is by --emulator"
         )
     return max(built, key=lambda path: path.stat().st_mtime)

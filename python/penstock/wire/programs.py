@@ -16,7 +16,7 @@ from penstock.verify.recording import LabError
 
 # A child that its killed parent leaves is killed by the kernel.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
-_PACKAGES = {"emulate": "penstock-net", "gateway": "penstock-gateway", "agent": "penstock-hosts"}
+_PACKAGES = {"emulate": "penstock-emulator", "gateway": "penstock-gateway", "agent": "penstock-budgets"}
 
 
 def find(name: str) -> Path:

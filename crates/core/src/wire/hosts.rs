@@ -25,7 +25,7 @@ pub enum End {
 }
 
 /// The part of an address that identifies a host: all of IPv4, the first 64 bits of IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostKey {
     version: u8,
     prefix: u64,

@@ -1,7 +1,7 @@
 //! Bytes of real packets: parsing without allocation, and rewriting that keeps checksums correct.
 //!
 //! Follow one packet: [`Headers::parse`] finds the positions of its headers, [`FlowKey::of`] computes the key of its
-//! connection and [`HostKey::of`] the host at one end; a table of connections (the crate `penstock-flows`) gives it a
+//! connection and [`HostKey::of`] the host at one end; a table of connections (the crate `penstock-conntrack`) gives it a
 //! dense [`FlowId`], and a [`RealPacket`] combines them and implements [`Packet`].
 //!
 //! Malformed packets, fragments and packets of other protocols are passed on unchanged: they still are packets, but

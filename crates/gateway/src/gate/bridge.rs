@@ -1,5 +1,5 @@
 //! Frames of two ports of a bridge of the kernel, which has everything that this process does not take, and all of it when
-//! this process dies or hangs (`penstock_bpf::bridge`).
+//! this process dies or hangs (`penstock_linux::bpf::bridge`).
 
 use super::neighbours::Neighbours;
 
@@ -10,16 +10,16 @@ use crate::held::{Held, Origin};
 
 use crate::report::{Frames, Past};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use penstock_bpf::bridge::{Bridge as Programs, Count, Mac, Taking};
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Span};
-use penstock_net::direction::Direction;
-use penstock_net::lead::Lead;
-use penstock_net::links::{self, Facts, LinkWatch, Listed};
-use penstock_net::pool::Pool;
-use penstock_net::port::{self, Port};
-use penstock_net::scheduling;
-use penstock_net::segments::Segments;
+use penstock_linux::bpf::bridge::{Bridge as Programs, Count, Mac, Taking};
+use penstock_linux::lead::Lead;
+use penstock_linux::links::{self, Facts, LinkWatch, Listed};
+use penstock_linux::port::{self, Port};
+use penstock_linux::scheduling;
+use penstock_linux::segments::Segments;
+use penstock_shaper::direction::Direction;
+use penstock_shaper::pool::Pool;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 

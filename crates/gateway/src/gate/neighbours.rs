@@ -2,7 +2,7 @@
 //! kernel's bridge. A table of fixed size; an address that lost its place is unknown, and its frames go to the other side.
 
 use penstock_core::units::{Instant, Span};
-use penstock_net::direction::Direction;
+use penstock_shaper::direction::Direction;
 
 /// Number of places, a power of two.
 const PLACES: usize = 4096;

@@ -10,9 +10,9 @@ use crate::report::Past;
 use crate::rules::{Chains, Counted, ReadBack, Rules};
 use crate::watch::{Answer, Watch};
 use penstock_core::units::{Instant, Limit, Span};
-use penstock_net::direction::Direction;
-use penstock_net::nfqueue::{self, Listed, NfQueue, Ticket};
-use penstock_net::scheduling;
+use penstock_linux::nfqueue::{self, Listed, NfQueue, Ticket};
+use penstock_linux::scheduling;
+use penstock_shaper::direction::Direction;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -63,7 +63,7 @@ fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
 /// remains if that fails.
 fn guarded(rules: &Rules, keys: &Keys) -> Result<Guard, Error> {
     let guard = Guard::start(&rules.chains, keys.patience)?;
-    match scheduling::prompt(keys.realtime).map_err(Error::Net).and_then(|()| rules.install()) {
+    match scheduling::prompt(keys.realtime).map_err(Error::System).and_then(|()| rules.install()) {
         Ok(()) => Ok(guard),
         Err(error) => {
             let _ = rules.chains.remove();

@@ -4,11 +4,11 @@ use super::{Kernel, ways};
 use crate::apply::{self, Own, Read};
 use crate::history::Settings;
 use crate::setting::{self, Adjustable, Records};
-use penstock_bpf::Control;
-use penstock_control::message::{Answer, Refusal, Request};
-use penstock_control::server::Peer;
+use penstock_appliance::socket::message::{Answer, Refusal, Request};
+use penstock_appliance::socket::server::Peer;
 use penstock_core::units::Instant;
-use penstock_net::direction::Direction;
+use penstock_linux::bpf::Control;
+use penstock_shaper::direction::Direction;
 
 /// Carries out a request from the control socket and returns the answer to it.
 pub fn answer(kernel: &mut Kernel, peer: Peer, request: Request) -> Answer {

@@ -2,12 +2,12 @@
 //! rules and defaults of QRM.
 
 use crate::enforce::{Count, Enforcement, Held, TOLERANCE_PERCENT};
-use penstock_bpf::police::{Host, Key, Police, Rules};
+use penstock_budgets::gateway::Grant;
+use penstock_budgets::served::{Keys, Served};
 use penstock_core::ack::qrm;
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Rate, Span};
-use penstock_hosts::gateway::Grant;
-use penstock_hosts::served::{Keys, Served};
+use penstock_linux::bpf::police::{Host, Key, Police, Rules};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Budgets {
     }
 
     /// Gives a sign of life, and tells what has changed: the rate of the upload, and budgets.
-    pub fn beat(&mut self, upload: Rate) -> Result<(), penstock_bpf::Error> {
+    pub fn beat(&mut self, upload: Rate) -> Result<(), penstock_linux::bpf::Error> {
         self.served.set_rate(self.keys.shared(upload));
         let Some(policing) = &mut self.police else { return Ok(()) };
         policing.upload = upload;
@@ -74,14 +74,14 @@ impl Budgets {
     }
 
     /// Ends a second. Returns false if the kernel had other budgets than those that it was told; it has them again.
-    pub fn tick(&mut self) -> Result<bool, penstock_bpf::Error> {
+    pub fn tick(&mut self) -> Result<bool, penstock_linux::bpf::Error> {
         let Some(policing) = &mut self.police else { return Ok(true) };
         policing.tick()?;
         policing.police.check_budgets()
     }
 
     /// What the status tells of hosts and their budgets; nothing if no packet is seen.
-    pub fn report(&self) -> Result<Option<Enforcement>, penstock_bpf::Error> {
+    pub fn report(&self) -> Result<Option<Enforcement>, penstock_linux::bpf::Error> {
         self.police.as_ref().map(Policing::report).transpose()
     }
 }
@@ -101,7 +101,7 @@ impl Policing {
         self.upload.as_bps().saturating_sub(self.wanted().values().fold(0, |sum, budget| sum.saturating_add(*budget)))
     }
 
-    fn tick(&mut self) -> Result<(), penstock_bpf::Error> {
+    fn tick(&mut self) -> Result<(), penstock_linux::bpf::Error> {
         let mut known = BTreeMap::new();
         for key in self.wanted().into_keys() {
             let now = self.police.host(key)?.unwrap_or_default();
@@ -119,7 +119,7 @@ impl Policing {
         Ok(())
     }
 
-    fn report(&self) -> Result<Enforcement, penstock_bpf::Error> {
+    fn report(&self) -> Result<Enforcement, penstock_linux::bpf::Error> {
         let [now, before] = self.ticked;
         let nanos = now.duration_since(before).as_nanos().max(1);
         let wanted = self.wanted();

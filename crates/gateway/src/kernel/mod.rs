@@ -1,4 +1,4 @@
-//! The kernel data path: the kernel forwards, and programs at the WAN interface write windows (`crates/bpf`). This process
+//! The kernel data path: the kernel forwards, and programs at the WAN interface write windows (`crates/linux`). This process
 //! only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
 
 pub mod answers;
@@ -9,24 +9,25 @@ use crate::apply::{self, Own};
 use crate::error::Error;
 use crate::file::{File, parameters};
 use crate::history::{History, Settings};
-use crate::log::Log;
 use crate::report::{Event, State, add_event};
-use crate::service;
 use crate::setting;
 use budgets::Budgets;
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use penstock_bpf::{Attached, Control, Datapath, Way};
-use penstock_control::server::Server;
+use penstock_appliance::change::Change;
+use penstock_appliance::log::Log;
+use penstock_appliance::service;
+use penstock_appliance::socket::server::Server;
+use penstock_budgets::served::Served;
 use penstock_core::units::{Instant, Limit, Span};
-use penstock_hosts::served::Served;
-use penstock_net::bottleneck::Config;
-use penstock_net::keys::Keys;
-use penstock_net::links::LinkWatch;
-use penstock_net::report::Change;
-use penstock_net::signals::{Request, Signals, is_orderly};
+use penstock_linux::bpf::{Attached, Control, Datapath, Way};
+use penstock_linux::links::LinkWatch;
+use penstock_linux::random;
+use penstock_linux::signals::{Request, Signals, is_orderly};
+use penstock_shaper::bottleneck::Config;
+use penstock_shaper::keys::Keys;
 use report::Report;
 use serde_json::json;
 use std::io::{self, Write as _};
@@ -100,10 +101,13 @@ impl Kernel {
     pub fn open(file: &File, own: Own, wan: u32, server: Option<Server>) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let watch = LinkWatch::here(wan)?;
-        let keys = Keys::from_system().map_err(Error::io("cannot draw random numbers"))?.connections;
+        let keys = random::bytes()
+            .map(|bytes| Keys::from_random(&bytes))
+            .map_err(Error::io("cannot draw random numbers"))?
+            .connections;
         let ways = ways(&Settings::of(file)).map_err(Error::Kernel)?;
         let control = Control {
-            heartbeat: penstock_bpf::datapath::clock(),
+            heartbeat: penstock_linux::bpf::datapath::clock(),
             ethernet: is_ethernet(&file.interfaces.wan),
             observe: file.keys.observe,
             ..Control::new(SETS, [keys.0, keys.1], ways)
@@ -280,7 +284,7 @@ impl Kernel {
             wan: self.name.clone(),
             changes: self.changes.clone(),
             lapse: self.history.lapse(now),
-            capacity: SETS * penstock_bpf::datapath::WAYS,
+            capacity: SETS * penstock_linux::bpf::datapath::WAYS,
             forward: report::way(&self.settings[0], &sums[1], gauges.packets[1], gauges.bytes[1]),
             reverse: report::way(&self.settings[1], &sums[0], gauges.packets[0], gauges.bytes[0]),
             c2ml: c2ml.and_then(Served::status),

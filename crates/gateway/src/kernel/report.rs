@@ -3,13 +3,13 @@
 use crate::enforce::Enforcement;
 use crate::history::Lapse;
 use crate::report::{Event, State};
-use penstock_bpf::{Attached, Gauges, Sums};
+use penstock_appliance::ask::{self, ROWS};
+use penstock_appliance::change::Change;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::Limit;
-use penstock_net::ask::{self, ROWS};
-use penstock_net::bottleneck::Config;
-use penstock_net::report::Change;
+use penstock_linux::bpf::{Attached, Gauges, Sums};
+use penstock_shaper::bottleneck::Config;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub struct Report {
     pub reverse: WayReport,
     /// Budgets for hosts, if the file has them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub c2ml: Option<penstock_hosts::gateway::Status>,
+    pub c2ml: Option<penstock_budgets::gateway::Status>,
     /// Who keeps to its budget, if that is enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,

@@ -7,10 +7,10 @@ use crate::link::source::{From, Settings, Source, SourceReport, Standing};
 use crate::link::timetable;
 use crate::link::trips::{Trips, View};
 use crate::link::verdict::{Found, Verdict, Way};
+use penstock_conntrack::SipHash;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_core::wire::RealPacket;
-use penstock_flows::SipHash;
-use penstock_net::direction::Direction;
+use penstock_shaper::direction::Direction;
 use serde::Serialize;
 
 /// Time between two steps.

@@ -5,11 +5,11 @@
 //! counts, so a probe begins anew after each. A table of fixed size has a place for each hash; the flow of a place stays
 //! until it is silent.
 
+use penstock_conntrack::SipHash;
 use penstock_core::rtt::RttProbe;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::{FlowKey, RealPacket, Transport};
-use penstock_flows::SipHash;
-use penstock_net::direction::Direction;
+use penstock_shaper::direction::Direction;
 
 /// Number of places, a power of two.
 const PLACES: usize = 512;

@@ -8,10 +8,10 @@ use crate::page::serve;
 use crate::page_keys::Settings;
 use crate::surroundings::say;
 use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
-use penstock_control::client::Connection;
-use penstock_control::place;
+use penstock_appliance::error::Error as AskError;
+use penstock_appliance::socket::client::Connection;
+use penstock_appliance::socket::place;
 use penstock_core::units::{Instant, Span};
-use penstock_net::error::Error as NetError;
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -99,7 +99,7 @@ pub fn run(file: &Kind) -> Error {
         Ok((sampler, server)) => {
             let other = Arc::clone(&sampler);
             std::thread::spawn(move || server.run(&other));
-            Error::Net(NetError::Control(sampler.run().to_string()))
+            Error::Ask(AskError::Control(sampler.run().to_string()))
         }
         Err(error) => error,
     }
@@ -107,7 +107,7 @@ pub fn run(file: &Kind) -> Error {
 
 /// Opens all that needs rights, gives them up, and begins.
 fn open(file: &Kind) -> Result<(Arc<Sampler>, serve::Server), Error> {
-    let control = |what: String| Error::Net(NetError::Control(what));
+    let control = |what: String| Error::Ask(AskError::Control(what));
     let settings = file.page().cloned().ok_or_else(|| control("the file has no table [page]".into()))?;
     let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
     let connection = Connection::open(&place::socket(&directory, file.name())).map_err(|e| control(e.to_string()))?;

@@ -2,8 +2,8 @@
 //! that a hundred of them ask the gateway no more than one.
 
 use crate::page::history::{COLUMNS, History, Row};
-use penstock_control::client::{Connection, Error};
-use penstock_control::message::{By, Request, Set};
+use penstock_appliance::socket::client::{Connection, Error};
+use penstock_appliance::socket::message::{By, Request, Set};
 use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};

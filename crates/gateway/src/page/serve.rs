@@ -6,7 +6,7 @@ use crate::page::http::{self, Refused, Request, Response};
 use crate::page::metrics;
 use crate::page::sampler::Sampler;
 use crate::page_keys::Settings;
-use penstock_control::message::Request as Order;
+use penstock_appliance::socket::message::Request as Order;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};

@@ -3,7 +3,7 @@
 
 use crate::lab::{Lab, transfer, wait_until};
 use nix::sys::signal::Signal;
-use penstock_net::port::Port;
+use penstock_linux::port::Port;
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,7 +166,7 @@ fn ipv6_is_governed_and_what_is_not_ip_is_the_kernels() {
 fn port(lab: &Lab, side: &str) -> Port {
     let opened = || {
         let port = Port::open(1500)?;
-        let eth0 = penstock_net::links::listed()?.into_iter().find(|one| one.name == "eth0").unwrap();
+        let eth0 = penstock_linux::links::listed()?.into_iter().find(|one| one.name == "eth0").unwrap();
         port.begin(eth0.index).map(|()| port)
     };
     lab.open(side).run(opened).unwrap()

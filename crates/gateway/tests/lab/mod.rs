@@ -7,12 +7,12 @@
 use clap::Parser;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use penstock_net::cli::Options;
-use penstock_net::emulator::{Emulator, Outside};
-use penstock_net::netns::Namespace;
-use penstock_net::output::Printer;
-use penstock_net::report::Report;
-use penstock_net::signals::Signals;
+use penstock_appliance::output::Printer;
+use penstock_emulator::cli::Options;
+use penstock_emulator::emulator::{Emulator, Outside};
+use penstock_emulator::report::Report;
+use penstock_linux::netns::Namespace;
+use penstock_linux::signals::Signals;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -99,8 +99,8 @@ impl Lab {
     /// network. `None` if that is not possible here.
     pub fn on_a_bridge() -> Option<Self> {
         let lab = Self::namespaces("ip link add br0 type bridge && ip link set br0 up")?;
-        if !penstock_bpf::MISSING.is_empty() {
-            eprintln!("skipped: {}", penstock_bpf::MISSING);
+        if !penstock_linux::bpf::MISSING.is_empty() {
+            eprintln!("skipped: {}", penstock_linux::bpf::MISSING);
             return None;
         }
         for (side, port, n) in [("c", "eth1", 1), ("s", "eth0", 2)] {
@@ -214,7 +214,8 @@ impl Lab {
 
     /// Sends a request to the page of the router's gateway; returns the answer as it came.
     pub fn page(&self, request: &str) -> String {
-        let connect = || TcpStream::connect("127.0.0.1:7080").map_err(penstock_net::error::Error::io("cannot connect"));
+        let connect =
+            || TcpStream::connect("127.0.0.1:7080").map_err(penstock_linux::error::Error::io("cannot connect"));
         let Ok(mut stream) = self.open("r").run(connect) else { return String::new() };
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
@@ -228,7 +229,7 @@ impl Lab {
 
     /// Returns a socket in a namespace, which waits a moment for what it reads.
     pub fn socket(&self, side: &str, address: &str) -> UdpSocket {
-        let bind = || UdpSocket::bind(address).map_err(penstock_net::error::Error::io("cannot bind"));
+        let bind = || UdpSocket::bind(address).map_err(penstock_linux::error::Error::io("cannot bind"));
         let socket = self.open(side).run(bind).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         socket

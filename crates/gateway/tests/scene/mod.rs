@@ -8,12 +8,12 @@
 use clap::Parser;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use penstock_net::cli::Options;
-use penstock_net::emulator::{Emulator, Outside};
-use penstock_net::netns::Namespace;
-use penstock_net::output::Printer;
-use penstock_net::report::Report;
-use penstock_net::signals::Signals;
+use penstock_appliance::output::Printer;
+use penstock_emulator::cli::Options;
+use penstock_emulator::emulator::{Emulator, Outside};
+use penstock_emulator::report::Report;
+use penstock_linux::netns::Namespace;
+use penstock_linux::signals::Signals;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -69,7 +69,7 @@ impl Scene {
     /// Makes hosts, gateway and server with a link of this rate; `None` if that is not possible here.
     pub fn new(rate: &str) -> Option<Self> {
         let agent = Path::new(GATEWAY).with_file_name("penstock-agent");
-        let cgroups = penstock_hosts::limit::hierarchy();
+        let cgroups = penstock_linux::limit::hierarchy();
         let missing = if !nix::unistd::geteuid().is_root() {
             Some("not root".to_owned())
         } else if !agent.exists() {
@@ -216,7 +216,8 @@ impl Scene {
 
     /// What the page of the gateway answers at 127.0.0.1:7080; empty if there is none.
     pub fn page(&self, path: &str) -> String {
-        let connect = || TcpStream::connect("127.0.0.1:7080").map_err(penstock_net::error::Error::io("cannot connect"));
+        let connect =
+            || TcpStream::connect("127.0.0.1:7080").map_err(penstock_linux::error::Error::io("cannot connect"));
         let Ok(mut stream) = Namespace::open(Some(&self.namespace("g"))).unwrap().run(connect) else {
             return String::new();
         };
@@ -319,7 +320,7 @@ impl Scene {
 
     /// A socket in the namespace of a side.
     pub fn socket(&self, side: &str, address: &str) -> UdpSocket {
-        let bind = || UdpSocket::bind(address).map_err(penstock_net::error::Error::io("cannot bind"));
+        let bind = || UdpSocket::bind(address).map_err(penstock_linux::error::Error::io("cannot bind"));
         Namespace::open(Some(&self.namespace(side))).unwrap().run(bind).unwrap()
     }
 

@@ -1,0 +1,65 @@
+//! The options of what asks an appliance that runs.
+
+use crate::socket::message::{self, Request};
+use crate::socket::place::is_name;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Which run to ask, and how to print its answer.
+#[derive(Debug, Clone, Args)]
+pub struct Ask {
+    /// Name of the run [default: the only one]
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "socket")]
+    pub name: Option<String>,
+    /// Path of the control socket [default: /run/penstock/NAME.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The options of `top`, which lists the flows or the nodes that carry most.
+#[derive(Debug, Clone, Args)]
+pub struct Top {
+    /// Which run to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Who is counted
+    #[arg(long, value_enum, default_value_t = By::Flow)]
+    pub by: By,
+    /// The largest number of entries
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub most: u16,
+}
+
+impl Top {
+    /// Returns the question that these options ask.
+    pub fn request(&self) -> Request {
+        let by = match self.by {
+            By::Flow => message::By::Flow,
+            By::Node => message::By::Node,
+        };
+        Request::Top { by, most: usize::from(self.most) }
+    }
+}
+
+/// Who is counted by `top`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Each flow
+    Flow,
+    /// Each node with all its flows: a host of the side that `--nodes` of an emulator names, or of the LAN of a gateway
+    Node,
+}
+
+/// Checks a name of a control socket.
+///
+/// # Errors
+/// Says what is allowed.
+pub fn name(text: &str) -> Result<String, String> {
+    if is_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("{text:?} is no name; allowed are up to 64 letters, digits, '-', '_' and '.', which is not the first"))
+}

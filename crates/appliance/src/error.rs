@@ -1,0 +1,32 @@
+//! Why an appliance cannot be asked, or cannot be started.
+
+use std::io;
+
+/// Why an appliance cannot be asked, or cannot be started; each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The control socket cannot be opened, or nobody answers there.
+    #[error("{0}")]
+    Control(String),
+    /// Options contradict each other.
+    #[error("{0}")]
+    Options(String),
+    /// The system refused something.
+    #[error(transparent)]
+    System(#[from] penstock_linux::error::Error),
+}
+
+impl Error {
+    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::System(error) => error.exit_code(),
+            _ => 2,
+        }
+    }
+
+    /// Creates the error for a failed action `what`; for `map_err`.
+    pub fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
+        move |source| Self::System(penstock_linux::error::Error::Io { what, source: source.into() })
+    }
+}

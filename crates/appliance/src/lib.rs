@@ -1,0 +1,15 @@
+//! What all appliances have in common, whatever they do with packets.
+//!
+//! - [`socket`] is how one asks an appliance that runs, and [`ask`] prints its answers; [`cli`] has the options of that.
+//! - [`live`] is what can be set while packets pass, [`change`] what was set.
+//! - [`log`] is the file of events, [`service`] what a service manager is told, [`output`] prints reports.
+
+pub mod ask;
+pub mod change;
+pub mod cli;
+pub mod error;
+pub mod live;
+pub mod log;
+pub mod output;
+pub mod service;
+pub mod socket;

@@ -1,0 +1,87 @@
+//! A client that asks one question.
+
+use crate::socket::message::{LONGEST_ANSWER, Refusal, Request, parse_answer};
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a client waits for an answer.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens there.
+    #[error("nothing answers at {}: {source}; does it run, and may this user ask it?", .path.display())]
+    NoAppliance {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The connection ended before the answer did.
+    #[error("no answer from {}: {source}", .path.display())]
+    NoAnswer {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The appliance refused.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// Asks the appliance at `path` and waits for its answer.
+///
+/// # Errors
+/// Returns why there is none.
+pub fn ask(path: &Path, request: &Request) -> Result<Value, Error> {
+    Connection::open(path)?.ask(request)
+}
+
+/// A connection over which one question is asked after another.
+#[derive(Debug)]
+pub struct Connection {
+    stream: UnixStream,
+    path: PathBuf,
+}
+
+impl Connection {
+    /// Connects to the appliance at `path`.
+    ///
+    /// # Errors
+    /// Returns why that is not possible.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let path = path.to_owned();
+        match UnixStream::connect(&path) {
+            Ok(stream) => Ok(Self { stream, path }),
+            Err(source) => Err(Error::NoAppliance { path, source }),
+        }
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// Returns why there is none. After [`Error::NoAnswer`] the connection is of no use.
+    pub fn ask(&mut self, request: &Request) -> Result<Value, Error> {
+        let line = exchange(&self.stream, request);
+        let line = line.map_err(|source| Error::NoAnswer { path: self.path.clone(), source })?;
+        parse_answer(&line).map_err(Error::Refused)
+    }
+}
+
+fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Vec<u8>> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(request.line().as_bytes())?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(LONGEST_ANSWER as u64)).read_until(b'\n', &mut line)?;
+    match line.last() {
+        Some(b'\n') => Ok(line),
+        _ if line.len() >= LONGEST_ANSWER => Err(io::Error::other("the answer is too long")),
+        _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended")),
+    }
+}

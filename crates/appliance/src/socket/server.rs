@@ -1,0 +1,319 @@
+//! A server that never blocks. Its owner polls the descriptor of [`Server::as_fd`] beside its own and calls
+//! [`Server::turn`] when it is readable: one turn accepts one client, or reads at most 4096 bytes and answers at most
+//! one request. What takes long may be answered later ([`Server::turn_later`]).
+
+use crate::socket::message::{Answer, LONGEST_REQUEST, Refusal, Request, answer_line};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::stat::{Mode, umask};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Largest number of clients at a time.
+pub const MOST_CLIENTS: usize = 16;
+/// A client that has neither asked nor read for so long is disconnected.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+const LISTENER: u64 = MOST_CLIENTS as u64;
+/// How long no client is accepted after the system had no descriptor for one.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another appliance listens there.
+    #[error("another program is in charge of the control socket {}; choose another name for this one", .0.display())]
+    Taken(PathBuf),
+    /// The system refuses.
+    #[error("cannot listen at the control socket {}: {source}", .path.display())]
+    Io {
+        /// Path of the socket.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+}
+
+/// A listening socket with its clients. The socket is removed when this value is dropped.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    listener: UnixListener,
+    /// Locked for as long as this process is in charge of the path.
+    _lock: File,
+    epoll: Epoll,
+    clients: [Option<Client>; MOST_CLIENTS],
+    /// Number of clients that there were.
+    admitted: u64,
+    /// No client is accepted before this time.
+    paused: Option<Instant>,
+}
+
+/// The process that asks, as the kernel knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Peer {
+    /// Its user; `None` if the kernel does not tell.
+    pub uid: Option<u32>,
+    /// Its number; `None` if the kernel does not tell.
+    pub pid: Option<i32>,
+}
+
+impl Peer {
+    fn of(stream: &UnixStream) -> Self {
+        let known = getsockopt(stream, PeerCredentials).ok();
+        Self { uid: known.map(|peer| peer.uid()), pid: known.map(|peer| peer.pid()) }
+    }
+}
+
+/// A request that may be answered later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asker {
+    /// The process that asks.
+    pub peer: Peer,
+    place: usize,
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    /// Tells it from others that had this place.
+    number: u64,
+    /// True while its request waits for [`Server::answer`].
+    waits: bool,
+    peer: Peer,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// When the client last sent or took something.
+    active: Instant,
+    /// True if the client has sent its last byte, or one too many: it is disconnected when all is answered.
+    last: bool,
+}
+
+impl Server {
+    /// Listens at `path`, which only this user may use (mode 0600). Removes the socket of a process that died.
+    ///
+    /// # Errors
+    /// Fails if another process is in charge of the path, or if the system refuses.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let io = |source| Error::Io { path: path.to_owned(), source };
+        if let Some(directory) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(io)?;
+        }
+        let lock = lock(path)?;
+        match std::fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io(e)),
+            _ => {}
+        }
+        // The socket never exists with wider rights, not even for a moment.
+        let before = umask(Mode::from_bits_truncate(0o177));
+        let bound = UnixListener::bind(path);
+        umask(before);
+        let listener = bound.map_err(io)?;
+        listener.set_nonblocking(true).map_err(io)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| io(e.into()))?;
+        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(|e| io(e.into()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            listener,
+            _lock: lock,
+            epoll,
+            clients: Default::default(),
+            admitted: 0,
+            paused: None,
+        })
+    }
+
+    /// Returns the path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the number of clients.
+    pub fn clients(&self) -> usize {
+        self.clients.iter().flatten().count()
+    }
+
+    /// Does what is ready, at most one thing. `answer` is called with who asks and what.
+    pub fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(Peer, Request) -> Answer) {
+        self.turn_later(now, &mut |asker, request| Some(answer(asker.peer, request)));
+    }
+
+    /// Does what [`Server::turn`] does; a request for which `answer` returns `None` is answered by [`Server::answer`].
+    pub fn turn_later(&mut self, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
+        let mut events = [EpollEvent::empty()];
+        if self.epoll.wait(&mut events, EpollTimeout::ZERO) != Ok(1) {
+            return;
+        }
+        match events[0].data() {
+            LISTENER => self.accept(now),
+            at => self.serve(at as usize, now, answer),
+        }
+    }
+
+    /// Answers a request that was not answered at once. Does nothing if the client has gone.
+    pub fn answer(&mut self, asker: Asker, answer: &Answer, now: Instant) {
+        let client = self.clients.get_mut(asker.place).and_then(Option::as_mut);
+        let Some(client) = client.filter(|client| client.number == asker.number && client.waits) else { return };
+        (client.waits, client.active, client.output) = (false, now, answer_line(answer).into_bytes());
+        let mut interest = EpollEvent::new(client.interest(), asker.place as u64);
+        if self.epoll.modify(&client.stream, &mut interest).is_err() {
+            self.disconnect(asker.place);
+        }
+    }
+
+    /// Disconnects clients that have been silent for too long. Must be called once in a while, such as every second.
+    pub fn tidy(&mut self, now: Instant) {
+        for at in 0..MOST_CLIENTS {
+            if self.clients[at].as_ref().is_some_and(|c| now.saturating_duration_since(c.active) > PATIENCE) {
+                self.disconnect(at);
+            }
+        }
+        if self.paused.is_some_and(|until| now >= until) {
+            self.paused = None;
+            let _ = self.epoll.add(&self.listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER));
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        match self.listener.accept() {
+            Ok((stream, _)) => self.admit(stream, now),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => {
+                // Too few descriptors, or too little memory: the listener would be ready at once again, and again.
+                let _ = self.epoll.delete(&self.listener);
+                self.paused = Some(now + PAUSE);
+            }
+        }
+    }
+
+    fn admit(&mut self, mut stream: UnixStream, now: Instant) {
+        let free = self.clients.iter().position(Option::is_none);
+        let ready = stream.set_nonblocking(true).is_ok();
+        let Some(at) = free.filter(|_| ready) else {
+            let busy = Refusal::new(format!("there are {MOST_CLIENTS} clients already; try again later"));
+            let _ = stream.write(answer_line(&Err(busy)).as_bytes());
+            return;
+        };
+        if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, at as u64)).is_ok() {
+            let (peer, number) = (Peer::of(&stream), self.admitted);
+            self.admitted += 1;
+            let (input, output) = (Vec::new(), Vec::new());
+            self.clients[at] =
+                Some(Client { stream, number, waits: false, peer, input, output, active: now, last: false });
+        }
+    }
+
+    fn serve(&mut self, at: usize, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
+        let Some(client) = self.clients.get_mut(at).and_then(Option::as_mut) else { return };
+        client.active = now;
+        let goes_on = client.turn(at, answer).is_ok() && !client.is_done();
+        let interest = EpollEvent::new(client.interest(), at as u64);
+        if !goes_on || self.epoll.modify(&client.stream, &mut interest.clone()).is_err() {
+            self.disconnect(at);
+        }
+    }
+
+    fn disconnect(&mut self, at: usize) {
+        if let Some(client) = self.clients[at].take() {
+            let _ = self.epoll.delete(&client.stream);
+        }
+    }
+}
+
+impl AsFd for Server {
+    /// The descriptor is readable when there is something for [`Server::turn`] to do.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The lock is still held, so the path is this server's.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Client {
+    /// Answers one request that has come, or reads; then writes as much as the client takes.
+    fn turn(&mut self, place: usize, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) -> io::Result<()> {
+        if self.waits {
+            // Nothing is expected of it, so it is gone.
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if self.output.is_empty() {
+            if !self.has_request() {
+                self.read()?;
+            }
+            if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.input.drain(..=end).collect();
+                let asker = Asker { peer: self.peer, place, number: self.number };
+                let told =
+                    Request::parse(&line).map_or_else(|wrong| Some(Err(wrong)), |request| answer(asker, request));
+                self.waits = told.is_none();
+                self.output = told.map_or_else(Vec::new, |told| answer_line(&told).into_bytes());
+            } else if self.input.len() >= LONGEST_REQUEST {
+                let refusal = Refusal::new(format!("a request has at most {LONGEST_REQUEST} bytes"));
+                self.output = answer_line(&Err(refusal)).into_bytes();
+                self.input.clear();
+                self.last = true;
+            }
+        }
+        self.write()
+    }
+
+    fn has_request(&self) -> bool {
+        self.input.contains(&b'\n')
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 4096];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => self.last = true,
+            Ok(len) => self.input.extend_from_slice(&bytes[..len]),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        match self.stream.write(&self.output) {
+            Ok(len) => self.output.drain(..len).for_each(drop),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.last && self.output.is_empty() && !self.has_request() && !self.waits
+    }
+
+    /// Nothing is read while an answer waits for the client, or a request for its answer.
+    fn interest(&self) -> EpollFlags {
+        if self.waits {
+            return EpollFlags::empty();
+        }
+        if self.output.is_empty() && !self.has_request() { EpollFlags::EPOLLIN } else { EpollFlags::EPOLLOUT }
+    }
+}
+
+/// Takes charge of a path for as long as the returned file is open.
+fn lock(path: &Path) -> Result<File, Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let io = |source| Error::Io { path: path.to_owned(), source };
+    let file = File::options().create(true).write(true).truncate(false).open(&name).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Taken(path.to_owned())),
+        Err(TryLockError::Error(e)) => Err(io(e)),
+    }
+}

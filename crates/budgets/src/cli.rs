@@ -1,0 +1,99 @@
+//! The verbs and options of `penstock-agent`.
+
+use crate::guard;
+use clap::{Args, Parser, Subcommand};
+use penstock_appliance::cli::Ask;
+use std::path::PathBuf;
+
+/// The options.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "penstock-agent",
+    version,
+    about = "Holds the TCP connections of this host to the budget that its gateway gives",
+    after_help = "Examples:\n  penstock-agent check agent.toml\n  penstock-agent enrol agent.toml --token token.txt\n  \
+                  penstock-agent run agent.toml\n  penstock-agent status\n\ndocs/hosts.md is the guide."
+)]
+pub struct Options {
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Verb {
+    /// Become a node of a gateway: a one-time token becomes a certificate
+    #[command(after_help = "Examples:\n  penstock-agent enrol agent.toml --token token.txt\n  \
+                            ssh gateway penstock-gateway invite gateway.toml | penstock-agent enrol agent.toml")]
+    Enrol(Enrol),
+    /// Keep a session with the gateway and hold this host to its budget, until SIGTERM or Ctrl-C
+    #[command(after_help = "Example:\n  penstock-agent run agent.toml")]
+    Run(Described),
+    /// Check a file; exit code 2 and the line of the first mistake if there is one
+    #[command(after_help = "Example:\n  penstock-agent check agent.toml")]
+    Check(Described),
+    /// Print what a run would do here, and what this machine lacks for it
+    #[command(after_help = "Example:\n  penstock-agent explain agent.toml")]
+    Explain(Described),
+    /// Print the budget, the session and the connections that are held to it
+    #[command(after_help = "Example:\n  penstock-agent status --json")]
+    Status(Ask),
+    /// Let the TCP connections of cgroups announce their rates, without a gateway and a budget, until SIGTERM or Ctrl-C
+    #[command(after_help = "Examples:\n  penstock-agent announce /sys/fs/cgroup/senders\n  \
+                            penstock-agent announce --check")]
+    Announce(Announce),
+    /// The guard of a run, which the run starts
+    #[command(hide = true)]
+    Guard(guard::Options),
+}
+
+/// A file, and how to print what it means.
+#[derive(Debug, Clone, Args)]
+pub struct Described {
+    /// The agent's file, such as agent.toml
+    pub file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Whose connections announce their rates.
+#[derive(Debug, Clone, Args)]
+pub struct Announce {
+    /// Directories of cgroups (version 2), such as /sys/fs/cgroup/senders
+    #[arg(required_unless_present = "check", conflicts_with = "check", value_name = "CGROUP")]
+    pub cgroups: Vec<PathBuf>,
+    /// Only see whether this kernel takes the program; exit code 1 if it does not
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// How to enrol.
+#[derive(Debug, Clone, Args)]
+pub struct Enrol {
+    /// The agent's file and how to print the result.
+    #[command(flatten)]
+    pub described: Described,
+    /// A file with the token [default: the standard input, as other users can read arguments]
+    #[arg(long, value_name = "FILE")]
+    pub token: Option<PathBuf>,
+    /// How this node is called in the gateway's status [default: the name of the host]
+    #[arg(long, value_name = "NAME")]
+    pub called: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_is_well_formed_and_every_verb_has_an_example() {
+        Options::command().debug_assert();
+        for verb in Options::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("penstock-agent {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The whole program `penstock-agent`, from its options to its exit code.
+
+use crate::agent::{Enrolment, Identity};
+use crate::cli::{Announce, Enrol, Options, Verb};
+use crate::daemon::{self, Daemon};
+use crate::file::{Apply, File, OfOthers};
+use crate::guard;
+use crate::identity::Token;
+use crate::roster::LONGEST_NAME;
+use crate::socket::Socket;
+use crate::store;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use penstock_appliance::ask;
+use penstock_appliance::output::print;
+use penstock_appliance::socket::place;
+use penstock_appliance::socket::server::Server;
+use penstock_core::units::{Instant, Rate};
+use penstock_linux::limit::{Control, Rates};
+use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// How long an enrolment may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Why the program stops: a text for people, and its exit code.
+#[derive(Debug)]
+struct Stop(String, u8);
+
+impl Stop {
+    /// A mistake that the user can correct.
+    fn user(what: impl ToString) -> Self {
+        Self(format!("error: {}", what.to_string()), 2)
+    }
+
+    /// Something that failed.
+    fn failed(what: impl ToString) -> Self {
+        Self(format!("error: {}", what.to_string()), 1)
+    }
+}
+
+/// Runs the program; returns its exit code.
+pub fn run(options: &Options) -> u8 {
+    begin(&options.verb).unwrap_or_else(|Stop(what, code)| {
+        let _ = writeln!(io::stderr(), "{what}");
+        code
+    })
+}
+
+fn begin(verb: &Verb) -> Result<u8, Stop> {
+    match verb {
+        Verb::Guard(options) => Ok(guard::run(options)),
+        Verb::Check(asked) => {
+            let file = read(&asked.file)?;
+            let text = format!("{} is right: {} of {}\n", asked.file.display(), file.name, list(&file.gateways));
+            printed(asked.json, &json!({"file": asked.file, "right": true}), &text)
+        }
+        Verb::Explain(asked) => {
+            let explained = explain(&read(&asked.file)?);
+            printed(asked.json, &explained, &explained_text(&explained))
+        }
+        Verb::Enrol(asked) => enrol(asked),
+        Verb::Run(asked) => serve(&read(&asked.file)?, asked.json),
+        Verb::Announce(asked) => announce(asked),
+        Verb::Status(asked) => {
+            let path = ask::socket(asked, "agent", "penstock-agent").map_err(Stop::user)?;
+            let request = penstock_appliance::socket::message::Request::Status;
+            ask::converse(&path, &request, asked.json, false, status).map(|()| 0).map_err(Stop::user)
+        }
+    }
+}
+
+fn list(gateways: &[SocketAddr]) -> String {
+    gateways.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn read(path: &Path) -> Result<File, Stop> {
+    let text = std::fs::read_to_string(path).map_err(|e| Stop::user(format!("cannot read {}: {e}", path.display())))?;
+    // A mistake is shown with its line, and that text begins with "error" itself.
+    File::parse(&text, &path.to_string_lossy()).map_err(|mistake| Stop(mistake.to_string(), 2))
+}
+
+fn printed(json: bool, value: &Value, text: &str) -> Result<u8, Stop> {
+    let text = if json { format!("{value}\n") } else { text.to_owned() };
+    print(&text).map(|()| 0).map_err(|e| Stop::failed(format!("cannot write to the standard output: {e}")))
+}
+
+fn explain(file: &File) -> Value {
+    let identity = store::load(&file.directory);
+    let cgroup = file.limited();
+    let kernel = match file.apply {
+        Apply::Nothing => Ok(()),
+        Apply::Kernel => UdpSocket::bind(("127.0.0.1", 0))
+            .map_err(|e| e.to_string())
+            .and_then(|own| daemon::limit(file, own.as_fd()).map(drop)),
+    };
+    let shown = identity.as_ref().ok();
+    let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));
+    let kernel = kernel.err().map(|e| format!("the kernel's program: {e}"));
+    let lacks: Vec<String> = identity.err().map(|e| e.to_string()).into_iter().chain(kernel).collect();
+    json!({
+        "name": file.name,
+        "gateways": file.gateways,
+        "node": node,
+        "class": share.map(|share| share.class),
+        "weight": share.map(|share| share.weight),
+        "identity": store::path(&file.directory),
+        "applies": file.apply == Apply::Kernel,
+        "control": file.control.map(Control::name),
+        "announces": file.announce_rates,
+        "polices": file.others == OfOthers::Police,
+        "cgroup": cgroup.ok(),
+        "usable_bps": file.usable.map(Rate::as_bps),
+        "lacks": lacks,
+    })
+}
+
+fn explained_text(explained: &Value) -> String {
+    let mut text = String::new();
+    if explained["node"].is_u64() {
+        let _ = writeln!(
+            text,
+            "node {} of class {} with weight {}",
+            explained["node"], explained["class"], explained["weight"]
+        );
+    }
+    let _ = writeln!(text, "gateways, one after the other: {}", explained["gateways"]);
+    let cgroup = explained["cgroup"].as_str().unwrap_or_default();
+    let _ = match explained["applies"].as_bool() {
+        Some(true) => writeln!(text, "every TCP connection of {cgroup} that begins from now on is held to the budget"),
+        _ => writeln!(text, "the budget is shown and not applied"),
+    };
+    if let Some(control) = explained["control"].as_str() {
+        let _ = writeln!(text, "its congestion control becomes {control}, which sets windows by equations 2.1 and 2.2");
+    }
+    if explained["polices"] == true {
+        let _ = writeln!(text, "what is not TCP gets what TCP leaves of the budget; what is beyond that is lost");
+    }
+    if explained["announces"] == true {
+        let _ = writeln!(text, "connections with ECN tell queues on their way their rates, in an option of TCP");
+    }
+    for lack in explained["lacks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let _ = writeln!(text, "MISSING: {lack}");
+    }
+    text
+}
+
+fn token(asked: &Enrol) -> Result<Token, Stop> {
+    let mut text = Zeroizing::new(String::new());
+    let read = match &asked.token {
+        Some(path) => std::fs::File::open(path).and_then(|file| file.take(4096).read_to_string(&mut text)),
+        None => io::stdin().take(4096).read_to_string(&mut text),
+    };
+    read.map_err(|e| Stop::user(format!("cannot read the token: {e}")))?;
+    Token::read(&text).map_err(Stop::user)
+}
+
+fn enrol(asked: &Enrol) -> Result<u8, Stop> {
+    let file = read(&asked.described.file)?;
+    store::is_free(&file.directory).map_err(Stop::user)?;
+    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    let called = asked.called.clone().unwrap_or_else(host);
+    if called.len() > LONGEST_NAME {
+        return Err(Stop::user(format!("a name has at most {LONGEST_NAME} bytes")));
+    }
+    let token = token(asked)?;
+    let mut why = String::new();
+    for gateway in &file.gateways {
+        match enrol_at(*gateway, &token, &called).map_err(Stop::failed)? {
+            Ok(identity) => {
+                store::save(&file.directory, &identity).map_err(Stop::failed)?;
+                let node = identity.node.0;
+                let text = format!("this is node {node} of {gateway}; `penstock-agent run` begins\n");
+                return printed(asked.described.json, &json!({"node": node, "gateway": gateway}), &text);
+            }
+            Err(error) => why = format!("{gateway}: {error}"),
+        }
+    }
+    Err(Stop::failed(format!("no gateway enrols this node; is the token new? {why}")))
+}
+
+fn enrol_at(gateway: SocketAddr, token: &Token, called: &str) -> io::Result<Result<Identity, String>> {
+    let any: SocketAddr = if gateway.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let mut socket = Socket::bind(any)?;
+    let epoch = std::time::Instant::now();
+    let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
+    let enrolment = Enrolment::new(token, called, gateway, now());
+    let mut enrolment = match enrolment {
+        Ok(enrolment) => enrolment,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    while epoch.elapsed() < PATIENCE {
+        socket.turn(&mut enrolment, &mut now);
+        if let Some(done) = enrolment.done() {
+            socket.turn(&mut enrolment, &mut now);
+            return Ok(done);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(Err("no answer".into()))
+}
+
+fn serve(file: &File, json: bool) -> Result<u8, Stop> {
+    let identity = store::load(&file.directory).map_err(Stop::user)?;
+    let directory = place::directory().ok_or_else(|| Stop::user("there is no directory of control sockets"))?;
+    let server = Server::open(&place::socket(&directory, &file.name));
+    let server = server.map_err(|e| Stop::user(format!("{e} (`name` in the file)")))?;
+    let lock = directory.join(format!("{}.guard", file.name));
+    let daemon = Daemon::open(file, &identity, server, &lock).map_err(Stop::user)?;
+    let _ = writeln!(io::stderr(), "node {} looks for {}", identity.node.0, list(&file.gateways));
+    let (last, failed) = daemon.run();
+    let value = serde_json::to_value(&last).unwrap_or(Value::Null);
+    printed(json, &value, &status(&value))?;
+    failed.map_or(Ok(0), |why| Err(Stop::failed(why)))
+}
+
+fn announce(asked: &Announce) -> Result<u8, Stop> {
+    let signals = Signals::open().map_err(Stop::failed)?;
+    let mut rates = Rates::load().map_err(|e| Stop::failed(format!("this kernel does not take the program: {e}")))?;
+    for cgroup in &asked.cgroups {
+        let failed = |e| Stop::failed(format!("cannot attach the program to the cgroup {}: {e}", cgroup.display()));
+        rates.attach(cgroup).map_err(failed)?;
+    }
+    if asked.check {
+        return Ok(0);
+    }
+    let _ = writeln!(io::stderr(), "connections with ECN announce their rates in {} cgroups", asked.cgroups.len());
+    loop {
+        match signals.next() {
+            Some(Signalled::End(signal)) if is_orderly(signal) => return Ok(0),
+            Some(Signalled::End(signal)) => return Err(Stop::failed(format!("ended by {signal}"))),
+            Some(Signalled::Report) => {}
+            None => wait(&signals).map_err(|e| Stop::failed(format!("cannot wait: {e}")))?,
+        }
+    }
+}
+
+/// Waits for a signal.
+fn wait(signals: &Signals) -> io::Result<()> {
+    match ppoll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], None, None) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn status(answer: &Value) -> String {
+    let mbit = |key: &str| answer[key].as_u64().map(|bps| format!("{} Mbit/s", bps as f64 / 1e6));
+    let mut text = format!("node {}\n", answer["node"]);
+    let _ = writeln!(text, "budget: {}", mbit("budget_bps").unwrap_or_else(|| "none".into()));
+    let _ = writeln!(text, "says that it can use: {}", mbit("usable_bps").unwrap_or_else(|| "all".into()));
+    let _ = writeln!(text, "gateway: {}", answer["gateway"].as_str().unwrap_or("none"));
+    let _ = writeln!(text, "connections: {} held, {} send", answer["connections"], answer["sending"]);
+    if let Some(control) = answer["control"].as_str() {
+        let _ = writeln!(text, "congestion control: {control}");
+    }
+    if let Some(others) = answer["others"].as_object() {
+        let _ = writeln!(text, "not TCP: {} packets passed, {} refused", others["passed"], others["refused"]);
+    }
+    for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let _ = writeln!(text, "WRONG: {mark}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_shows_the_budget_and_what_is_wrong() {
+        let text = status(&json!({"node": 7, "budget_bps": 2_500_000, "marks": ["the guard is gone"], "sending": 3,
+            "others": {"passed": 9, "refused": 4}}));
+        for expected in [
+            "9 packets passed, 4 refused",
+            "node 7",
+            "budget: 2.5 Mbit/s",
+            "can use: all",
+            "3 send",
+            "WRONG: the guard",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+}

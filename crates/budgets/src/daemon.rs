@@ -1,0 +1,323 @@
+//! The agent's loop: one thread that serves the session, gives the kernel its orders, and answers the control socket.
+
+use crate::agent::{self, Agent, Identity};
+use crate::file::{Apply, File, OfOthers};
+use crate::guard::Guard;
+use crate::socket::Socket;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use penstock_appliance::socket::message::{Answer, Refusal, Request};
+use penstock_appliance::socket::server::Server;
+use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::limit::{Census, Limit, Others};
+use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
+use serde::Serialize;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How often an order is given again. It holds four times as long.
+const BEAT: Span = Span::from_millis(500);
+
+/// An agent that runs.
+#[derive(Debug)]
+pub struct Daemon {
+    agent: Agent,
+    node: u32,
+    socket: Socket,
+    limit: Option<(Limit, Guard)>,
+    usable: Option<Receiver<Result<Option<Rate>, String>>>,
+    said: Option<Rate>,
+    applied: Option<Rate>,
+    next_beat: Instant,
+    wrong: Option<String>,
+    signals: Signals,
+    server: Server,
+    epoch: std::time::Instant,
+}
+
+/// The status.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// The number of this node.
+    pub node: u32,
+    /// Time since the start in seconds.
+    pub elapsed_s: f64,
+    /// The budget in bits per second; `None` if there is none and TCP is plain.
+    pub budget_bps: Option<u64>,
+    /// The rate that this node says it can use; `None` for all.
+    pub usable_bps: Option<u64>,
+    /// The gateway of the session.
+    pub gateway: Option<SocketAddr>,
+    /// True if the kernel holds connections to the budget.
+    pub applied: bool,
+    /// The congestion control that connections get; `None` if they keep theirs.
+    pub control: Option<String>,
+    /// Number of connections that are limited now.
+    pub connections: u64,
+    /// The sum of the weights of connections that send, as the budget is divided.
+    pub sending: u64,
+    /// Number of times at which the rate of a connection was changed.
+    pub changes: u64,
+    /// What became of packets that are not TCP, if they are held to the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<Others>,
+    /// Counters of sessions.
+    pub sessions: agent::Counters,
+    /// What is wrong now, as sentences; empty if all is well.
+    pub marks: Vec<String>,
+}
+
+impl Daemon {
+    /// Attaches the program of the kernel and starts its guard. From here on signals end the run.
+    ///
+    /// # Errors
+    /// Returns what is missing, as a sentence.
+    pub fn open(file: &File, identity: &Identity, server: Server, lock: &Path) -> Result<Self, String> {
+        let signals = Signals::open().map_err(|e| e.to_string())?;
+        let any: SocketAddr = match file.gateways[0] {
+            SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+            SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+        };
+        let socket = Socket::bind(any).map_err(|e| format!("cannot open a socket: {e}"))?;
+        let limit = match file.apply {
+            Apply::Kernel => Some(attach(file, &socket, lock)?),
+            Apply::Nothing => None,
+        };
+        let mut agent = Agent::new(identity, file.gateways.clone()).map_err(|e| e.to_string())?;
+        agent.set_usable(file.usable, Instant::ZERO);
+        Ok(Self {
+            agent,
+            node: identity.node.0,
+            socket,
+            limit,
+            usable: file.usable_command.as_ref().map(|command| asked(command.clone(), file.usable_every)),
+            said: file.usable,
+            applied: None,
+            next_beat: Instant::ZERO,
+            wrong: None,
+            signals,
+            server,
+            epoch: std::time::Instant::now(),
+        })
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// Runs until a signal comes; returns the last status, and what failed if anything did.
+    pub fn run(mut self) -> (Status, Option<String>) {
+        let failed = loop {
+            if let Some(ended) = self.signalled() {
+                break ended;
+            }
+            self.turn();
+            if let Err(error) = self.sleep() {
+                break Some(format!("cannot wait: {error}"));
+            }
+        };
+        let now = self.now();
+        self.agent.end(now);
+        self.turn();
+        if let Some((limit, _)) = &self.limit {
+            let _ = limit.order(None);
+        }
+        (self.status(), failed)
+    }
+
+    fn signalled(&self) -> Option<Option<String>> {
+        while let Some(request) = self.signals.next() {
+            match request {
+                Signalled::End(signal) if is_orderly(signal) => return Some(None),
+                Signalled::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
+                Signalled::Report => say(&serde_json::to_string(&self.status()).unwrap_or_default()),
+            }
+        }
+        None
+    }
+
+    fn turn(&mut self) {
+        let epoch = self.epoch;
+        self.socket.turn(&mut self.agent, &mut || Instant::from_nanos(epoch.elapsed().as_nanos() as u64));
+        let now = self.now();
+        while let Some(usable) = self.usable.as_ref().and_then(|usable| usable.try_recv().ok()) {
+            match usable {
+                Ok(usable) => {
+                    (self.said, self.wrong) = (usable, None);
+                    self.agent.set_usable(usable, now);
+                }
+                Err(why) => self.wrong = Some(why),
+            }
+        }
+        self.order(now);
+    }
+
+    /// Gives the kernel its order, at once when the budget changes and otherwise every half second.
+    fn order(&mut self, now: Instant) {
+        let budget = self.agent.budget(now);
+        if budget == self.applied && now < self.next_beat {
+            return;
+        }
+        if budget.is_some() != self.applied.is_some() {
+            let gateway = self.agent.gateway().map_or_else(|| "no gateway".to_owned(), |one| one.to_string());
+            match budget {
+                Some(budget) => say(&format!("a budget of {budget} from {gateway}")),
+                None => say(&format!("no budget, plain TCP: {}", self.agent.why().unwrap_or("no answer for a lease"))),
+            }
+        }
+        (self.applied, self.next_beat) = (budget, now + BEAT);
+        if let Some((limit, guard)) = &mut self.limit {
+            let given = limit.order(budget);
+            self.wrong = match given {
+                Err(error) => Some(format!("the kernel takes no order: {error}")),
+                Ok(()) if !guard.is_there() => Some("the guard is gone: if this process dies, limits stay".into()),
+                Ok(()) => self.wrong.take().filter(|_| self.usable.is_some()),
+            };
+        }
+        self.server.tidy(std::time::Instant::now());
+    }
+
+    fn sleep(&mut self) -> Result<(), Errno> {
+        let now = self.now();
+        let next = [self.agent.next_timeout(), Some(self.next_beat)].into_iter().flatten().min();
+        let wait = next.map_or(BEAT, |next| next.since(now)).min(BEAT);
+        let readable = PollFlags::POLLIN;
+        let mut ready = [
+            PollFd::new(self.socket.udp().as_fd(), readable),
+            PollFd::new(self.signals.as_fd(), readable),
+            PollFd::new(self.server.as_fd(), readable),
+        ];
+        match ppoll(&mut ready, Some(Duration::from_nanos(wait.as_nanos()).into()), None) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        if ready[2].revents().is_some_and(|events| !events.is_empty()) {
+            let status = self.status();
+            self.server.turn(std::time::Instant::now(), &mut |_, request| answer(&status, &request));
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> Status {
+        let now = self.now();
+        let census = self.limit.as_ref().and_then(|(limit, _)| limit.census().ok());
+        let Census { now: counted, before, held, changes, .. } = census.unwrap_or_default();
+        let budget = self.agent.budget(now).map(Rate::as_bps);
+        let plain = budget.is_none().then(|| {
+            format!("no budget, TCP is plain: {}", self.agent.why().unwrap_or("the gateway has not answered"))
+        });
+        Status {
+            node: self.node,
+            elapsed_s: now.as_secs_f64(),
+            budget_bps: budget,
+            usable_bps: self.said.map(Rate::as_bps),
+            gateway: self.agent.gateway(),
+            applied: self.limit.is_some() && budget.is_some(),
+            control: self.limit.as_ref().and_then(|(limit, _)| limit.control()),
+            connections: held,
+            sending: counted.max(before),
+            changes,
+            others: self.limit.as_ref().and_then(|(limit, _)| limit.others().ok()?),
+            sessions: self.agent.counters(),
+            marks: plain.into_iter().chain(self.wrong.clone()).collect(),
+        }
+    }
+}
+
+fn answer(status: &Status, request: &Request) -> Answer {
+    match request {
+        Request::Status => {
+            serde_json::to_string(status).map_err(|e| Refusal::new(format!("the answer cannot be written: {e}")))
+        }
+        _ => Err(Refusal { what: "an agent only tells its status".into(), allowed: vec!["status".into()] }),
+    }
+}
+
+fn attach(file: &File, socket: &Socket, lock: &Path) -> Result<(Limit, Guard), String> {
+    let limit = limit(file, socket.udp().as_fd())?;
+    let guard = Guard::start(&limit, lock).map_err(|e| format!("cannot start the guard: {e}"))?;
+    Ok((limit, guard))
+}
+
+/// Attaches the programs of the kernel that a file asks for; `own` is the socket of the agent's session.
+///
+/// # Errors
+/// Returns what is missing, as a sentence.
+pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
+    let cgroup = file.limited()?;
+    let cannot = |what: &str, e: io::Error, instead: &str| {
+        format!(
+            "cannot hold {what} of {} to a budget, or tell them: {e}; this needs cgroups of version 2, and root or CAP_BPF with \
+             CAP_NET_ADMIN ({instead})",
+            cgroup.display()
+        )
+    };
+    let weights = file.weights.iter().map(|(mark, weight)| (mark.0, *weight)).collect();
+    let instead = match file.control {
+        Some(_) => "without `control` connections keep theirs below a limit, which older kernels can as well",
+        None => "`apply = \"nothing\"` only shows the budget",
+    };
+    let limit = Limit::attach(&cgroup, &weights, file.control);
+    let mut limit = limit.map_err(|e| cannot("the connections", e, instead))?;
+    if file.others == OfOthers::Police {
+        let attached = limit.attach_others(&cgroup, own);
+        attached.map_err(|e| cannot("what is not TCP", e, "`others = \"nothing\"` leaves that alone"))?;
+    }
+    if file.announce_rates {
+        let attached = limit.attach_rates(&cgroup);
+        attached.map_err(|e| cannot("the rates", e, "without `announce_rates` nobody is told them"))?;
+    }
+    Ok(limit)
+}
+
+/// Asks a command again and again, in a thread, as it may take its time.
+fn asked(command: Vec<String>, every: Span) -> Receiver<Result<Option<Rate>, String>> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        while tell.send(usable(&command)).is_ok() {
+            std::thread::sleep(Duration::from_nanos(every.as_nanos()));
+        }
+    });
+    told
+}
+
+/// What a command prints: a rate, or `all`.
+fn usable(command: &[String]) -> Result<Option<Rate>, String> {
+    let wrong = |what: String| format!("usable_command {command:?}: {what}");
+    let output =
+        std::process::Command::new(&command[0]).args(&command[1..]).stdin(std::process::Stdio::null()).output();
+    let output = output.map_err(|e| wrong(e.to_string()))?;
+    if !output.status.success() {
+        return Err(wrong(output.status.to_string()));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.trim() {
+        "all" => Ok(None),
+        rate => rate.parse().map(Some).map_err(|e: penstock_core::units::UnitError| wrong(e.to_string())),
+    }
+}
+
+/// Prints a line on the standard error. If nobody can be told, nobody is.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_prints_a_rate_or_all() {
+        let said = |line: &str| usable(&["sh".into(), "-c".into(), line.into()]);
+        assert_eq!(said("echo 4.5Mbit/s"), Ok(Some(Rate::from_bps(4_500_000))));
+        assert_eq!(said("echo all"), Ok(None));
+        for wrong in ["echo 5", "exit 3", "echo"] {
+            assert!(said(wrong).is_err(), "{wrong}");
+        }
+    }
+}

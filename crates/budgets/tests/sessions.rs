@@ -1,0 +1,191 @@
+//! Budgets over real sockets: the same as those of the state machines alone, through all that happens to a network.
+
+mod lab;
+
+use lab::{Lab, Node, mbit};
+use penstock_budgets::agent::RETRY;
+use penstock_budgets::gateway::Settings;
+use penstock_core::coop::client::{Client, Config};
+use penstock_core::coop::gateway::{Gateway, Outgoing, Start, To};
+use penstock_core::coop::policy::{Policy, Sharing};
+use penstock_core::coop::state::State;
+use penstock_core::coop::{Floor, Key, Keyring, NodeId, Share};
+use penstock_core::units::{Instant, Rate, Span};
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+enum Do {
+    Join(usize),
+    Leave(usize),
+    Usable(usize, Option<u64>),
+    Rate(u64),
+}
+
+const SHARES: [Share; 4] = [
+    Share { class: 0, weight: 1, floor: Floor::NONE },
+    Share { class: 1, weight: 4, floor: Floor::NONE },
+    Share { class: 1, weight: 1, floor: Floor::NONE },
+    Share { class: 3, weight: 2, floor: Floor::NONE },
+];
+
+const SCRIPT: [Do; 10] = [
+    Do::Join(1),
+    Do::Join(0),
+    Do::Join(2),
+    Do::Usable(0, Some(700_000)),
+    Do::Join(3),
+    Do::Rate(20_000_000),
+    Do::Usable(1, Some(2_000_000)),
+    Do::Usable(0, None),
+    Do::Leave(2),
+    Do::Rate(6_000_000),
+];
+
+/// For each node, the budgets that it had one after the other.
+type Sequences = [Vec<Option<u64>>; 4];
+
+fn note(sequences: &mut Sequences, budgets: [Option<u64>; 4]) {
+    for (sequence, budget) in sequences.iter_mut().zip(budgets) {
+        if sequence.last() != Some(&budget) {
+            sequence.push(budget);
+        }
+    }
+}
+
+fn settings(sharing: Sharing) -> Settings {
+    Settings { policy: Policy::of(sharing), ..Settings::new(mbit(10)) }
+}
+
+/// Plays the script into the state machines alone; each message takes a millisecond.
+fn direct(sharing: Sharing) -> Sequences {
+    let ring = Keyring::new(1, &Key::new([1; 32]));
+    let mut now = Instant::ZERO;
+    let mut gateway = Gateway::new(settings(sharing).config(), ring.clone(), 1, Start::Fresh, now).unwrap();
+    let mut clients: Vec<Client> = (0..4)
+        .map(|i| {
+            let ticket = State::ticket(NodeId(i as u32), SHARES[i]).sign(&ring);
+            let config = Config { ticket: Some(ticket), retry: RETRY, ..Config::new(NodeId(i as u32), 77) };
+            Client::new(config).unwrap()
+        })
+        .collect();
+    let mut sequences = Sequences::default();
+    let (mut up, mut down) = (Vec::new(), Vec::new());
+    for event in SCRIPT {
+        let mut sent = Vec::new();
+        match event {
+            Do::Join(i) => clients[i].open(now, &mut sent),
+            Do::Leave(i) => clients[i].close(now, &mut sent),
+            Do::Usable(i, rate) => clients[i].set_usable(rate.map(Rate::from_bps), now, &mut sent),
+            Do::Rate(rate) => gateway.set_bandwidth(Rate::from_bps(rate), now, &mut down),
+        }
+        if let Do::Join(i) | Do::Leave(i) | Do::Usable(i, _) = event {
+            up.extend(sent.into_iter().map(|message| (i, message)));
+        }
+        for _ in 0..400 {
+            note(&mut sequences, std::array::from_fn(|i| clients[i].budget(now).map(Rate::as_bps)));
+            now += Span::from_millis(1);
+            let (arrived_up, arrived_down) = (std::mem::take(&mut up), std::mem::take(&mut down));
+            for (i, message) in arrived_up {
+                gateway.handle(&message, NodeId(i as u32), now, &mut down);
+            }
+            gateway.poll(now, &mut down);
+            for (i, client) in clients.iter_mut().enumerate() {
+                let mut out = Vec::new();
+                client.poll(now, &mut out);
+                up.extend(out.into_iter().map(|message| (i, message)));
+            }
+            for Outgoing { to, message } in arrived_down {
+                for (i, client) in clients.iter_mut().enumerate() {
+                    let mut out = Vec::new();
+                    if to == To::Everyone || to == To::Node(NodeId(i as u32)) {
+                        client.handle(&message, now, &mut out);
+                    }
+                    up.extend(out.into_iter().map(|message| (i, message)));
+                }
+            }
+        }
+    }
+    sequences
+}
+
+/// Plays the script over QUIC on real sockets.
+fn real(sharing: Sharing) -> Sequences {
+    let mut lab = Lab::new(settings(sharing));
+    let identities: Vec<_> = SHARES.iter().map(|share| lab.identity(*share)).collect();
+    let (mut nodes, mut of): (Vec<Node>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut sequences = Sequences::default();
+    for event in SCRIPT {
+        let now = lab.now();
+        match event {
+            Do::Join(i) => {
+                nodes.push(lab.node(&identities[i]));
+                of.push(i);
+            }
+            Do::Leave(i) => nodes[of.iter().position(|one| *one == i).unwrap()].agent.end(now),
+            Do::Usable(i, rate) => {
+                let at = of.iter().position(|one| *one == i).unwrap();
+                nodes[at].agent.set_usable(rate.map(Rate::from_bps), now);
+            }
+            Do::Rate(rate) => lab.role.set_rate(Rate::from_bps(rate), now),
+        }
+        let end = lab.now() + Span::from_millis(400);
+        while lab.now() < end {
+            lab.turn(&mut nodes);
+            let budgets = lab.budgets(&nodes);
+            let budgets = std::array::from_fn(|i| of.iter().position(|one| *one == i).and_then(|at| budgets[at]));
+            note(&mut sequences, budgets);
+        }
+    }
+    sequences
+}
+
+/// The bar of the protocol: simulation and real sockets give the same budgets, in the same order.
+#[test]
+fn sockets_give_the_budgets_of_the_state_machines() {
+    let all = [Sharing::UnweightedFair, Sharing::Weighted, Sharing::Priority, Sharing::Dybra, Sharing::MaxMin];
+    for sharing in all {
+        let expected = direct(sharing);
+        assert!(expected.iter().all(|sequence| sequence.len() >= 4), "{sharing:?}: {expected:?}");
+        // Messages of two nodes may overtake each other on a machine that is very busy.
+        let same = (0..3).any(|_| real(sharing) == expected);
+        assert!(same, "{sharing:?}: {expected:?} and {:?}", real(sharing));
+    }
+}
+
+/// A gateway that starts again knows only its directory. Nodes learn it at once, and have their budgets again in moments.
+#[test]
+fn a_gateway_that_starts_again_is_found_at_once() {
+    let mut lab = Lab::new(settings(Sharing::Weighted));
+    let mut nodes = lab.nodes(&SHARES);
+    lab.run(&mut nodes, Span::from_millis(200));
+    let before = lab.budgets(&nodes);
+    let start = lab.now();
+    lab.restart();
+    lab.until("all are back", &mut nodes, |lab, nodes| {
+        lab.status().holders == 4 && nodes.iter().all(|node| node.agent.gateway().is_some())
+    });
+    let took = lab.now().since(start);
+    assert!(took < Span::from_secs(2), "{took}");
+    lab.until("budgets are as before", &mut nodes, |lab, nodes| lab.budgets(nodes) == before);
+    assert_eq!(lab.status().messages.forged, 0);
+}
+
+/// No gateway, no budget: a lease after the last answer the node is on its own, and it comes back by itself.
+#[test]
+fn without_a_gateway_there_is_no_budget() {
+    let mut lab = Lab::new(settings(Sharing::MaxMin));
+    let mut nodes = lab.nodes(&SHARES[..2]);
+    let start = lab.now();
+    let epoch = std::time::Instant::now();
+    while lab.budgets(&nodes).iter().any(Option::is_some) {
+        for node in &mut nodes {
+            let now = lab.now();
+            node.socket.turn(&mut node.agent, &mut || now);
+        }
+        assert!(epoch.elapsed().as_secs() < 10);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(lab.now().since(start) <= Span::from_millis(3300), "a lease");
+    lab.restart();
+    lab.until("both are back", &mut nodes, |lab, nodes| lab.budgets(nodes).iter().all(Option::is_some));
+}

@@ -1,0 +1,47 @@
+//! `status`, `top` and `set` of an emulator that runs.
+
+use crate::cli::Command;
+use penstock_appliance::ask::{ROWS, converse, pairs, set, socket, table, top};
+use penstock_appliance::error::Error;
+use penstock_appliance::socket::message::{self, Request};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The name of a run that was given none; if several run at once, the others have their process number at its end.
+pub const DEFAULT_NAME: &str = "emulate";
+/// Asks what the command asks, and prints the answer.
+///
+/// # Errors
+/// Returns why there is no answer, or why it cannot be printed.
+pub fn run(command: &Command) -> Result<(), Error> {
+    let (ask, request, show): (_, _, fn(&Value) -> String) = match command {
+        Command::Status(ask) => (ask, Request::Status, status),
+        Command::Top(asked) => (&asked.ask, asked.request(), |answer| top(answer, &["to right", "to left"])),
+        Command::Set { ask, values } => (ask, Request::Set(message::Set { values: pairs(values)?, until: None }), set),
+    };
+    let path = socket(ask, DEFAULT_NAME, "penstock-emulate")?;
+    converse(&path, &request, ask.json, matches!(command, Command::Top(_)), show)
+}
+
+fn status(answer: &Value) -> String {
+    let mut text = table(answer, &["left to right", "right to left"], &ROWS);
+    let causes: Vec<&str> = answer["disturbed_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let _ = writeln!(text, "disturbed by: {}", if causes.is_empty() { "nothing".into() } else { causes.join(", ") });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_is_a_table() {
+        let text = status(
+            &json!({"elapsed_s": 1.5, "forward": {"aqm": "codel", "loss": 0.25, "marked": 7}, "disturbed_by": ["unread"]}),
+        );
+        assert!(text.contains("codel") && text.contains("0.250") && text.contains("disturbed by: unread"), "{text}");
+        let marked = text.lines().find(|line| line.starts_with("marked CE")).unwrap();
+        assert!(marked.contains(" 7 "), "a number of packets is whole: {marked}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Several wires in one process. Each has a thread of its own with an emulator, which shares nothing with the others: one does
+//! not wait for another, and each has its place in the scheduler of the system. The main thread passes signals on.
+
+use crate::cli::{Options, Plan};
+use crate::command;
+use crate::emulator::Finished;
+use crate::error::Error;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use penstock_appliance::output::Printer;
+use penstock_linux::signals::{Relay, Request, Signals};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// A wire whose interfaces are there, and whose thread waits for the others.
+pub struct Wire {
+    ready: String,
+    relay: Relay,
+    go: Sender<()>,
+    thread: JoinHandle<Option<Finished>>,
+}
+
+impl Wire {
+    /// Returns a line that says what the wire does.
+    pub fn ready(&self) -> &str {
+        &self.ready
+    }
+}
+
+/// Opens all wires, or none.
+///
+/// # Errors
+/// Returns what is missing for the first of them that cannot be opened, and what to do about it.
+pub fn open(plans: Vec<Plan>, options: &Options, printer: &Printer) -> Result<Vec<Wire>, Error> {
+    plans.into_iter().map(|plan| open_one(plan, options, printer)).collect()
+}
+
+fn open_one(plan: Plan, options: &Options, printer: &Printer) -> Result<Wire, Error> {
+    let no_thread = Error::io("cannot start a thread");
+    let (relay, signals) = Relay::new().map_err(&no_thread)?;
+    let (told, opened) = channel();
+    let (go, wait) = channel();
+    let (options, offers) = (options.clone(), printer.offers());
+    let name = plan.wire.clone().unwrap_or_default();
+    let work = move || forward(&wait, &told, || command::open(plan, &options, signals, offers));
+    let thread = thread::Builder::new().name(name).spawn(work).map_err(&no_thread)?;
+    let ready = opened.recv().unwrap_or_else(|_| Err(no_thread(io::Error::other("it ended at once"))))?;
+    Ok(Wire { ready, relay, go, thread })
+}
+
+/// Opens an emulator, tells what came of it, and runs it when all are ready.
+fn forward(
+    wait: &Receiver<()>,
+    told: &Sender<Result<String, Error>>,
+    open: impl FnOnce() -> Result<(crate::emulator::Emulator, String), Error>,
+) -> Option<Finished> {
+    let (opened, emulator) = match open() {
+        Ok((emulator, ready)) => (Ok(ready), Some(emulator)),
+        Err(error) => (Err(error), None),
+    };
+    let _ = told.send(opened);
+    // Without a word the process ends, because another wire could not be opened.
+    wait.recv().ok()?;
+    emulator.map(|emulator| emulator.run().0)
+}
+
+/// Runs all wires until each has ended; returns what they report, in order. If one fails, all end.
+///
+/// # Errors
+/// Returns why signals or the ends of threads cannot be awaited.
+pub fn run(wires: Vec<Wire>, signals: &Signals) -> Result<Vec<Finished>, Error> {
+    for wire in &wires {
+        let _ = wire.go.send(());
+    }
+    let mut running: Vec<(usize, Wire)> = wires.into_iter().enumerate().collect();
+    let mut finished: Vec<(usize, Finished)> = Vec::with_capacity(running.len());
+    while !running.is_empty() {
+        await_any(signals, &running)?;
+        while let Some(request) = signals.next() {
+            running.iter().for_each(|(_, wire)| wire.relay.send(request));
+        }
+        for (number, wire) in running.extract_if(.., |(_, wire)| wire.has_ended()).collect::<Vec<_>>() {
+            finished.extend(wire.thread.join().ok().flatten().map(|one| (number, one)));
+        }
+        if finished.iter().any(|(_, one)| one.failure.is_some()) {
+            running.iter().for_each(|(_, wire)| wire.relay.send(Request::End(Signal::SIGTERM)));
+        }
+    }
+    finished.sort_by_key(|(number, _)| *number);
+    Ok(finished.into_iter().map(|(_, one)| one).collect())
+}
+
+impl Wire {
+    /// True if its thread has dropped its signals, as it does when it has ended.
+    fn has_ended(&self) -> bool {
+        let mut fds = [PollFd::new(self.relay.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO) != Ok(0)
+    }
+}
+
+/// Waits for a signal, or for the end of a wire.
+fn await_any(signals: &Signals, running: &[(usize, Wire)]) -> Result<(), Error> {
+    let relays = running.iter().map(|(_, wire)| wire.relay.as_fd());
+    let fds = std::iter::once(signals.as_fd()).chain(relays);
+    let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    match poll(&mut fds, PollTimeout::NONE) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(Error::io("cannot wait for signals")(error)),
+    }
+}

@@ -1,0 +1,581 @@
+//! Real TCP through the emulator, between two network namespaces. Where that is not possible, the tests skip and say
+//! why.
+//!
+//! Numbers are compared with theory only when the emulator was on time, because results of a busy machine prove
+//! nothing.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use penstock_linux::netns::Namespace;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
+const FULL: f64 = 10e6 * 1448.0 / 1500.0;
+/// Two ways of 10 ms and two transmissions of bare headers of 52 bytes.
+const LEAST_RTT_MS: f64 = 20.083;
+/// Reno halves its window at a loss. Without any queue it then sends between half and all of the rate, three quarters
+/// on average; a queue only increases that.
+const RENO: f64 = 0.75;
+const ATTEMPTS: u32 = 3;
+/// Who holds it open keeps the processors awake.
+const AWAKE: &str = "/dev/cpu_dma_latency";
+
+/// Runs are serialized, because two at a time would disturb each other.
+static TURN: Mutex<()> = Mutex::new(());
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Returns why nothing can be tested here; `None` if tests can run.
+fn impossible() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("not root".into());
+    }
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        return Some("no /dev/net/tun".into());
+    }
+    for program in ["ip", "iperf3", "nsenter", "timeout"] {
+        let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if found.is_err() {
+            return Some(format!("no {program}"));
+        }
+    }
+    None
+}
+
+/// Two namespaces which exist as long as this value.
+struct Lab {
+    left: String,
+    right: String,
+}
+
+impl Lab {
+    fn new() -> Result<Self, String> {
+        let name = format!("penstock-{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
+        let lab = Self { left: format!("{name}-l"), right: format!("{name}-r") };
+        for name in [&lab.left, &lab.right] {
+            let made = Command::new("ip").args(["netns", "add", name]).output().map_err(|e| e.to_string())?;
+            if !made.status.success() {
+                return Err(format!("no namespaces: {}", String::from_utf8_lossy(&made.stderr).trim()));
+            }
+        }
+        Ok(lab)
+    }
+
+    /// Runs a command inside a namespace and kills it after `seconds` in any case.
+    fn command(namespace: &str, seconds: u32, words: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=1", &seconds.to_string(), "nsenter", &format!("--net=/run/netns/{namespace}")]);
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in [&self.left, &self.right] {
+            let _ = Command::new("ip").args(["netns", "delete", name]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// A child process that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn spawn(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_for_line(reader: impl Read, word: &str) {
+    let mut seen = String::new();
+    for line in BufReader::new(reader).lines() {
+        let line = line.unwrap();
+        if line.contains(word) {
+            return;
+        }
+        seen += &line;
+    }
+    panic!("{word:?} was never printed, but: {seen}");
+}
+
+fn start_emulator(lab: &Lab, arguments: &[&str]) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
+    command.args(["--left-netns", &lab.left, "--right-netns", &lab.right, "--rate", "10Mbit/s", "--delay", "10ms"]);
+    // The duration is only for safety: the report comes at SIGTERM.
+    command.args(["--json", "--realtime", "--duration", "60s"]).args(arguments);
+    let mut emulator = Running::spawn(command);
+    wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
+    emulator
+}
+
+/// Ends the emulator with the signal a user would send, and reads its report.
+fn report(mut emulator: Running) -> Value {
+    kill(Pid::from_raw(emulator.0.id() as i32), Signal::SIGTERM).unwrap();
+    let mut text = String::new();
+    let stdout: &mut ChildStdout = emulator.0.stdout.as_mut().unwrap();
+    stdout.read_to_string(&mut text).unwrap();
+    assert!(emulator.0.wait().unwrap().success());
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("the report is no JSON: {e}: {text}"))
+}
+
+/// The measurements of one run.
+struct Run {
+    goodput: f64,
+    retransmits: u64,
+    /// Mean round trip time as the sender's TCP measured it.
+    tcp_rtt_ms: f64,
+    /// Median round trip time of small datagrams beside the bulk transfer.
+    rtt_ms: f64,
+    report: Value,
+}
+
+impl Run {
+    fn forward(&self, pointer: &str) -> u64 {
+        self.report["forward"].pointer(pointer).and_then(Value::as_u64).unwrap()
+    }
+
+    fn drops(&self) -> u64 {
+        ["early", "overflow", "dequeue"].map(|cause| self.forward(&format!("/dropped/{cause}"))).iter().sum()
+    }
+}
+
+/// One bulk transfer of six seconds, the first two of which do not count, with datagrams going to and fro beside it.
+fn transfer(lab: &Lab, emulator: Running) -> Run {
+    let mut server = Running::spawn(Lab::command(&lab.right, 20, &["iperf3", "-s", "-1", "--forceflush"]));
+    wait_for_line(server.0.stdout.as_mut().unwrap(), "listening");
+    let words = ["iperf3", "-c", "10.77.0.2", "-C", "reno", "-O", "2", "-t", "4", "-J"];
+    let stop = AtomicBool::new(false);
+    let (output, rtt_ms) = std::thread::scope(|scope| {
+        let probe = scope.spawn(|| median_rtt_ms(lab, &stop));
+        let output = Lab::command(&lab.left, 20, &words).output().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        (output, probe.join().unwrap())
+    });
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert!(json.get("error").is_none() && output.status.success(), "iperf3 failed: {json}");
+    Run {
+        goodput: json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(),
+        retransmits: json["end"]["sum_sent"]["retransmits"].as_u64().unwrap(),
+        tcp_rtt_ms: json["end"]["streams"][0]["sender"]["mean_rtt"].as_f64().unwrap() / 1e3,
+        rtt_ms,
+        report: report(emulator),
+    }
+}
+
+/// An echo on the right, and a probe on the left every 20 ms that waits up to a second for its echo.
+fn median_rtt_ms(lab: &Lab, stop: &AtomicBool) -> f64 {
+    let open = |name: &str, address: &str| {
+        let socket = Namespace::open(Some(name)).unwrap().run(|| Ok(UdpSocket::bind(address).unwrap())).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        socket
+    };
+    let (probe, echo) = (open(&lab.left, "10.77.0.1:7007"), open(&lab.right, "10.77.0.2:7007"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = [0; 64];
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok((len, from)) = echo.recv_from(&mut buffer) {
+                    echo.send_to(&buffer[..len], from).unwrap();
+                }
+            }
+        });
+        let mut round_trips = Vec::new();
+        let begin = Instant::now();
+        for number in 0u64.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let sent = Instant::now();
+            probe.send_to(&number.to_be_bytes(), "10.77.0.2:7007").unwrap();
+            let mut answer = [0; 8];
+            // Echoes of earlier, lost probes do not count, nor do those that arrive while the transfer is warming up.
+            let mine = probe.recv(&mut answer).is_ok() && u64::from_be_bytes(answer) == number;
+            if mine && begin.elapsed() > Duration::from_secs(2) {
+                round_trips.push(sent.elapsed().as_secs_f64() * 1e3);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        round_trips.sort_by(f64::total_cmp);
+        assert!(!round_trips.is_empty(), "no datagram came back");
+        round_trips[round_trips.len() / 2]
+    })
+}
+
+/// Every packet is accounted for, whether the run was disturbed or not.
+fn check_conservation(report: &Value) {
+    for direction in ["forward", "reverse"] {
+        let of = |pointer: &str| report[direction].pointer(pointer).and_then(Value::as_u64).unwrap();
+        let accounted = ["/delivered/packets", "/dropped/early", "/dropped/overflow", "/dropped/dequeue", "/in_flight"];
+        let accounted: u64 = accounted.iter().map(|p| of(p)).sum::<u64>() + of("/waiting/packets");
+        assert_eq!(of("/arrived/packets"), accounted, "{direction}: {report}");
+        assert!(of("/delivered/packets") > 0 && of("/refused") == 0, "{direction}: {report}");
+    }
+}
+
+/// Returns a run that was on time, if there is one after some attempts.
+fn undisturbed(arguments: &[&str]) -> Option<Run> {
+    undisturbed_beside(arguments, |_| ())
+}
+
+/// The same, beside what `begin` starts when the path is there.
+fn undisturbed_beside<T>(arguments: &[&str], begin: impl Fn(&Lab) -> T) -> Option<Run> {
+    for attempt in 1..=ATTEMPTS {
+        let lab = match Lab::new() {
+            Ok(lab) => lab,
+            Err(reason) => {
+                println!("SKIPPED: {reason}");
+                return None;
+            }
+        };
+        let emulator = start_emulator(&lab, arguments);
+        let beside = begin(&lab);
+        let run = transfer(&lab, emulator);
+        drop(beside);
+        check_conservation(&run.report);
+        if run.report["disturbed"] == Value::Bool(false) {
+            let (mbps, drops) = (run.goodput / 1e6, run.drops());
+            println!("{arguments:?}: {mbps:.3} Mbit/s, rtt {:.1} ms, {drops} drops", run.rtt_ms);
+            return Some(run);
+        }
+        println!("{arguments:?}, attempt {attempt}: disturbed by {}: {}", run.report["disturbed_by"], run.report);
+    }
+    println!("SKIPPED: this machine is too busy for numbers");
+    None
+}
+
+fn skip() -> bool {
+    impossible().inspect(|reason| println!("SKIPPED: {reason}")).is_some()
+}
+
+#[test]
+fn codel_keeps_the_delay_short_where_a_full_buffer_does_not() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let (Some(codel), Some(droptail)) =
+        (undisturbed(&["--aqm", "codel", "--limit", "1000p"]), undisturbed(&["--aqm", "droptail", "--limit", "100p"]))
+    else {
+        return;
+    };
+    // A full buffer of several bandwidth-delay products never empties.
+    assert!((RENO..=1.01).contains(&(codel.goodput / FULL)), "{}", codel.goodput);
+    assert!((0.97..=1.02).contains(&(droptail.goodput / FULL)), "{}", droptail.goodput);
+    // A buffer of 100 packets is 120 ms, and between half and all of it is in use.
+    assert!(droptail.rtt_ms > LEAST_RTT_MS + 40.0, "{}", droptail.rtt_ms);
+    assert!(codel.rtt_ms < LEAST_RTT_MS + 20.0, "{}", codel.rtt_ms);
+    assert!(codel.rtt_ms >= 2.0 * 10.0, "no packet is faster than the delay: {}", codel.rtt_ms);
+    assert!(codel.forward("/dropped/dequeue") > 0 && codel.drops() == codel.forward("/dropped/dequeue"));
+    assert!(droptail.forward("/dropped/overflow") > 0 && droptail.drops() == droptail.forward("/dropped/overflow"));
+}
+
+#[test]
+fn red_drops_early_and_never_for_want_of_room() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let Some(red) = undisturbed(&["--aqm", "red", "--limit", "1000p"]) else { return };
+    assert!((RENO..=1.01).contains(&(red.goodput / FULL)), "{}", red.goodput);
+    assert!(red.forward("/dropped/early") > 0 && red.drops() == red.forward("/dropped/early"));
+}
+
+/// The queue has room for less than two bandwidth-delay products.
+#[test]
+fn pink_drops_nothing_where_tail_drop_does() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let pink = ["--aqm", "pink", "--limit", "30p"];
+    let (Some(pink), Some(droptail)) = (undisturbed(&pink), undisturbed(&["--aqm", "droptail", "--limit", "30p"]))
+    else {
+        return;
+    };
+    assert_eq!((pink.drops(), pink.retransmits), (0, 0));
+    assert!(droptail.drops() > 0 && droptail.retransmits > 0);
+    // Equation 1 gives a window of c * rate * round trip, the least one and the time of 1448 bytes of data. Spent once per
+    // round trip, which is longer than that by the acknowledgment of every second segment, it is the least that the flow has.
+    // The mean over time, which PINK aims at, is c of the link at most.
+    let (most, rtt_ms) = (0.95 * 10e6, LEAST_RTT_MS + 1448.0 * 8.0 / 10e3);
+    let least = most * rtt_ms / pink.tcp_rtt_ms;
+    assert!(pink.goodput >= 0.93 * least && pink.goodput <= 1.01 * most, "{} of {least} to {most}", pink.goodput);
+}
+
+/// Connections from left to right that exist as long as this value. Each sent 100 bytes, which came back; every second one
+/// sends a byte each two seconds, and the others are silent.
+struct Idle(Arc<AtomicBool>, Vec<std::thread::JoinHandle<()>>);
+
+impl Idle {
+    fn open(lab: &Lab, count: usize) -> Self {
+        let inside = |name: &str| Namespace::open(Some(name)).unwrap();
+        let listener = inside(&lab.right).run(|| Ok(TcpListener::bind("10.77.0.2:7100").unwrap())).unwrap();
+        let (mut near, mut far) = (Vec::new(), Vec::new());
+        while near.len() < count {
+            // Not all at once: the backlog of a listener of the standard library has 128 places.
+            let some = 30.min(count - near.len());
+            let connect = || std::thread::spawn(|| TcpStream::connect("10.77.0.2:7100").unwrap());
+            let open = || Ok((0..some).map(|_| connect()).collect::<Vec<_>>());
+            let opening = inside(&lab.left).run(open).unwrap(); // a thread begins where its parent is
+            near.extend(opening.into_iter().map(|one| one.join().unwrap()));
+            far.extend((0..some).map(|_| listener.accept().unwrap().0));
+        }
+        near.iter_mut().for_each(|stream| stream.write_all(&[1; 100]).unwrap());
+        for stream in &mut far {
+            let mut said = [0; 100];
+            stream.read_exact(&mut said).unwrap();
+            stream.write_all(&said).unwrap();
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let alive = std::thread::spawn(move || {
+            for tick in 0u32.. {
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                if tick % 20 == 0 {
+                    near.iter_mut().step_by(2).for_each(|stream| stream.write_all(&[2]).unwrap());
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            drop((near, far));
+        });
+        Self(stop, vec![alive])
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// One transfer beside up to three hundred connections that say little, with the defaults of everything.
+#[test]
+fn idle_connections_take_nothing_from_a_transfer() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let mut alone = None;
+    for count in [0, 1, 9, 30, 300] {
+        let Some(run) = undisturbed_beside(&["--aqm", "pink"], |lab| Idle::open(lab, count)) else { return };
+        let goodput = run.goodput;
+        let alone = *alone.get_or_insert(goodput);
+        println!("beside {count}: {:.3} of {:.3} Mbit/s", goodput / 1e6, alone / 1e6);
+        assert!(goodput >= 0.9 * alone, "{goodput} of {alone} beside {count} connections");
+        assert_eq!(run.drops(), 0);
+        // Both connections of iperf3 and these were tracked from their SYN on, and no other.
+        let tracked = |key: &str| run.report["flows"][key].as_u64().unwrap();
+        assert_eq!((tracked("promoted"), tracked("promoted_unseen")), (count as u64 + 2, 0), "{}", run.report);
+    }
+}
+
+/// Sends packets of 40 bytes from the right to the left as fast as it can for some seconds, and prints how many it sent: SYNs
+/// of forged addresses to closed ports (6), or the same with a protocol that nobody tracks (253).
+const GENERATOR: &str = r#"
+import random, socket, struct, sys, time
+protocol, rate, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+to, packets = socket.inet_aton("10.77.0.1"), []
+for n in range(60000):
+    source = struct.pack(">I", 0x0B000000 + random.randrange(1 << 24))
+    tcp = struct.pack(">HHIIBBHHH", random.randrange(1024, 65536), n + 1024, random.randrange(1 << 32), 0, 80, 2, 1024, 0, 0)
+    packets.append(struct.pack(">BBHHHBBH", 69, 0, 40, 0, 0, 64, protocol, 0) + source + to + tcp)
+sent, begin = 0, time.monotonic()
+while (now := time.monotonic() - begin) < seconds:
+    while sent < now * rate:
+        out.sendto(packets[sent % 60000], ("10.77.0.1", 0))
+        sent += 1
+    time.sleep(0.001)
+print(sent)
+"#;
+
+/// A flood towards the side that is not congested, beside a transfer; `protocol` as for [`GENERATOR`]. Returns the transfer,
+/// and how many packets of the flood arrived.
+fn flooded(protocol: &str, rate: &str) -> Option<(Run, u64)> {
+    let arguments = ["--aqm", "pink", "--reverse-rate", "1Gbit/s", "--reverse-limit", "10000p"];
+    let run = undisturbed_beside(&arguments, |lab| {
+        let mut command = Lab::command(&lab.right, 20, &["python3", "-c", GENERATOR, protocol, rate, "8"]);
+        command.stdout(Stdio::null());
+        Running::spawn(command)
+    })?;
+    let arrived = run.report["reverse"].pointer("/arrived/packets").and_then(Value::as_u64)?;
+    Some((run, arrived))
+}
+
+/// Takes a minute or more, and cores that nobody else uses: `cargo test --release -p penstock-emulator --test namespaces --
+/// --ignored --nocapture`.
+#[test]
+#[ignore = "takes both cores for a minute"]
+fn forged_syns_on_the_wire_cost_no_more_than_their_bytes() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let rate = std::env::var("PENSTOCK_FLOOD").unwrap_or_else(|_| "100000".into());
+    let (Some((tracked, syns)), Some((reference, others))) = (flooded("6", &rate), flooded("253", &rate)) else {
+        return;
+    };
+    let parts = [tracked.goodput / reference.goodput, tracked.rtt_ms / reference.rtt_ms];
+    println!("{syns} and {others} packets: goodput and round trip time {parts:?}, {}", tracked.report["flows"]);
+    assert_eq!(tracked.drops() + reference.drops(), 0);
+    assert_eq!(tracked.report["flows"]["promoted"], 2);
+    assert!(parts.iter().all(|part| (part - 1.0).abs() < 0.02), "{parts:?}");
+}
+
+/// Transfers of four seconds from two addresses at once, each in so many flows, after two seconds that do not count: the
+/// goodput of each.
+fn goodputs(lab: &Lab, hosts: [(&str, u32); 2]) -> [f64; 2] {
+    let ports = ["5201", "5202"];
+    let servers = ports.map(|port| {
+        let mut server =
+            Running::spawn(Lab::command(&lab.right, 20, &["iperf3", "-s", "-1", "--forceflush", "-p", port]));
+        wait_for_line(server.0.stdout.as_mut().unwrap(), "listening");
+        server
+    });
+    let outputs = std::thread::scope(|scope| {
+        let transfer = |(port, (address, flows)): (&'static str, (&str, u32))| {
+            let (flows, mut words) = (flows.to_string(), vec!["iperf3", "-c", "10.77.0.2", "-C", "reno", "-J"]);
+            words.extend(["-O", "2", "-t", "4", "-p", port, "-B", address, "-P", &flows]);
+            let mut command = Lab::command(&lab.left, 20, &words);
+            scope.spawn(move || command.output().unwrap())
+        };
+        let [first, second] = hosts;
+        let clients = [transfer((ports[0], first)), transfer((ports[1], second))];
+        clients.map(|client| client.join().unwrap())
+    });
+    drop(servers);
+    outputs.map(|output| {
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        assert!(json.get("error").is_none() && output.status.success(), "iperf3 failed: {json}");
+        json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
+    })
+}
+
+/// Two hosts on the left, one with eight flows and the other with one: the emulator knows them by their addresses.
+#[test]
+fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let sets = ["queue=qrm", "c=0.95"];
+    let pink: Vec<&str> =
+        ["--aqm", "pink"].into_iter().chain(sets.into_iter().flat_map(|set| ["--set", set])).collect();
+    for attempt in 1..=ATTEMPTS {
+        let lab = match Lab::new() {
+            Ok(lab) => lab,
+            Err(reason) => return println!("SKIPPED: {reason}"),
+        };
+        let emulator = start_emulator(&lab, &pink);
+        let address = ["-n", &lab.left, "address", "add", "10.77.0.3/24", "dev", "penstock0"];
+        assert!(Command::new("ip").args(address).status().unwrap().success());
+        let [many, one] = goodputs(&lab, [("10.77.0.1", 8), ("10.77.0.3", 1)]);
+        let report = report(emulator);
+        check_conservation(&report);
+        println!(
+            "attempt {attempt}: {:.3} and {:.3} Mbit/s, disturbed: {}",
+            many / 1e6,
+            one / 1e6,
+            report["disturbed"]
+        );
+        if report["disturbed"] == Value::Bool(false) {
+            // QRM takes from a node half of the link and, at once, what that is in 105 ms and three segments: 112 ms. The
+            // queue, which is both nodes' at most, may hold as much from before.
+            let most = FULL / 2.0 * (1.0 + 2.0 * 0.112 / 4.0);
+            assert!(many <= most && one <= most, "{many} and {one} of {most}");
+            // The one flow may use c of the half, and three quarters of that if it loses. By flows it would be a ninth.
+            assert!(one > RENO * 0.95 * FULL / 2.0, "{one}");
+            return;
+        }
+    }
+    println!("SKIPPED: this machine is too busy for numbers");
+}
+
+/// Field 41 of /proc/PID/stat is the policy (1 is SCHED_FIFO), fields 14 and 15 are the processor time in hundredths of a
+/// second: proc_pid_stat(5). A run without packets sleeps, unless it spins.
+#[test]
+fn options_say_how_a_run_uses_the_processor() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    // Looks after a second, and then until that many hundredths are used: on a busy machine who spins has a part of a core.
+    let used = |option: Option<&str>, least: u64| -> (u64, u64, bool) {
+        let lab = Lab::new().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
+        command.args([
+            "--left-netns",
+            &lab.left,
+            "--right-netns",
+            &lab.right,
+            "--rate",
+            "10Mbit/s",
+            "--duration",
+            "9s",
+        ]);
+        let mut emulator = Running::spawn({
+            command.args(option);
+            command
+        });
+        wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
+        let files = std::fs::read_dir(format!("/proc/{}/fd", emulator.0.id())).unwrap();
+        let awake =
+            files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).any(|to| to == Path::new(AWAKE));
+        let mut found = (0, 0, awake);
+        for _ in 0..8 {
+            std::thread::sleep(Duration::from_secs(1));
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", emulator.0.id())).unwrap();
+            let (_, fields) = stat.rsplit_once(") ").unwrap(); // from field 3 on
+            let number = |field: usize| fields.split(' ').nth(field - 3).unwrap().parse::<u64>().unwrap();
+            found = (number(41), number(14) + number(15), awake);
+            if found.1 >= least {
+                break;
+            }
+        }
+        found
+    };
+    let (policy, ticks, awake) = used(None, 0);
+    assert!(policy == 0 && ticks < 20 && !awake, "policy {policy}, {ticks} ticks, processors kept awake: {awake}");
+    // A container may have no such device.
+    let offered = std::fs::File::options().write(true).open(AWAKE).is_ok();
+    let (policy, _, awake) = used(Some("--realtime"), 0);
+    assert_eq!((policy, awake), (1, offered));
+    let (_, ticks, awake) = used(Some("--spin"), 20);
+    assert!(ticks >= 20 && awake == offered, "{ticks} ticks, processors kept awake: {awake}");
+}
+
+#[test]
+fn a_mistake_ends_with_code_2_and_says_what_to_do() {
+    for (arguments, expected) in [
+        (&["--rate", "10Mbit/s", "--aqm", "codle"][..], "did you mean \"codel\""),
+        (&["--rate", "10"], "Mbit/s"),
+        (&["--rate", "10Mbit/s", "--left-netns", "penstock-nowhere"], "ip netns add"),
+        (&["--rate", "10Mbit/s"], "--right-netns"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_penstock-emulate")).args(arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}

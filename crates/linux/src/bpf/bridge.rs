@@ -1,0 +1,156 @@
+//! The programs that take frames from a bridge of the kernel: `bpf/bridge.bpf.c`.
+
+use crate::bpf::datapath::{Hook, MISSING, clock, map};
+use crate::bpf::error::Error;
+use aya::maps::{Array, MapData};
+use aya::programs::tc::TcAttachOptions;
+use aya::programs::{LinkOrder, SchedClassifier, SocketFilter};
+use aya::{Ebpf, EbpfLoader};
+use serde::Serialize;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/bridge.bpf.o"));
+
+/// Number of words of `struct told`.
+const TOLD: usize = 7;
+/// Number of words of `struct passed`.
+const PASSED: usize = 24;
+
+/// The address of an interface of Ethernet.
+pub type Mac = [u8; 6];
+
+/// What the programs are told at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taking {
+    /// Without a sign of life for so long, everything is left to the kernel.
+    pub patience: Duration,
+    /// True if the kernel has all frames as well.
+    pub observe: bool,
+    /// Index of the interface to the link.
+    pub wan: u32,
+    /// Addresses whose frames are for this machine.
+    pub own: [Mac; 3],
+}
+
+/// Packets and bytes; what an interface had merged counts as one packet, bytes are those of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Count {
+    /// Number of packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What became of frames that arrived at both ports: pairs are from the WAN and from the LAN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Passed {
+    /// What the process got.
+    pub taken: [Count; 2],
+    /// What the kernel forwarded because there was no sign of life.
+    pub hung: [Count; 2],
+    /// What is not IP, such as ARP, LLDP and STP: left to the kernel.
+    pub not_ip: [Count; 2],
+    /// Broadcasts and multicasts: left to the kernel.
+    pub group: [Count; 2],
+    /// What is for this machine: left to the kernel.
+    pub own: [Count; 2],
+    /// Neighbour discovery, router advertisements and DHCP to one host: left to the kernel.
+    pub spared: [Count; 2],
+}
+
+impl Passed {
+    fn read(words: &[u64; PASSED]) -> Self {
+        let pair =
+            |fate: usize| [0, 2].map(|way| Count { packets: words[4 * fate + way], bytes: words[4 * fate + way + 1] });
+        let [taken, hung, not_ip, group, own, spared] = [0, 1, 2, 3, 4, 5].map(pair);
+        Self { taken, hung, not_ip, group, own, spared }
+    }
+}
+
+/// The programs in the kernel. When this is dropped, or the process dies, the kernel has all frames.
+pub struct Bridge {
+    ebpf: Ebpf,
+    told: Array<MapData, [u64; TOLD]>,
+    passed: Array<MapData, [u64; PASSED]>,
+    words: [u64; TOLD],
+}
+
+impl Bridge {
+    /// Loads the programs. They take nothing before [`Bridge::beat`].
+    ///
+    /// # Errors
+    /// Returns why this build has none, or what the kernel refused.
+    pub fn load(taking: &Taking) -> Result<Self, Error> {
+        if !MISSING.is_empty() {
+            return Err(Error::NotBuilt(MISSING));
+        }
+        let mut ebpf = EbpfLoader::new().load(OBJECT).map_err(Error::refused("the maps"))?;
+        filter(&mut ebpf)?.load().map_err(Error::refused("a program"))?;
+        classifier(&mut ebpf)?.load().map_err(Error::refused("a program"))?;
+        let (told, passed) = (map(&mut ebpf, "told")?, map(&mut ebpf, "passed")?);
+        let [a, b, c] = taking.own.map(|[a, b, c, d, e, f]| u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
+        let patience = taking.patience.as_nanos() as u64;
+        let words = [0, patience, u64::from(taking.observe), u64::from(taking.wan), a, b, c];
+        let mut bridge = Self { ebpf, told, passed, words };
+        bridge.tell(0)?;
+        Ok(bridge)
+    }
+
+    /// Lets a socket of packets see only what the process takes.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn filter(&mut self, socket: impl AsFd) -> Result<(), Error> {
+        filter(&mut self.ebpf)?.attach(socket.as_fd()).map(drop).map_err(Error::refused("a filter of a socket"))
+    }
+
+    /// Hides from the kernel what the process takes from an interface.
+    ///
+    /// # Errors
+    /// Returns what the kernel refused, as where it has no TCX.
+    pub fn hide(&mut self, interface: &str) -> Result<(), Error> {
+        let options = TcAttachOptions::TcxOrder(LinkOrder::default());
+        let attached = classifier(&mut self.ebpf)?.attach_with_options(interface, Hook::Ingress, options);
+        attached.map(drop).map_err(|error| Error::NoTcx { interface: interface.to_owned(), why: error.to_string() })
+    }
+
+    /// Gives a sign of life: from now on frames are taken.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn beat(&mut self) -> Result<(), Error> {
+        self.tell(clock())
+    }
+
+    /// Takes nothing from now on.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.tell(0)
+    }
+
+    fn tell(&mut self, heartbeat: u64) -> Result<(), Error> {
+        self.words[0] = heartbeat;
+        self.told.set(0, self.words, 0).map_err(Error::refused("a value"))
+    }
+
+    /// Returns what became of frames.
+    ///
+    /// # Errors
+    /// Returns the error of the kernel.
+    pub fn passed(&self) -> Result<Passed, Error> {
+        self.passed.get(&0, 0).map(|words| Passed::read(&words)).map_err(Error::refused("a read"))
+    }
+}
+
+fn filter(ebpf: &mut Ebpf) -> Result<&mut SocketFilter, Error> {
+    let program = ebpf.program_mut("take").ok_or(Error::NotBuilt("a program is not in the object"))?;
+    program.try_into().map_err(Error::refused("a program"))
+}
+
+fn classifier(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier, Error> {
+    let program = ebpf.program_mut("hide").ok_or(Error::NotBuilt("a program is not in the object"))?;
+    program.try_into().map_err(Error::refused("a program"))
+}

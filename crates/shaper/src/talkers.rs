@@ -1,0 +1,330 @@
+//! Who carries most: counters of the flows that pass, for `top`.
+//!
+//! The table has a fixed size, and takes a flow in a few nanoseconds whatever the traffic is. A flow has room in one of
+//! `WAYS` places, which its hash tells; if others have all of them, the one that carried least in the last second
+//! goes. So the heavy flows of a second are there, whoever floods with light ones; what went is counted as "others".
+
+use crate::direction::Direction;
+use crate::nodes::Side;
+use penstock_conntrack::SipHash;
+use penstock_core::units::{Instant, Span};
+use penstock_core::wire::flows::KEY_LEN;
+use penstock_core::wire::{FlowKey, RealPacket};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Number of places in which a flow may be.
+const WAYS: usize = 4;
+/// Number of groups of places, a power of two.
+const GROUPS: usize = 1024;
+/// A flow that has been silent for so long is forgotten.
+const SILENT: Span = Span::from_secs(60);
+
+#[derive(Debug, Clone, Copy)]
+struct Talker {
+    key: FlowKey,
+    /// True if the first end in the key is on the left.
+    first_is_left: bool,
+    /// Packets and bytes of both directions.
+    packets: [u64; 2],
+    bytes: [u64; 2],
+    /// Bytes at the last two ticks.
+    ticks: [[u64; 2]; 2],
+    seen: Instant,
+}
+
+impl Talker {
+    /// Bytes since the tick before the last one: what decides who goes.
+    fn weight(&self) -> u64 {
+        (0..2).map(|way| self.bytes[way] - self.ticks[1][way]).sum()
+    }
+}
+
+/// The counters of all flows that are known.
+#[derive(Debug)]
+pub struct Talkers {
+    places: Vec<Option<Talker>>,
+    hash: SipHash,
+    others: [u64; 2],
+    /// When the last two ticks were.
+    ticked: [Instant; 2],
+}
+
+/// One line of `top`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// The flow, as `left > right`, or the node.
+    pub name: String,
+    /// The protocol of a flow: tcp, udp or its number; of a node how many flows it has.
+    pub kind: String,
+    /// Bits per second in the last whole second, from left to right and from right to left.
+    pub rate_bps: [u64; 2],
+    /// Bytes delivered since the flow is known, in both directions.
+    pub bytes: [u64; 2],
+    /// Packets delivered since the flow is known, in both directions.
+    pub packets: [u64; 2],
+}
+
+/// The answer to `top`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Top {
+    /// The entries, those with the highest rate first.
+    pub entries: Vec<Entry>,
+    /// Number of flows or nodes that are known.
+    pub known: usize,
+    /// Bytes of flows that are not known any more, in both directions.
+    pub others_bytes: [u64; 2],
+}
+
+impl Talkers {
+    /// Creates an empty table.
+    pub fn new(hash: SipHash) -> Self {
+        Self { places: vec![None; WAYS * GROUPS], hash, others: [0; 2], ticked: [Instant::ZERO; 2] }
+    }
+
+    /// Counts a packet that was delivered.
+    pub fn count(&mut self, direction: Direction, packet: &RealPacket, now: Instant) {
+        let Some((key, from_first)) = FlowKey::with_side(packet.bytes(), packet.headers()) else { return };
+        let group = self.hash.of(key.as_bytes()) as usize % GROUPS * WAYS;
+        let places = &mut self.places[group..group + WAYS];
+        let place = places.iter().position(|place| place.is_some_and(|talker| talker.key == key));
+        let place = place.unwrap_or_else(|| {
+            let lightest = |(_, place): &(usize, &Option<Talker>)| place.as_ref().map_or(0, |t| t.weight() + 1);
+            let (lightest, _) = places.iter().enumerate().min_by_key(lightest).expect("there are places");
+            if let Some(gone) = places[lightest].take() {
+                (0..2).for_each(|way| self.others[way] += gone.bytes[way]);
+            }
+            lightest
+        });
+        let talker = places[place].get_or_insert_with(|| Talker {
+            key,
+            first_is_left: from_first == (direction == Direction::Forward),
+            packets: [0; 2],
+            bytes: [0; 2],
+            ticks: [[0; 2]; 2],
+            seen: now,
+        });
+        talker.packets[direction.index()] += 1;
+        talker.bytes[direction.index()] += packet.headers().end as u64;
+        talker.seen = now;
+    }
+
+    /// Ends a second: rates are those of the last one. Forgets flows that are silent.
+    pub fn tick(&mut self, now: Instant) {
+        self.ticked = [now, self.ticked[0]];
+        for place in &mut self.places {
+            let Some(talker) = place else { continue };
+            if now.since(talker.seen) > SILENT {
+                (0..2).for_each(|way| self.others[way] += talker.bytes[way]);
+                *place = None;
+            } else {
+                talker.ticks = [talker.bytes, talker.ticks[0]];
+            }
+        }
+    }
+
+    /// Returns the flows with the highest rates.
+    pub fn flows(&self, most: usize) -> Top {
+        self.top(self.places.iter().flatten().map(|talker| self.entry(talker)).collect(), most)
+    }
+
+    /// Returns the nodes with the highest rates: the subscribers and hosts on `side` with all their flows, as `--nodes` has
+    /// them. Without a side these are the hosts on the left. `subscriber` returns the name of the subscriber that has an
+    /// address.
+    pub fn nodes<'a>(&self, side: Side, most: usize, subscriber: impl Fn(IpAddr) -> Option<&'a str>) -> Top {
+        let mut nodes: BTreeMap<String, (Entry, u64)> = BTreeMap::new();
+        for talker in self.places.iter().flatten() {
+            let flow = self.entry(talker);
+            let end = usize::from((side == Side::Right) == talker.first_is_left);
+            let address = address(&talker.key, end).ip();
+            let name = subscriber(address).map_or_else(|| node_name(address), str::to_owned);
+            let (node, flows) = nodes.entry(name.clone()).or_insert_with(|| {
+                let (rate_bps, bytes, packets) = ([0; 2], [0; 2], [0; 2]);
+                (Entry { name, kind: String::new(), rate_bps, bytes, packets }, 0)
+            });
+            for way in 0..2 {
+                node.rate_bps[way] += flow.rate_bps[way];
+                node.bytes[way] += flow.bytes[way];
+                node.packets[way] += flow.packets[way];
+            }
+            *flows += 1;
+        }
+        let kind = |flows| if flows == 1 { "1 flow".to_owned() } else { format!("{flows} flows") };
+        self.top(nodes.into_values().map(|(node, flows)| Entry { kind: kind(flows), ..node }).collect(), most)
+    }
+
+    fn top(&self, mut entries: Vec<Entry>, most: usize) -> Top {
+        let weight = |e: &Entry| (e.rate_bps.iter().sum::<u64>(), e.bytes.iter().sum::<u64>());
+        entries.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.name.cmp(&b.name)));
+        let known = entries.len();
+        entries.truncate(most);
+        Top { entries, known, others_bytes: self.others }
+    }
+
+    fn entry(&self, talker: &Talker) -> Entry {
+        let second = self.ticked[0].since(self.ticked[1]).as_nanos().max(1);
+        let rate = |way: usize| {
+            let bits = u128::from(talker.ticks[0][way] - talker.ticks[1][way]) * 8;
+            (bits * 1_000_000_000 / u128::from(second)) as u64
+        };
+        let [first, second] = [0, 1].map(|end| endpoint(&talker.key, end));
+        let (left, right) = if talker.first_is_left { (first, second) } else { (second, first) };
+        Entry {
+            name: format!("{left} > {right}"),
+            kind: protocol(&talker.key),
+            rate_bps: [rate(0), rate(1)],
+            bytes: talker.bytes,
+            packets: talker.packets,
+        }
+    }
+}
+
+fn address(key: &FlowKey, end: usize) -> SocketAddr {
+    let bytes = &key.as_bytes()[18 * end..18 * (end + 1)];
+    let port = u16::from_be_bytes([bytes[16], bytes[17]]);
+    let ip: IpAddr = match key.as_bytes()[KEY_LEN - 1] {
+        4 => <[u8; 4]>::try_from(&bytes[..4]).expect("four bytes").into(),
+        _ => Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[..16]).expect("sixteen bytes")).into(),
+    };
+    SocketAddr::new(ip, port)
+}
+
+fn endpoint(key: &FlowKey, end: usize) -> String {
+    let address = address(key, end);
+    if matches!(key.as_bytes()[KEY_LEN - 2], 6 | 17) { address.to_string() } else { address.ip().to_string() }
+}
+
+fn protocol(key: &FlowKey) -> String {
+    match key.as_bytes()[KEY_LEN - 2] {
+        6 => "tcp".into(),
+        17 => "udp".into(),
+        1 | 58 => "icmp".into(),
+        other => format!("protocol {other}"),
+    }
+}
+
+/// Returns the name of a node: an IPv4 address or the first 64 bits of an IPv6 address.
+fn node_name(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("{}/64", Ipv6Addr::from_bits(v6.to_bits() & !0 << 64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::packet::FlowId;
+
+    /// A UDP packet of `size` bytes in all.
+    fn packet(from: [u8; 4], to: [u8; 4], port: u16, size: u16) -> RealPacket {
+        let mut bytes = vec![0; usize::from(size)];
+        (bytes[0], bytes[9]) = (0x45, 17);
+        bytes[2..4].copy_from_slice(&size.to_be_bytes());
+        bytes[12..16].copy_from_slice(&from);
+        bytes[16..20].copy_from_slice(&to);
+        bytes[20..22].copy_from_slice(&port.to_be_bytes());
+        bytes[22..24].copy_from_slice(&[0, 53]);
+        RealPacket::new(bytes, FlowId(0))
+    }
+
+    fn at(s: u64) -> Instant {
+        Instant::ZERO + Span::from_secs(s)
+    }
+
+    const LEFT: [u8; 4] = [10, 0, 0, 9];
+    const RIGHT: [u8; 4] = [10, 0, 0, 2];
+
+    #[test]
+    fn a_flow_is_one_line_with_both_its_directions() {
+        let mut talkers = Talkers::new(SipHash(1, 2));
+        talkers.tick(at(1));
+        talkers.count(Direction::Forward, &packet(LEFT, RIGHT, 1000, 1000), at(1));
+        let mut answer = packet(RIGHT, LEFT, 53, 500).into_bytes();
+        answer[22..24].copy_from_slice(&1000u16.to_be_bytes());
+        talkers.count(Direction::Reverse, &RealPacket::new(answer, FlowId(0)), at(1));
+        talkers.count(Direction::Forward, &packet([10, 0, 0, 8], RIGHT, 7, 100), at(1));
+        talkers.tick(at(3));
+        let top = talkers.flows(10);
+        assert_eq!(top.known, 2);
+        let flow = &top.entries[0];
+        assert_eq!((flow.name.as_str(), flow.kind.as_str()), ("10.0.0.9:1000 > 10.0.0.2:53", "udp"));
+        assert_eq!((flow.bytes, flow.packets, flow.rate_bps), ([1000, 500], [1, 1], [4000, 2000]));
+        talkers.tick(at(4));
+        assert_eq!(talkers.flows(1).entries[0].rate_bps, [0, 0], "the last second was silent");
+        assert_eq!(talkers.flows(1).entries.len(), 1);
+        talkers.tick(at(100));
+        assert_eq!(talkers.flows(9), Top { entries: vec![], known: 0, others_bytes: [1100, 500] });
+    }
+
+    #[test]
+    fn the_flows_of_a_host_are_one_node() {
+        let mut talkers = Talkers::new(SipHash(1, 2));
+        (0..5).for_each(|port| talkers.count(Direction::Forward, &packet(LEFT, RIGHT, port, 100), at(0)));
+        talkers.count(Direction::Forward, &packet([10, 0, 0, 1], RIGHT, 5, 100), at(0));
+        let left = talkers.nodes(Side::Left, 10, |_| None).entries;
+        assert_eq!((left.len(), left[0].name.as_str(), left[0].kind.as_str()), (2, "10.0.0.9", "5 flows"));
+        assert_eq!((left[0].bytes, left[1].bytes), ([500, 0], [100, 0]));
+        let right = talkers.nodes(Side::Right, 10, |_| None).entries;
+        assert_eq!((right.len(), right[0].name.as_str(), right[0].bytes), (1, "10.0.0.2", [600, 0]));
+        let house = |address: IpAddr| (address == IpAddr::from([10, 0, 0, 9])).then_some("house");
+        let named = talkers.nodes(Side::Left, 10, house).entries;
+        assert_eq!([named[0].name.as_str(), named[1].name.as_str()], ["house", "10.0.0.1"]);
+        assert_eq!(node_name("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1:2::/64");
+    }
+
+    /// A node has the rates of its flows: 300 and 500 bytes of one second are 2400 + 4000 bit/s.
+    #[test]
+    fn the_rate_of_a_node_is_that_of_its_flows() {
+        let mut talkers = Talkers::new(SipHash(1, 2));
+        talkers.tick(at(1));
+        for (port, size) in [(1, 300), (2, 500)] {
+            talkers.count(Direction::Forward, &packet(LEFT, RIGHT, port, size), at(1));
+        }
+        talkers.tick(at(2));
+        let [node] = &talkers.nodes(Side::Left, 10, |_| None).entries[..] else { panic!("one node") };
+        assert_eq!(node.rate_bps, [6400, 0]);
+    }
+
+    /// The first end in a key is the lower one, whichever side that is on.
+    #[test]
+    fn a_flow_of_ipv6_is_named_from_left_to_right() {
+        let [low, high] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse::<Ipv6Addr>().unwrap());
+        for (left, right) in [(low, high), (high, low)] {
+            let mut bytes = vec![0; 48];
+            (bytes[0], bytes[5], bytes[6]) = (0x60, 8, 17);
+            bytes[8..24].copy_from_slice(&left.octets());
+            bytes[24..40].copy_from_slice(&right.octets());
+            (bytes[41], bytes[43], bytes[45]) = (7, 53, 8);
+            let mut talkers = Talkers::new(SipHash(1, 2));
+            talkers.count(Direction::Forward, &RealPacket::new(bytes, FlowId(0)), at(0));
+            assert_eq!(talkers.flows(1).entries[0].name, format!("[{left}]:7 > [{right}]:53"));
+        }
+    }
+
+    /// A hundred heavy flows stay while a million light ones pass, and no byte is forgotten.
+    #[test]
+    fn heavy_flows_stay_in_a_flood_of_light_ones() {
+        let mut talkers = Talkers::new(SipHash(3, 4));
+        let mut all = 0;
+        for second in 0..3 {
+            for round in 0..100u16 {
+                for heavy in 0..100 {
+                    talkers.count(Direction::Forward, &packet([10, 1, 0, heavy], RIGHT, 1, 1500), at(second));
+                    all += 1500;
+                }
+                for light in 0..2000u16 {
+                    let [high, low] = (light % 256 + 256 * (round % 50)).to_be_bytes();
+                    talkers.count(Direction::Forward, &packet([10, 2, high, low], RIGHT, light, 28), at(second));
+                    all += 28;
+                }
+            }
+            talkers.tick(at(second + 1));
+        }
+        let top = talkers.flows(100);
+        assert!(top.entries.iter().all(|entry| entry.name.starts_with("10.1.0.")), "{:?}", top.entries[99]);
+        let known: u64 = talkers.flows(usize::MAX).entries.iter().map(|entry| entry.bytes[0]).sum();
+        assert_eq!(known + top.others_bytes[0], all);
+    }
+}

@@ -1,0 +1,8 @@
+//! Bottlenecks, classifier and table together, in virtual time.
+
+mod hostile;
+mod lab;
+mod nodes;
+mod parity;
+mod stations;
+mod virtual_time;
