@@ -5,13 +5,13 @@ use crate::socket::server::Peer;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The log of a gateway: a file to which each change of its settings is appended.
 #[derive(Debug)]
 pub struct Log {
-    path: PathBuf,
+    path: Option<PathBuf>,
     /// The last error.
     error: Option<String>,
 }
@@ -19,11 +19,17 @@ pub struct Log {
 impl Log {
     /// The log at this path, which is made at the first line.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, error: None }
+        Self { path: Some(path), error: None }
+    }
+
+    /// A log that nobody keeps.
+    pub fn nowhere() -> Self {
+        Self { path: None, error: None }
     }
 
     /// Adds a line: who did what, by the clock of the system. An error is kept for the status.
     pub fn add(&mut self, by: Option<Peer>, what: &str, details: &Value) {
+        let Some(path) = &self.path else { return };
         let mut line = json!({"at": date(SystemTime::now()), "do": what});
         if let Some(Peer { uid, pid }) = by {
             let command = pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok());
@@ -32,20 +38,21 @@ impl Log {
         if !details.is_null() {
             line["details"] = details.clone();
         }
-        self.error = self.write(&format!("{line}\n")).err().map(|e| format!("{}: {e}", self.path.display()));
-    }
-
-    fn write(&self, line: &str) -> io::Result<()> {
-        if let Some(directory) = self.path.parent() {
-            std::fs::create_dir_all(directory)?;
-        }
-        File::options().append(true).create(true).open(&self.path)?.write_all(line.as_bytes())
+        self.error = write(path, &format!("{line}\n")).err().map(|e| format!("{}: {e}", path.display()));
     }
 
     /// Returns why the last line is not in the file.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
+}
+
+/// Adds a line to the file at a path.
+fn write(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    File::options().append(true).create(true).open(path)?.write_all(line.as_bytes())
 }
 
 /// Returns a time in UTC as RFC 3339 has it. The days are those of the Gregorian calendar since 1970, counted in years

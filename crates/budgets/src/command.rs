@@ -12,6 +12,8 @@ use crate::store;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_appliance::ask;
+use penstock_appliance::desk::Desk;
+use penstock_appliance::log::Log;
 use penstock_appliance::output::print;
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::Server;
@@ -213,9 +215,11 @@ fn serve(file: &File, json: bool) -> Result<u8, Stop> {
     let server = Server::open(&place::socket(&directory, &file.name));
     let server = server.map_err(|e| Stop::user(format!("{e} (`name` in the file)")))?;
     let lock = directory.join(format!("{}.guard", file.name));
-    let daemon = Daemon::open(file, &identity, server, &lock).map_err(Stop::user)?;
+    let signals = Signals::open().map_err(Stop::failed)?;
+    let desk = Desk::open(signals, Some(server), Log::nowhere()).map_err(Stop::failed)?;
+    let daemon = Daemon::open(file, &identity, &desk, &lock).map_err(Stop::user)?;
     let _ = writeln!(io::stderr(), "node {} looks for {}", identity.node.0, list(&file.gateways));
-    let (last, failed) = daemon.run();
+    let (last, failed) = daemon.run(desk);
     let value = serde_json::to_value(&last).unwrap_or(Value::Null);
     printed(json, &value, &status(&value))?;
     failed.map_or(Ok(0), |why| Err(Stop::failed(why)))

@@ -4,14 +4,14 @@ use crate::agent::{self, Agent, Identity};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard::Guard;
 use crate::socket::Socket;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
-use penstock_appliance::socket::message::{Answer, Refusal, Request};
-use penstock_appliance::socket::server::Server;
+use penstock_appliance::appliance::{Appliance, Rest, wait};
+use penstock_appliance::desk::{Clock, Desk};
+use penstock_appliance::run::run;
+use penstock_appliance::socket::message::{By, Refusal};
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_linux::limit::{Census, Limit, Others};
-use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -23,7 +23,6 @@ use std::time::Duration;
 const BEAT: Span = Span::from_millis(500);
 
 /// An agent that runs.
-#[derive(Debug)]
 pub struct Daemon {
     agent: Agent,
     node: u32,
@@ -34,9 +33,7 @@ pub struct Daemon {
     applied: Option<Rate>,
     next_beat: Instant,
     wrong: Option<String>,
-    signals: Signals,
-    server: Server,
-    epoch: std::time::Instant,
+    clock: Clock,
 }
 
 /// The status.
@@ -76,13 +73,13 @@ impl Daemon {
     ///
     /// # Errors
     /// Returns what is missing, as a sentence.
-    pub fn open(file: &File, identity: &Identity, server: Server, lock: &Path) -> Result<Self, String> {
-        let signals = Signals::open().map_err(|e| e.to_string())?;
+    pub fn open(file: &File, identity: &Identity, desk: &Desk<Self>, lock: &Path) -> Result<Self, String> {
         let any: SocketAddr = match file.gateways[0] {
             SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
             SocketAddr::V6(_) => ([0u16; 8], 0).into(),
         };
         let socket = Socket::bind(any).map_err(|e| format!("cannot open a socket: {e}"))?;
+        desk.watch(socket.udp()).map_err(|e| e.to_string())?;
         let limit = match file.apply {
             Apply::Kernel => Some(attach(file, &socket, lock)?),
             Apply::Nothing => None,
@@ -99,51 +96,26 @@ impl Daemon {
             applied: None,
             next_beat: Instant::ZERO,
             wrong: None,
-            signals,
-            server,
-            epoch: std::time::Instant::now(),
+            clock: desk.clock(),
         })
     }
 
-    fn now(&self) -> Instant {
-        Instant::from_nanos(self.epoch.elapsed().as_nanos() as u64)
-    }
-
     /// Runs until a signal comes; returns the last status, and what failed if anything did.
-    pub fn run(mut self) -> (Status, Option<String>) {
-        let failed = loop {
-            if let Some(ended) = self.signalled() {
-                break ended;
-            }
-            self.turn();
-            if let Err(error) = self.sleep() {
-                break Some(format!("cannot wait: {error}"));
-            }
-        };
-        let now = self.now();
-        self.agent.end(now);
-        self.turn();
+    pub fn run(mut self, mut desk: Desk<Self>) -> (Status, Option<String>) {
+        let ended = run(&mut self, &mut desk);
+        self.agent.end(self.clock.now());
+        self.work();
         if let Some((limit, _)) = &self.limit {
             let _ = limit.order(None);
         }
-        (self.status(), failed)
+        (self.status(&desk), ended.failure())
     }
 
-    fn signalled(&self) -> Option<Option<String>> {
-        while let Some(request) = self.signals.next() {
-            match request {
-                Signalled::End(signal) if is_orderly(signal) => return Some(None),
-                Signalled::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
-                Signalled::Report => say(&serde_json::to_string(&self.status()).unwrap_or_default()),
-            }
-        }
-        None
-    }
-
-    fn turn(&mut self) {
-        let epoch = self.epoch;
-        self.socket.turn(&mut self.agent, &mut || Instant::from_nanos(epoch.elapsed().as_nanos() as u64));
-        let now = self.now();
+    /// Does all that is due; returns the time up to which it was done.
+    fn work(&mut self) -> Instant {
+        let clock = self.clock;
+        self.socket.turn(&mut self.agent, &mut || clock.now());
+        let now = clock.now();
         while let Some(usable) = self.usable.as_ref().and_then(|usable| usable.try_recv().ok()) {
             match usable {
                 Ok(usable) => {
@@ -154,6 +126,7 @@ impl Daemon {
             }
         }
         self.order(now);
+        now
     }
 
     /// Gives the kernel its order, at once when the budget changes and otherwise every half second.
@@ -178,33 +151,25 @@ impl Daemon {
                 Ok(()) => self.wrong.take().filter(|_| self.usable.is_some()),
             };
         }
-        self.server.tidy(std::time::Instant::now());
+    }
+}
+
+impl Appliance for Daemon {
+    type Settings = ();
+    type File = ();
+    type Status = Status;
+
+    fn turn(&mut self, _: &mut Desk<Self>) -> Result<Instant, String> {
+        Ok(self.work())
     }
 
-    fn sleep(&mut self) -> Result<(), Errno> {
-        let now = self.now();
+    fn sleep(&mut self, rest: &Rest<'_>) -> Result<bool, String> {
         let next = [self.agent.next_timeout(), Some(self.next_beat)].into_iter().flatten().min();
-        let wait = next.map_or(BEAT, |next| next.since(now)).min(BEAT);
-        let readable = PollFlags::POLLIN;
-        let mut ready = [
-            PollFd::new(self.socket.udp().as_fd(), readable),
-            PollFd::new(self.signals.as_fd(), readable),
-            PollFd::new(self.server.as_fd(), readable),
-        ];
-        match ppoll(&mut ready, Some(Duration::from_nanos(wait.as_nanos()).into()), None) {
-            Ok(_) => {}
-            Err(Errno::EINTR) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        if ready[2].revents().is_some_and(|events| !events.is_empty()) {
-            let status = self.status();
-            self.server.turn(std::time::Instant::now(), &mut |_, request| answer(&status, &request));
-        }
-        Ok(())
+        wait(rest, next.unwrap_or(rest.until).min(rest.now + BEAT))
     }
 
-    fn status(&self) -> Status {
-        let now = self.now();
+    fn status(&mut self, desk: &Desk<Self>) -> Status {
+        let now = self.clock.now();
         let census = self.limit.as_ref().and_then(|(limit, _)| limit.census().ok());
         let Census { now: counted, before, held, changes, .. } = census.unwrap_or_default();
         let budget = self.agent.budget(now).map(Rate::as_bps);
@@ -224,17 +189,28 @@ impl Daemon {
             changes,
             others: self.limit.as_ref().and_then(|(limit, _)| limit.others().ok()?),
             sessions: self.agent.counters(),
-            marks: plain.into_iter().chain(self.wrong.clone()).collect(),
+            marks: plain.into_iter().chain(self.wrong.clone()).chain(desk.marks()).collect(),
         }
     }
-}
 
-fn answer(status: &Status, request: &Request) -> Answer {
-    match request {
-        Request::Status => {
-            serde_json::to_string(status).map_err(|e| Refusal::new(format!("the answer cannot be written: {e}")))
-        }
-        _ => Err(Refusal { what: "an agent only tells its status".into(), allowed: vec!["status".into()] }),
+    fn top(&self, _: By, _: usize, _: Instant) -> Result<Value, Refusal> {
+        Err(Refusal::new("an agent counts no flows; `status` has its counters"))
+    }
+
+    fn settings(&self) -> &() {
+        &()
+    }
+
+    fn read(&self, _: &[(String, String)]) -> Result<(), Refusal> {
+        Err(Refusal { what: "nothing of an agent can be set: its gateway does".into(), allowed: vec!["status".into()] })
+    }
+
+    fn wanted(&self, (): &()) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn go_to(&mut self, (): &()) -> Result<Instant, Refusal> {
+        Ok(self.clock.now())
     }
 }
 

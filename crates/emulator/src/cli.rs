@@ -337,7 +337,11 @@ impl Options {
         self.plans_of(&text, &path.to_string_lossy(), library)
     }
 
-    fn plans_of(&self, text: &str, name: &str, library: &dyn Library) -> Result<Vec<Plan>, Error> {
+    /// Returns the only wire of a text, or all that it has.
+    ///
+    /// # Errors
+    /// Returns the first mistake in the text or in the options.
+    pub fn plans_of(&self, text: &str, name: &str, library: &dyn Library) -> Result<Vec<Plan>, Error> {
         let wires = match Contents::parse(text, name, library).map_err(Box::new)? {
             Contents::One(file) => return Ok(vec![self.plan_with(&file, library)?]),
             Contents::Several(wires) => wires,

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::wires;
 use clap::Parser as _;
+use penstock_appliance::desk::Desk;
 use penstock_appliance::error::Error as Ask;
 use penstock_appliance::output::{Offers, Printer, print, stdout_is_nowhere};
 use penstock_appliance::socket::place;
@@ -72,9 +73,9 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
         tell(options, &wires.iter().fold(ready, |text, wire| format!("{text}\n  {}", wire.ready())));
         return Ok(conclude(wires::run(wires, &signals)?, printer, &signals, options));
     }
-    let (emulator, ready) = open(plans.remove(0), options, signals, printer.offers())?;
+    let (emulator, desk, ready) = open(plans.remove(0), options, signals, printer.offers())?;
     tell(options, &format!("ready: {ready}"));
-    let (finished, signals) = emulator.run();
+    let (finished, signals) = emulator.run(desk);
     Ok(conclude(vec![finished], printer, &signals, options))
 }
 
@@ -84,14 +85,15 @@ pub(crate) fn open(
     options: &Options,
     signals: Signals,
     printer: Offers,
-) -> Result<(Emulator, String), Error> {
+) -> Result<(Emulator, Desk<Emulator>, String), Error> {
     let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
     let namespaces = [left?, right?];
     let server = server(&plan, options)?;
     let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));
     let end = if plan.wire.is_some() { "" } else { "; Ctrl-C ends the run" };
     let ready = format!("{plan}{end}{}", socket.unwrap_or_default());
-    Ok((Emulator::open(plan, &namespaces, Outside { signals, server, printer })?, ready))
+    let (emulator, desk) = Emulator::open(plan, options, &namespaces, Outside { signals, server, printer })?;
+    Ok((emulator, desk, ready))
 }
 
 /// Opens the control socket of a wire. One that was asked for must be there; without one by default a run goes on.

@@ -10,24 +10,24 @@
 //!    kernel, [`through`] which packets go.
 //! 4. [`report`] has the results of a run; `packets` writes what became of packets to the files of `outputs`, in the forms of
 //!    `pcapng` and `mahimahi`.
-//! 5. `answers` answers the control socket. [`command`] is the whole program, and `wires` runs several emulators in it, each in
+//! 5. [`settings`] is what can be changed while it runs, [`ask`] asks for that. [`command`] is the whole program, and `wires` runs several emulators in it, each in
 //!    a thread.
 
-mod answers;
 pub mod ask;
 pub mod carried;
 pub mod cli;
 pub mod command;
 pub mod emulator;
 pub mod end;
-mod ended;
 pub mod error;
 pub mod file;
+pub mod machine;
 mod mahimahi;
 mod outputs;
 mod packets;
 mod pcapng;
 pub mod report;
+pub mod settings;
 pub mod through;
 mod waits;
 mod wires;

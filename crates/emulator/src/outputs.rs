@@ -15,6 +15,7 @@ use penstock_shaper::tap::Taps;
 use std::time::Duration;
 
 /// The files that are wanted, each with an empty sheet where one is needed.
+#[derive(Default)]
 pub struct Outputs {
     packets: Option<PacketFile>,
     capture: Option<(CaptureFile, Taps)>,

@@ -5,12 +5,14 @@ use penstock_shaper::classify::Unclassified;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::emissions::{AlgorithmTime, Emissions, Stopwatch};
 
+use crate::machine::Machine;
 use crate::packets::Lines;
 use penstock_appliance::change::Change;
 use penstock_conntrack::Gauges;
 use penstock_core::packet::Packet;
 use penstock_core::units::{Bytes, Span};
 use penstock_linux::stalls::Stalls;
+use penstock_shaper::bottleneck::Config;
 use penstock_shaper::histogram::Percentiles;
 use penstock_shaper::intake::Intake;
 use penstock_shaper::path::Path;
@@ -81,24 +83,19 @@ pub struct Captured {
 }
 
 /// What the emulator observed of itself and its surroundings.
-#[derive(Debug)]
 pub struct Observed<'a> {
     /// How packets were written.
-    pub emissions: &'a [Emissions; 2],
+    pub emissions: [&'a Emissions; 2],
     /// How packets were read.
-    pub intakes: &'a [Intake; 2],
+    pub intakes: [&'a Intake; 2],
     /// What became of frames at ports.
     pub frames: [Option<Frames>; 2],
     /// Numbers of packets that were not shown to elements on the ACK path.
     pub unclassified: Unclassified,
     /// Counters of the table of connections.
     pub flows: Gauges,
-    /// Times in which the process did not run.
-    pub stalls: Stalls,
-    /// Number of times without memory for another packet.
-    pub short_of_memory: u64,
-    /// True if the processors of the machine are kept awake.
-    pub awake: bool,
+    /// The machine on which it runs.
+    pub machine: &'a Machine,
     /// Numbers of packets that were forwarded at once in each direction, if all are.
     pub bare: Option<[u64; 2]>,
     /// The files of `--packets` and `--pcapng`.
@@ -109,41 +106,39 @@ pub struct Observed<'a> {
     pub changes: &'a [Change],
     /// What became of packets in the queues of the kernel.
     pub through: [Option<Lent>; 2],
-    /// Why the run ended.
-    pub ended: String,
-    /// How long it took, up to now.
-    pub elapsed: Span,
+    /// Why the run ended, and how long it took, up to now.
+    pub run: (String, Span),
 }
 
 impl Report {
     /// Creates the report from the counters.
-    pub fn new<P: Packet>(plan: &Plan, path: &Path<P>, observed: Observed<'_>) -> Self {
+    pub fn new<P: Packet>(plan: &Plan, configs: &[Config; 2], path: &Path<P>, observed: Observed<'_>) -> Self {
         let one = |d: Direction| {
-            let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
-            let config = &plan.bottlenecks[d.index()];
+            let (emissions, intake) = (observed.emissions[d.index()], observed.intakes[d.index()]);
+            let config = &configs[d.index()];
             let report = DirectionReport::new(config, path.direction(d), emissions, intake);
             DirectionReport { frames: observed.frames[d.index()], through: observed.through[d.index()], ..report }
         };
         let [packets_file, pcapng_file] = observed.lines.clone();
-        let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
+        let algorithm = observed.stopwatch.map(|watch| algorithm(configs, path, watch));
         let disturbed_by = causes(&observed, algorithm.as_ref());
         Self {
             wire: plan.wire.clone(),
-            elapsed_s: observed.elapsed.as_secs_f64(),
+            elapsed_s: observed.run.1.as_secs_f64(),
             seed: plan.seed,
-            ended: observed.ended,
+            ended: observed.run.0,
             disturbed: !disturbed_by.is_empty(),
             disturbed_by,
             disturbed_above_us: DISTURBED_ABOVE.as_nanos() as f64 / 1e3,
             unclassified: observed.unclassified,
-            stalled: observed.stalls,
-            short_of_memory: observed.short_of_memory,
+            stalled: observed.machine.stalls,
+            short_of_memory: observed.machine.short_of_memory,
             packets_file,
             pcapng_file: pcapng_file.map(|Lines { lines, lost, error }| Captured { packets: lines, lost, error }),
             algorithm,
             changes: observed.changes.to_vec(),
             cpu_s: cpu_s(),
-            awake: observed.awake,
+            awake: observed.machine.awake.is_some(),
             bare: observed.bare,
             flows: observed.flows,
             forward: one(Direction::Forward),
@@ -159,21 +154,21 @@ fn cpu_s() -> f64 {
 }
 
 /// Returns the time that the disciplines take, and the budget of this path.
-fn algorithm<P: Packet>(plan: &Plan, path: &Path<P>, watch: &Stopwatch) -> AlgorithmTime {
+fn algorithm<P: Packet>(configs: &[Config; 2], path: &Path<P>, watch: &Stopwatch) -> AlgorithmTime {
     let arrived = Direction::BOTH.map(|direction| path.direction(direction).stats().arrived);
     let (packets, bytes) = arrived.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
-    let rate = plan.bottlenecks.iter().map(|bottleneck| bottleneck.rate).max_by_key(|rate| rate.as_bps());
-    watch.read(Bytes::new(bytes / packets.max(1)), rate.unwrap_or(plan.bottlenecks[0].rate))
+    let rate = configs.iter().map(|config| config.rate).max_by_key(|rate| rate.as_bps());
+    watch.read(Bytes::new(bytes / packets.max(1)), rate.unwrap_or(configs[0].rate))
 }
 
 /// Returns why the machine had an effect on the numbers.
 fn causes(observed: &Observed<'_>, algorithm: Option<&AlgorithmTime>) -> Vec<&'static str> {
-    let starved = |intake: &Intake| intake.starved.as_secs_f64() > STARVED_PART * observed.elapsed.as_secs_f64();
+    let starved = |intake: &Intake| intake.starved.as_secs_f64() > STARVED_PART * observed.run.1.as_secs_f64();
     [
         ("lateness", observed.emissions.iter().any(|e| e.lateness.percentile(99.0) > DISTURBED_ABOVE)),
         ("unread", observed.intakes.iter().any(|intake| intake.unread > 0)),
-        ("starved", observed.intakes.iter().any(starved)),
-        ("stalled", observed.stalls.any()),
+        ("starved", observed.intakes.iter().any(|intake| starved(intake))),
+        ("stalled", observed.machine.stalls.any()),
         ("algorithm", algorithm.is_some_and(AlgorithmTime::is_over)),
     ]
     .into_iter()
@@ -293,23 +288,20 @@ mod tests {
             intake
         });
         let observed = Observed {
-            emissions: &Default::default(),
-            intakes: &intakes,
+            emissions: [&Emissions::default(), &Emissions::default()],
+            intakes: intakes.each_ref(),
             frames: [None, None],
             unclassified: Unclassified::default(),
             flows: Gauges::default(),
-            stalls: Stalls::default(),
-            short_of_memory: 0,
-            awake: false,
+            machine: &Machine::new(1, None),
             bare: None,
             lines: [None, None],
             stopwatch: None,
             changes: &[],
             through: [None; 2],
-            ended: "duration".into(),
-            elapsed: Span::from_secs(10),
+            run: ("duration".into(), Span::from_secs(10)),
         };
-        let text = Report::new(&plan, &path, observed).to_string();
+        let text = Report::new(&plan, &plan.bottlenecks, &path, observed).to_string();
         let sentence = "DISTURBED: a wire was idle for 0.300 s while packets waited to be read; try --realtime";
         assert!(text.contains(sentence), "{text}");
     }

@@ -3,11 +3,12 @@
 
 use crate::cli::{Options, Plan};
 use crate::command;
-use crate::emulator::Finished;
+use crate::emulator::{Emulator, Finished};
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
+use penstock_appliance::desk::Desk;
 use penstock_appliance::output::Printer;
 use penstock_linux::signals::{Relay, Request, Signals};
 use std::io;
@@ -55,16 +56,16 @@ fn open_one(plan: Plan, options: &Options, printer: &Printer) -> Result<Wire, Er
 fn forward(
     wait: &Receiver<()>,
     told: &Sender<Result<String, Error>>,
-    open: impl FnOnce() -> Result<(crate::emulator::Emulator, String), Error>,
+    open: impl FnOnce() -> Result<(Emulator, Desk<Emulator>, String), Error>,
 ) -> Option<Finished> {
     let (opened, emulator) = match open() {
-        Ok((emulator, ready)) => (Ok(ready), Some(emulator)),
+        Ok((emulator, desk, ready)) => (Ok(ready), Some((emulator, desk))),
         Err(error) => (Err(error), None),
     };
     let _ = told.send(opened);
     // Without a word the process ends, because another wire could not be opened.
     wait.recv().ok()?;
-    emulator.map(|emulator| emulator.run().0)
+    emulator.map(|(emulator, desk)| emulator.run(desk).0)
 }
 
 /// Runs all wires until each has ended; returns what they report, in order. If one fails, all end.

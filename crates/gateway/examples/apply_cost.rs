@@ -7,7 +7,7 @@ use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 use penstock_gateway::file::{File, Kind};
 use penstock_gateway::held::Held;
-use penstock_gateway::history::Settings;
+use penstock_gateway::settings::Settings;
 use penstock_shaper::classify::Classifier;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::keys::Keys;

@@ -6,67 +6,123 @@ use crate::error::Error;
 use crate::file::{Alone, Kind};
 use crate::page::process::{self, Process};
 use crate::surroundings::{printed, say, server};
-use nix::poll::{PollFd, PollFlags, ppoll};
-use penstock_appliance::service;
-use penstock_appliance::socket::message::{Answer, Refusal, Request, Set};
+use penstock_appliance::appliance::{Appliance, Rest, wait};
+use penstock_appliance::desk::{Beside, Clock, Desk};
+use penstock_appliance::log::Log;
+use penstock_appliance::settings::Settings;
+use penstock_appliance::socket::message::{By, Refusal};
 use penstock_budgets::roster::Roster;
-use penstock_budgets::served::Served;
+use penstock_budgets::served::{Keys, Served};
 use penstock_core::coop::Share;
-use penstock_core::units::{Rate, Span, UnitError};
-use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
-use serde_json::{Value, json};
-use std::os::fd::AsFd as _;
+use penstock_core::units::{Instant, Rate, UnitError};
+use penstock_linux::signals::Signals;
+use serde_json::{Map, Value, json};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// How often events are told.
-const TICK: Duration = Duration::from_millis(500);
 /// The only key that can be set.
 const KEY: &str = "reverse_rate";
 
+/// A gateway that only gives budgets.
 struct Running {
     served: Served,
-    page: Option<Process>,
-    upload: Rate,
-    alone: Alone,
-    start: Instant,
+    upload: Upload,
+    keys: Keys,
+    clock: Clock,
 }
 
-impl Running {
-    fn status(&self) -> Value {
-        let page = self.page.as_ref().and_then(Process::mark);
-        let failed = self.served.has_failed().then_some("budgets have stopped by a fault of this program");
+/// The rate of the upload, of which a part is shared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Upload(Rate);
+
+impl Settings for Upload {
+    fn difference(&self, new: &Self) -> Map<String, Value> {
+        if self == new { Map::new() } else { new.told() }
+    }
+
+    fn told(&self) -> Map<String, Value> {
+        Map::from_iter([(KEY.to_owned(), self.0.to_string().into())])
+    }
+}
+
+impl Appliance for Running {
+    type Settings = Upload;
+    type File = Upload;
+    type Status = Value;
+    const APPLIES_AT_HANGUP: bool = true;
+
+    fn turn(&mut self, _: &mut Desk<Self>) -> Result<Instant, String> {
+        Ok(self.clock.now())
+    }
+
+    fn sleep(&mut self, rest: &Rest<'_>) -> Result<bool, String> {
+        wait(rest, rest.until)
+    }
+
+    fn tick(&mut self, _: Instant, desk: &mut Desk<Self>) -> Result<(), String> {
+        self.served.events().into_iter().for_each(|what| desk.note(what));
+        Ok(())
+    }
+
+    fn status(&mut self, desk: &Desk<Self>) -> Value {
+        let failed = self.served.has_failed().then(|| "budgets have stopped by a fault of this program".to_owned());
         json!({
-            "elapsed_s": self.start.elapsed().as_secs_f64(),
+            "elapsed_s": self.clock.now().as_secs_f64(),
             "state": "budgets",
-            "marks": failed.map(str::to_owned).into_iter().chain(page).collect::<Vec<_>>(),
-            "reverse": {"rate_bps": self.upload.as_bps()},
+            "marks": failed.into_iter().chain(desk.marks()).collect::<Vec<_>>(),
+            "events": desk.events(),
+            "changes": desk.changes(),
+            "lapse": desk.lapse(),
+            "reverse": {"rate_bps": self.upload.0.as_bps()},
             "c2ml": self.served.status(),
         })
     }
 
-    fn answer(&mut self, request: &Request) -> Answer {
-        match request {
-            Request::Status => Ok(self.status().to_string()),
-            Request::Set(Set { values, until: None }) => self.set(values),
-            _ => Err(Refusal {
-                what: "this gateway only gives budgets".into(),
-                allowed: vec!["status".into(), "set".into()],
-            }),
-        }
+    fn top(&self, _: By, _: usize, _: Instant) -> Result<Value, Refusal> {
+        Err(Refusal::new("this gateway only gives budgets: it sees no packets; `status` has its counters"))
     }
 
-    fn set(&mut self, values: &[(String, String)]) -> Answer {
+    fn settings(&self) -> &Upload {
+        &self.upload
+    }
+
+    fn read(&self, values: &[(String, String)]) -> Result<Upload, Refusal> {
         let [(key, value)] = values else { return Err(Refusal::new(format!("only {KEY} can be set here"))) };
         if key != KEY {
             return Err(Refusal::unknown("key", key, &[KEY]));
         }
         let rate: Rate = value.parse().map_err(|e: UnitError| Refusal::new(e.to_string()))?;
         penstock_grammar::link::rate("reverse_rate", rate).map_err(|e| Refusal::new(e.to_string()))?;
-        self.upload = rate;
-        self.served.set_rate(self.alone.c2ml.shared(rate));
-        Ok(json!({"at_s": self.start.elapsed().as_secs_f64(), "set": {KEY: value}}).to_string())
+        Ok(Upload(rate))
     }
+
+    fn wanted(&self, file: &Upload) -> Result<Upload, Refusal> {
+        Ok(*file)
+    }
+
+    fn go_to(&mut self, wanted: &Upload) -> Result<Instant, Refusal> {
+        self.upload = *wanted;
+        self.served.set_rate(self.keys.shared(wanted.0));
+        Ok(self.clock.now())
+    }
+}
+
+/// Returns what another file says; all but the rate needs a new start.
+fn read(name: &str, text: &str, own: &Alone) -> Result<Upload, Refusal> {
+    let refuse = |mistake: &dyn std::fmt::Display| {
+        let said = mistake.to_string();
+        Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
+    };
+    let Kind::Alone(new) = Kind::parse(text, name).map_err(|mistake| refuse(&mistake))? else {
+        return Err(Refusal::new(format!(
+            "{name} governs a link, and a gateway of budgets only cannot begin with that"
+        )));
+    };
+    if *own != (Alone { upload: own.upload, ..(*new).clone() }) {
+        return Err(Refusal::new(format!(
+            "{name}: only {KEY} can change while the gateway runs; end it, and start it anew"
+        )));
+    }
+    Ok(Upload(new.upload))
 }
 
 /// Gives budgets as the file at `path` says until a signal comes; returns the exit code.
@@ -74,36 +130,20 @@ impl Running {
 /// # Errors
 /// Returns what is missing.
 pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
-    let signals = Signals::open()?;
-    let mut server = server(&alone.name)?;
+    let desk = Desk::open(Signals::open()?, Some(server(&alone.name)?), Log::nowhere())?;
+    let own = alone.clone();
+    let page = alone.page.as_ref().map(|_| Box::new(Process::new(path)) as Box<dyn Beside>);
+    let mut desk = desk.reads(path, move |name, text| read(name, text, &own))?.beside(page);
     let served = Served::start(&alone.c2ml, alone.upload, false).map_err(Error::Hosts)?;
     say(&format!("budgets for hosts at {}: {} are shared", served.address(), alone.c2ml.shared(alone.upload)));
     alone.page.iter().for_each(process::announce);
-    let page = alone.page.as_ref().map(|_| Process::new(path));
-    let mut running = Running { served, page, upload: alone.upload, alone: alone.clone(), start: Instant::now() };
-    service::ready();
-    let ended = loop {
-        service::alive();
-        if let Some(Signalled::End(signal)) = signals.next() {
-            break (!is_orderly(signal)).then(|| format!("the run was ended by {signal}"));
-        }
-        let mut ready =
-            [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(server.as_fd(), PollFlags::POLLIN)];
-        let polled = ppoll(&mut ready, Some(TICK.into()), None);
-        let asked = polled.is_ok() && ready[1].revents().is_some_and(|events| !events.is_empty());
-        if asked {
-            server.turn(Instant::now(), &mut |_, request| running.answer(&request));
-        }
-        server.tidy(Instant::now());
-        let now = Span::from_nanos(running.start.elapsed().as_nanos() as u64);
-        running.page.iter_mut().for_each(|page| page.tick(penstock_core::units::Instant::ZERO + now));
-        running.served.events().iter().for_each(|what| say(what));
-    };
-    service::stopping();
-    let status = running.status();
+    let clock = desk.clock();
+    let mut running = Running { served, upload: Upload(alone.upload), keys: alone.c2ml.clone(), clock };
+    let ended = penstock_appliance::run::run(&mut running, &mut desk);
+    let status = running.status(&desk);
     printed(&if json { format!("{status}\n") } else { crate::ask::hosts(&status) })?;
-    ended.iter().for_each(|why| say(&format!("error: {why}")));
-    Ok(u8::from(ended.is_some()))
+    ended.failure().iter().for_each(|why| say(&format!("error: {why}")));
+    Ok(u8::from(ended.failure().is_some()))
 }
 
 /// Tells that a file is right.

@@ -7,33 +7,23 @@
 //! receiver waits for packets. Later ones are lost to it; the delay is the one that gives the best rating, as in the
 //! simulator. So it is an upper bound for real phones, and no measurement of one.
 
+use crate::held::Held;
+use crate::tap::{Around, Entries, Known, Tap};
+use crate::voice::Voice;
 use penstock_core::emodel::{PACKET_TIME, mos, rating};
 use penstock_core::packet::NodeId;
+use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Instant, Span};
-use penstock_core::wire::{Headers, IpVersion, Transport};
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
 
 /// The estimate is of the packets of one to two windows.
 const WINDOW: Span = Span::from_secs(10);
-/// The code points of calls: expedited forwarding, and voice that was admitted.
-const CALLS: [u8; 2] = [46, 44];
-
 /// Largest number of subscribers that are told apart in two windows, of which the last is all others.
 const MOST_CALLERS: usize = 256;
 
 /// The times in milliseconds for which a receiver may wait for packets that were in the queue here.
 const WAITS_MS: [u64; 16] = [1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 500];
-
-/// Returns whether a packet is one of a call.
-pub fn is_call(bytes: &[u8], headers: &Headers) -> bool {
-    let class = match (headers.version, bytes) {
-        (IpVersion::V4, [_, class, ..]) => *class,
-        (IpVersion::V6, [first, second, ..]) => first << 4 | second >> 4,
-        _ => return false,
-    };
-    matches!(headers.transport, Transport::Udp { .. }) && CALLS.contains(&(class >> 2))
-}
 
 /// What became of packets of calls in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -67,15 +57,22 @@ pub struct Call {
     pub mos_estimate: f64,
 }
 
-/// A packet of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Voice {
-    /// The direction in which it travels.
-    pub direction: Direction,
-    /// When it came.
-    pub came: Instant,
-    /// The subscriber with a name to whom it belongs; [`NodeId::NOBODY`] if it is in no list.
-    pub caller: NodeId,
+/// How the calls of a subscriber would sound.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Caller {
+    /// Its name; `None` for all who are in no list or for whom there was no room.
+    pub name: Option<String>,
+    /// From the WAN to the LAN; `None` without packets of calls.
+    pub download: Option<Call>,
+    /// From the LAN to the WAN.
+    pub upload: Option<Call>,
+}
+
+impl Caller {
+    /// The lower score of both directions.
+    pub fn worst(&self) -> f64 {
+        [self.download, self.upload].into_iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// The present window and the one before, of both directions.
@@ -173,9 +170,40 @@ impl Calls {
         self.all.estimate(direction, trip)
     }
 
+    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers.
+    fn named(&self, known: &Known<'_>) -> Vec<Caller> {
+        let of = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| Caller {
+            name: known.classifier.name_of(node).map(str::to_owned),
+            download,
+            upload,
+        };
+        let mut all: Vec<Caller> = self.callers(known.trip).filter(|_| known.has_subscribers).map(of).collect();
+        all.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
+        all
+    }
+
     /// Estimates the calls of each subscriber that has some, download and upload; [`NodeId::NOBODY`] is all others.
     pub fn callers(&self, trip: Option<Span>) -> impl Iterator<Item = (NodeId, [Option<Call>; 2])> {
         self.callers.iter().map(move |(node, windows)| (*node, Direction::BOTH.map(|d| windows.estimate(d, trip))))
+    }
+}
+
+impl Tap for Calls {
+    fn leaves(&mut self, _: Direction, held: &Held, now: Instant) {
+        held.call().into_iter().for_each(|voice| self.passed(voice, now.since(voice.came)));
+    }
+    fn refused(&mut self, held: &Held, _: DropReason) {
+        held.call().into_iter().for_each(|voice| self.dropped(voice));
+    }
+    fn tick(&mut self, around: &mut Around<'_>) {
+        self.tick(around.now);
+    }
+    fn status(&self, known: &Known<'_>, told: &mut Entries) {
+        told.add("calls", Direction::BOTH.map(|d| self.estimate(d, known.trip)));
+        let named = self.named(known);
+        if !named.is_empty() {
+            told.add("callers", named);
+        }
     }
 }
 
@@ -217,29 +245,6 @@ mod tests {
         let all: Vec<_> = calls.callers(None).map(packets).collect();
         assert_eq!((all.len(), all[254], all[255]), (MOST_CALLERS, (NodeId(254), 1), (NodeId::NOBODY, 1000 - 255)));
         assert_eq!(calls.callers.capacity(), MOST_CALLERS);
-    }
-
-    fn datagram(first: u8, second: u8, protocol: u8) -> Vec<u8> {
-        let mut bytes = vec![0; 60];
-        (bytes[0], bytes[1]) = (first, second);
-        if first >> 4 == 4 {
-            (bytes[3], bytes[9], bytes[25]) = (60, protocol, 40);
-        } else {
-            (bytes[5], bytes[6], bytes[45]) = (20, protocol, 20);
-        }
-        bytes
-    }
-
-    #[test]
-    fn packets_of_calls_are_known_by_their_code_point() {
-        let is = |first, second, protocol| {
-            let bytes = datagram(first, second, protocol);
-            is_call(&bytes, &Headers::parse(&bytes))
-        };
-        assert!(is(0x45, 46 << 2, 17) && is(0x45, 46 << 2 | 3, 17) && is(0x45, 44 << 2, 17));
-        assert!(is(0x60 | 46 >> 2, (46 & 3) << 6, 17), "the class of IPv6 stands across two bytes");
-        assert!(!is(0x45, 0, 17) && !is(0x45, 46 << 2, 47) && !is(0x60, 46 << 2, 17));
-        assert!(!is_call(&[0x45], &Headers::parse(&[0x45])));
     }
 
     /// 99 packets within 5 ms and one dropped, 60 ms of round trip: 20 + 30 + 5 ms and 1 % of loss.

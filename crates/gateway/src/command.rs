@@ -1,7 +1,7 @@
 //! The whole program, from its options to its exit code.
 
 use crate::alone;
-use crate::apply::Own;
+use crate::apply::Read;
 use crate::ask;
 use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
@@ -15,6 +15,11 @@ use crate::record;
 use crate::rules::Rules;
 use crate::support;
 use crate::surroundings::{interface, printed, say, server};
+use penstock_appliance::appliance::Appliance;
+use penstock_appliance::desk::{Beside, Desk};
+use penstock_appliance::log::Log;
+use penstock_appliance::socket::server::Server;
+use penstock_linux::signals::Signals;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -32,9 +37,9 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Run { file: path, observe, json } => match read(path)? {
             Kind::Alone(alone) => alone::run(&alone, path, *json),
             Kind::Link(mut file) => {
-                let own = Own { path: path.clone(), file: (*file).clone() };
+                let own = (*file).clone();
                 file.keys.observe |= observe;
-                govern(&file, own, *json)
+                govern(&file, own, path, *json)
             }
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
@@ -85,23 +90,36 @@ fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
-fn govern(file: &File, own: Own, json: bool) -> Result<u8, Error> {
+fn govern(file: &File, own: File, path: &Path, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
+    let server = Some(server(&file.keys.name)?);
+    let page = file.page.as_ref().map(|_| Box::new(Process::new(path)) as Box<dyn Beside>);
     if file.keys.datapath == Datapath::Kernel {
-        let kernel = Kernel::open(file, own, wan, Some(server(&file.keys.name)?))?;
+        let mut desk = desk(file, own, path, server)?;
+        let kernel = Kernel::open(file, wan, &mut desk)?;
         begun(file);
-        let (report, failed) = kernel.run();
+        let (report, failed) = kernel.run(desk);
         return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
     }
-    let server = server(&file.keys.name)?;
-    let page = file.page.as_ref().map(|_| Process::new(&own.path));
-    let daemon = Daemon::open(file, own, wan, Some(server), page)?;
+    let mut desk = desk(file, own, path, server)?.beside(page);
+    let daemon = Daemon::open(file, wan, &mut desk)?;
     begun(file);
-    let (status, failed) = daemon.run();
+    let (status, failed) = daemon.run(desk);
     ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)
+}
+
+/// From here on signals end the run. `own` is the file at `path` without options.
+fn desk<A: Appliance<File = Read>>(
+    file: &File,
+    own: File,
+    path: &Path,
+    server: Option<Server>,
+) -> Result<Desk<A>, Error> {
+    let desk = Desk::open(Signals::open()?, server, Log::new(file.keys.log.clone()))?;
+    Ok(desk.reads(path, move |name, text| Read::of(name, text, &own))?)
 }
 
 fn begun(file: &File) {

@@ -11,13 +11,16 @@
 //!
 //! Without enforcement the same is counted and nothing is told: who takes more than its budget is seen, and not held.
 
+use crate::held::Held as HeldPacket;
+use crate::tap::{Around, Entries, Known, Tap};
 use penstock_budgets::gateway::Grant;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{NodeId, Packet};
-use penstock_core::qdisc::Backlog;
+use penstock_core::qdisc::{Backlog, DropReason};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_core::wire::{End, HostKey, RealPacket};
 use penstock_shaper::classify::{Classifier, PacketFacts};
+use penstock_shaper::direction::Direction;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -282,6 +285,30 @@ impl Enforcer {
             sessions,
             strangers,
         }
+    }
+}
+
+/// The direction in which budgets hold.
+pub const UP: Direction = Direction::Reverse;
+
+impl Tap for Enforcer {
+    fn arrives(&mut self, direction: Direction, held: &mut HeldPacket, facts: &PacketFacts, around: &mut Around<'_>) {
+        if direction == UP {
+            let tell = |fact: &Fact| around.path.direction_mut(UP).on_fact(fact, around.now);
+            let node = self.arrives(held.packet(), facts, around.classifier, tell);
+            held.set_node(node);
+        }
+    }
+    fn refused(&mut self, held: &HeldPacket, reason: DropReason) {
+        if let (Some(node), DropReason::Early) = (held.node(), reason) {
+            self.refused(node, held.packet().size());
+        }
+    }
+    fn tick(&mut self, around: &mut Around<'_>) {
+        self.tick(around.now);
+    }
+    fn status(&self, known: &Known<'_>, told: &mut Entries) {
+        told.add("enforcement", self.report(known.classifier));
     }
 }
 

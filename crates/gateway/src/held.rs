@@ -1,13 +1,12 @@
 //! A packet between its arrival and the time at which it is due.
 
-use crate::calls::{Voice, is_call};
+use crate::voice::{Voice, is_call};
 use penstock_core::packet::{Ecn, NodeId, Packet, TcpView};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_linux::lead::Lead;
 use penstock_linux::nfqueue::Ticket;
 use penstock_shaper::carrier::Carrier;
-use serde::Serialize;
 
 /// What is needed to let a packet go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +45,13 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes a packet; `node` is its sender, if that is held to a budget, and `voice` what is to be known of it if it is one
-    /// of a call.
-    pub fn new(packet: RealPacket, origin: Origin, node: Option<NodeId>, voice: Voice) -> Self {
+    /// Takes a packet; `voice` is what is to be known of it if it is one of a call.
+    pub fn new(packet: RealPacket, origin: Origin, voice: Voice) -> Self {
         let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
         let call = is_call(packet.bytes(), packet.headers()).then_some(voice);
-        Self { packet, origin, before, node, call, advised: false }
+        Self { packet, origin, before, node: None, call, advised: false }
     }
 
     /// Returns what is needed to let it go on.
@@ -69,6 +67,17 @@ impl Held {
     /// Returns the node that sent it, if that is held to a budget.
     pub fn node(&self) -> Option<NodeId> {
         self.node
+    }
+
+    /// Notes the node that sent it.
+    pub fn set_node(&mut self, node: NodeId) {
+        self.node = Some(node);
+    }
+
+    /// Returns the window fields of a segment as it came and as it is; `None` for other packets.
+    pub fn windows(&self) -> Option<[u16; 2]> {
+        let tcp = matches!(self.packet.headers().transport, Transport::Tcp { .. });
+        tcp.then(|| [self.before.0, TcpView::window(&self.packet)])
     }
 
     /// Returns what is known of it if it is a packet of a call.
@@ -128,37 +137,10 @@ impl Carrier for Held {
 
 penstock_shaper::carrier!(Held);
 
-/// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
-/// unit of their connection. The ratio of the sums tells how much of the windows is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Windows {
-    /// Segments that went on.
-    pub segments: u64,
-    /// Of these, those whose window was written anew.
-    pub rewritten: u64,
-    /// The sum of the fields as they came.
-    pub advertised: u64,
-    /// The sum of the fields as they went on.
-    pub written: u64,
-}
-
-impl Windows {
-    /// Counts a packet that goes on, if it is a segment.
-    pub fn count(&mut self, held: &Held) {
-        if !matches!(held.packet.headers().transport, Transport::Tcp { .. }) {
-            return;
-        }
-        let (came, went) = (held.before.0, TcpView::window(&held.packet));
-        self.segments += 1;
-        self.rewritten += u64::from(came != went);
-        self.advertised += u64::from(came);
-        self.written += u64::from(went);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::windows::Windows;
     use penstock_core::packet::FlowId;
     use penstock_core::units::Instant;
     use penstock_shaper::direction::Direction;
@@ -171,7 +153,7 @@ mod tests {
         (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
         bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
         let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
-        Held::new(RealPacket::new(bytes, FlowId(1)), origin, None, VOICE)
+        Held::new(RealPacket::new(bytes, FlowId(1)), origin, VOICE)
     }
 
     #[test]
@@ -181,6 +163,7 @@ mod tests {
         packet.tcp().unwrap().set_window(900);
         let bytes = packet.changed().unwrap();
         assert_eq!((bytes.len(), &bytes[34..36]), (40, &900u16.to_be_bytes()[..]));
+        assert_eq!((packet.windows(), held(true).windows()), (Some([1000, 900]), Some([1000; 2])));
         let mut windows = Windows::default();
         [&packet, &held(true)].into_iter().for_each(|held| windows.count(held));
         assert_eq!(windows, Windows { segments: 2, rewritten: 1, advertised: 2000, written: 1900 });
@@ -197,7 +180,7 @@ mod tests {
         for whole in [true, false] {
             let origin = Origin::Verdict { ticket: Ticket { queue: 1, id: 2 }, whole };
             let packet = RealPacket::new(bytes, FlowId(1));
-            let mut held = Held::new(packet, origin, None, VOICE);
+            let mut held = Held::new(packet, origin, VOICE);
             assert_eq!((held.rate_signal(), held.changed()), (whole.then_some(Signal::UNKNOWN), None));
             held.lower_rate_signal(Signal::new(40));
             let first = held.changed().map(|bytes| (bytes.len(), bytes[28], bytes[29]));

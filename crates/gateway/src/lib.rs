@@ -9,23 +9,22 @@
 //! 3. [`gate`] takes charge of them: it reads a packet from `penstock_linux::nfqueue` or `penstock_linux::port`,
 //!    `penstock_shaper::classify` gives it a flow, and [`held`] is the packet until it is due.
 //! 4. `penstock_shaper::path` has the discipline and the rate of both directions, the same that the emulator has.
-//! 5. [`daemon`] is the loop that reads, sleeps until a packet is due and lets it go on.
-//!    [`calls`] estimates how calls sound, [`scone`] tells flows of QUIC their part.
+//! 5. [`daemon`] reads, sleeps until a packet is due and lets it go on, in the loop of `penstock_appliance::run`. Observers
+//!    ([`tap`], [`taps`]) are shown each packet: [`windows`] and [`calls`] count, [`enforce`] tells the discipline of the upload
+//!    the budgets of hosts with sessions, [`scone`] tells flows of QUIC their part.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
-//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds, which `reader` has read on its thread; [`log`] has who changed what;
-//!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
+//! 8. [`settings`] can change while it runs, [`answers`] changes them, [`apply`] reads them of another file. [`report`] is the
+//!    status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
-//! 10. [`kernel`] is another loop for `datapath = "kernel"`, where programs of the kernel do the work.
-//! 11. [`enforce`] tells the discipline of the upload the budgets of hosts with sessions; `budgets` is its part of the loop.
-//! 12. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
+//! 10. [`kernel`] is a gateway with `datapath = "kernel"`, where programs of the kernel do the work.
+//! 11. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
 
 pub mod alone;
 pub mod answers;
 pub mod apply;
 pub mod ask;
-mod budgets;
 pub mod calls;
 pub mod cli;
 pub mod command;
@@ -37,18 +36,20 @@ pub mod file;
 pub mod gate;
 pub mod guard;
 pub mod held;
-pub mod history;
 pub mod kernel;
 pub mod link;
 pub mod page;
 pub mod page_keys;
-mod reader;
 pub mod record;
 pub mod report;
 pub mod rules;
 pub mod scone;
-mod setting;
+pub mod settings;
 pub mod subscribers;
 pub mod support;
 mod surroundings;
+pub mod tap;
+pub mod taps;
+pub mod voice;
 pub mod watch;
+pub mod windows;

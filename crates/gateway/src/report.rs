@@ -1,13 +1,10 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
-use crate::calls::Call;
-use crate::enforce::Enforcement;
-use crate::held::Windows;
-use crate::history::Lapse;
-use crate::link::steer::LinkReport;
+use crate::tap::Entries;
 use penstock_appliance::change::Change;
+use penstock_appliance::events::Event;
+use penstock_appliance::history::Lapse;
 use penstock_conntrack::Gauges;
-use penstock_core::advice::AdviceStats;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree::Account;
 use penstock_core::units::Span;
@@ -18,9 +15,6 @@ use penstock_shaper::classify::Unclassified;
 use penstock_shaper::histogram::Spans;
 use penstock_shaper::report::DirectionReport;
 use serde::Serialize;
-
-/// Number of events that are kept.
-const MOST_EVENTS: usize = 64;
 
 /// The status of a gateway at one time, as `penstock-gateway status --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,15 +54,6 @@ pub struct Status {
     pub changes: Vec<Change>,
     /// The change that will go by itself, if there is one.
     pub lapse: Option<Lapse>,
-    /// What is known of the link: where its rate comes from, round trips, where the bottleneck is.
-    pub link: LinkReport,
-    /// Windows of TCP as they came and as they went on, of segments in both directions.
-    pub windows: [Windows; 2],
-    /// How calls would sound, download and upload; `None` without packets of calls.
-    pub calls: [Option<Call>; 2],
-    /// The same for each subscriber with a name that has packets of calls, the worst first, at most 256.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub callers: Vec<Caller>,
     /// Queueing delays of both directions as counters.
     pub delays: [Delays; 2],
     /// From the WAN to the LAN.
@@ -78,33 +63,12 @@ pub struct Status {
     /// The budgets of hosts, if the file has `[c2ml]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c2ml: Option<penstock_budgets::gateway::Status>,
-    /// Who keeps to its budget and who does not, if budgets are enforced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enforcement: Option<Enforcement>,
-    /// The advice that flows of QUIC were told, download and upload, if the file has `scone = true`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scone: Option<[AdviceStats; 2]>,
+    /// What observers tell: `link`, `windows`, `calls` and `callers`, `enforcement`, `scone`.
+    #[serde(flatten)]
+    pub observed_by: Entries,
     /// What the subscribers of a tree have: those to whom most was sent, and all others at the end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subscribers: Vec<Subscriber>,
-}
-
-/// How the calls of a subscriber would sound.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Caller {
-    /// Its name; `None` for all who are in no list or for whom there was no room.
-    pub name: Option<String>,
-    /// From the WAN to the LAN; `None` without packets of calls.
-    pub download: Option<Call>,
-    /// From the LAN to the WAN.
-    pub upload: Option<Call>,
-}
-
-impl Caller {
-    /// The lower score of both directions.
-    pub fn worst(&self) -> f64 {
-        [self.download, self.upload].into_iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
-    }
 }
 
 /// A subscriber of a tree.
@@ -236,33 +200,4 @@ pub struct Frames {
     pub refused: [u64; 2],
     /// True if one of them was longer than the interface may send.
     pub too_long: bool,
-}
-
-/// An event of a gateway, such as a change of its rules.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Event {
-    /// When, in seconds since the start.
-    pub at_s: f64,
-    /// What, as a sentence.
-    pub what: String,
-}
-
-/// Adds an event; the oldest one goes if there are too many.
-pub fn add_event(events: &mut Vec<Event>, at_s: f64, what: String) {
-    if events.len() == MOST_EVENTS {
-        events.remove(0);
-    }
-    events.push(Event { at_s, what });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_last_events_are_kept() {
-        let mut events = Vec::new();
-        (0..100).for_each(|n| add_event(&mut events, f64::from(n), n.to_string()));
-        assert_eq!((events.len(), events[0].what.as_str(), events[63].at_s), (MOST_EVENTS, "36", 99.0));
-    }
 }

@@ -2,53 +2,50 @@
 //! which the discipline divides its rate. Who gets which advice, and how often, is in [`penstock_core::advice`].
 
 use crate::held::Held;
+use crate::tap::{Around, Entries, Known, Tap};
 use penstock_core::advice::{AdviceStats, Advisor};
 use penstock_core::fact::Fact;
 use penstock_core::packet::Packet;
-use penstock_core::units::Instant;
 use penstock_core::wire::Transport;
-use penstock_shaper::classify::Classifier;
+use penstock_shaper::classify::PacketFacts;
 use penstock_shaper::direction::Direction;
-use penstock_shaper::path::Path;
 
 /// Gives advice in both directions.
 #[derive(Debug, Default)]
 pub struct Advice([Advisor; 2]);
 
 impl Advice {
-    /// A packet has come, and is about to enter the queue of its direction.
-    pub fn arrives(
-        &mut self,
-        direction: Direction,
-        held: &mut Held,
-        classifier: &Classifier,
-        path: &Path<Held>,
-        now: Instant,
-    ) {
+    /// Returns the counters of both directions.
+    pub fn stats(&self) -> [AdviceStats; 2] {
+        [&self.0[0], &self.0[1]].map(Advisor::stats)
+    }
+}
+
+impl Tap for Advice {
+    fn arrives(&mut self, direction: Direction, held: &mut Held, _: &PacketFacts, around: &mut Around<'_>) {
         if !matches!(held.packet().headers().transport, Transport::Udp { .. }) {
             return;
         }
         let (advisor, flow) = (&mut self.0[direction.index()], Packet::flow(held));
         if let Some(is) = held.rate_signal() {
-            let (way, who) = (path.direction(direction), (flow, classifier.node_of(flow)));
-            let signal = advisor.advise(who, is, way.rate(), way.elements(), now);
+            let (way, who) = (around.path.direction(direction), (flow, around.classifier.node_of(flow)));
+            let signal = advisor.advise(who, is, way.rate(), way.elements(), around.now);
             signal.into_iter().for_each(|signal| held.lower_rate_signal(signal));
         }
         advisor.count(flow, held.size());
     }
 
     /// Ends a second: finds out what flows use, and tells the disciplines.
-    pub fn tick(&mut self, path: &mut Path<Held>, now: Instant) {
+    fn tick(&mut self, around: &mut Around<'_>) {
         for direction in Direction::BOTH {
-            let way = path.direction(direction);
-            if let Some(members) = self.0[direction.index()].tick(way.rate(), way.elements(), now) {
-                path.direction_mut(direction).on_fact(&Fact::Advised(members), now);
+            let way = around.path.direction(direction);
+            if let Some(members) = self.0[direction.index()].tick(way.rate(), way.elements(), around.now) {
+                around.path.direction_mut(direction).on_fact(&Fact::Advised(members), around.now);
             }
         }
     }
 
-    /// Returns the counters of both directions.
-    pub fn stats(&self) -> [AdviceStats; 2] {
-        [&self.0[0], &self.0[1]].map(Advisor::stats)
+    fn status(&self, _: &Known<'_>, told: &mut Entries) {
+        told.add("scone", self.stats());
     }
 }

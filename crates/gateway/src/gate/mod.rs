@@ -4,15 +4,14 @@ mod bridge;
 mod neighbours;
 mod router;
 
-use crate::calls::Calls;
-use crate::enforce::Enforcer;
 use crate::error::Error;
 use crate::file::{File, Mode};
 use crate::held::{Held, Origin};
 use crate::report::{Frames, Past};
+use crate::tap::Tap as _;
+use crate::taps::Taps;
 use bridge::Bridge;
 use penstock_conntrack::Mac;
-use penstock_core::packet::Packet;
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_linux::nfqueue::Listed;
@@ -214,18 +213,13 @@ pub struct Verdicts<'a> {
     pub gate: &'a mut Gate,
     /// Where buffers go.
     pub pool: &'a mut Pool,
-    /// Counts what nodes send beyond their budgets.
-    pub enforcer: Option<&'a mut Enforcer>,
-    /// Counts the packets of calls.
-    pub calls: &'a mut Calls,
+    /// Who observes packets.
+    pub taps: &'a mut Taps,
 }
 
 impl PacketObserver<Held> for Verdicts<'_> {
     fn dropped(&mut self, packet: Held, reason: DropReason, _: Instant) {
-        if let (Some(enforcer), Some(node), DropReason::Early) = (&mut self.enforcer, packet.node(), reason) {
-            enforcer.refused(node, packet.size());
-        }
-        packet.call().into_iter().for_each(|voice| self.calls.dropped(voice));
+        self.taps.refused(&packet, reason);
         self.gate.dropped(packet.origin());
         self.pool.give(packet.into_bytes());
     }

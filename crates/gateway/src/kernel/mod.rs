@@ -1,66 +1,51 @@
-//! The kernel data path: the kernel forwards, and programs at the WAN interface write windows (`crates/linux`). This process
-//! only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
+//! The kernel data path: the kernel forwards, and programs at the WAN interface write windows (`penstock_linux::bpf`). This
+//! process only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
 
-pub mod answers;
 mod budgets;
 pub mod report;
 
-use crate::apply::{self, Own};
+use crate::apply::Read;
 use crate::error::Error;
 use crate::file::{File, parameters};
-use crate::history::{History, Settings};
-use crate::report::{Event, State, add_event};
-use crate::setting;
+use crate::report::State;
+use crate::settings::Settings;
 use budgets::Budgets;
-use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::Signal;
-use penstock_appliance::change::Change;
-use penstock_appliance::log::Log;
-use penstock_appliance::service;
-use penstock_appliance::socket::server::Server;
+use penstock_appliance::appliance::{Appliance, Rest, wait};
+use penstock_appliance::desk::{Clock, Desk};
+use penstock_appliance::run::run;
+use penstock_appliance::socket::message::{By, Refusal};
 use penstock_budgets::served::Served;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_linux::bpf::{Attached, Control, Datapath, Way};
 use penstock_linux::links::LinkWatch;
 use penstock_linux::random;
-use penstock_linux::signals::{Request, Signals, is_orderly};
 use penstock_shaper::bottleneck::Config;
 use penstock_shaper::keys::Keys;
 use report::Report;
-use serde_json::json;
-use std::io::{self, Write as _};
-use std::os::fd::AsFd;
+use serde_json::{Value, json};
 
 /// How often the programs get a sign of life.
 const BEAT: Span = Span::from_millis(100);
 /// How often all timeouts are applied: what a pause of a flow leaves to others comes at most so much later.
 const SWEEP: Span = Span::from_millis(250);
-const TICK: Span = Span::from_secs(1);
 /// Sets of 16 connections: 65,536 connections in 19 MB.
 const SETS: u32 = 4096;
 /// The hardware type of interfaces whose packets have an Ethernet header (ARPHRD_ETHER, ARPHRD_LOOPBACK).
 const ETHERNET: [u16; 2] = [1, 772];
 
-/// A gateway with the kernel data path that runs.
+/// A gateway with the kernel data path.
 pub struct Kernel {
-    pub(crate) settings: Settings,
-    pub(crate) history: History,
-    pub(crate) log: Log,
-    pub(crate) changes: Vec<Change>,
-    pub(crate) own: Own,
+    settings: Settings,
     path: Datapath,
     budgets: Option<Budgets>,
     attached: Attached,
     wan: LinkWatch,
     name: String,
     observe: bool,
-    events: Vec<Event>,
-    signals: Signals,
-    server: Option<Server>,
-    epoch: std::time::Instant,
-    next: [Instant; 3],
+    clock: Clock,
+    /// When the programs get a sign of life, and when timeouts are applied.
+    next: [Instant; 2],
     /// Packets that had passed because this process hung, when that was last looked at.
     stale: u64,
 }
@@ -94,17 +79,15 @@ fn is_ethernet(interface: &str) -> bool {
 }
 
 impl Kernel {
-    /// Loads the programs and attaches them; `own` is the file without options. From here on signals end the run.
+    /// Loads the programs and attaches them to the interface with the number `wan`.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
-    pub fn open(file: &File, own: Own, wan: u32, server: Option<Server>) -> Result<Self, Error> {
-        let signals = Signals::open()?;
+    pub fn open(file: &File, wan: u32, desk: &mut Desk<Self>) -> Result<Self, Error> {
         let watch = LinkWatch::here(wan)?;
-        let keys = random::bytes()
-            .map(|bytes| Keys::from_random(&bytes))
-            .map_err(Error::io("cannot draw random numbers"))?
-            .connections;
+        desk.watch(&watch)?;
+        let keys = random::bytes().map(|bytes| Keys::from_random(&bytes).connections);
+        let keys = keys.map_err(Error::io("cannot draw random numbers"))?;
         let ways = ways(&Settings::of(file)).map_err(Error::Kernel)?;
         let control = Control {
             heartbeat: penstock_linux::bpf::datapath::clock(),
@@ -118,54 +101,33 @@ impl Kernel {
         let upload = file.bottlenecks[1].rate;
         let budgets = file.c2ml.as_ref().map(|keys| Budgets::open(keys, upload, lan, wan, file.keys.observe));
         let budgets = budgets.transpose().map_err(Error::Hosts)?;
-        let mut log = Log::new(file.keys.log.clone());
         let details = json!({"wan": file.interfaces.wan, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")});
-        log.add(None, "start", &details);
+        desk.log("start", &details);
         Ok(Self {
             settings: Settings::of(file),
-            history: History::default(),
-            log,
-            changes: Vec::new(),
-            own,
             path,
             budgets,
             attached,
             wan: watch,
             name: file.interfaces.wan.clone(),
             observe: file.keys.observe,
-            events: Vec::new(),
-            signals,
-            server,
-            epoch: std::time::Instant::now(),
-            next: [Instant::ZERO; 3],
+            clock: desk.clock(),
+            next: [Instant::ZERO; 2],
             stale: 0,
         })
     }
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
-    pub fn run(mut self) -> (Report, Option<String>) {
-        service::ready();
-        let failed = loop {
-            if let Err(error) = self.turn() {
-                break Some(error.to_string());
-            }
-            if let Err(error) = self.sleep() {
-                break Some(format!("cannot wait: {error}"));
-            }
-            if let Some(ended) = self.serve() {
-                break ended;
-            }
-        };
-        service::stopping();
-        self.log.add(None, "end", &json!({ "why": failed }));
-        (self.report(), failed)
+    pub fn run(mut self, mut desk: Desk<Self>) -> (Report, Option<String>) {
+        let ended = run(&mut self, &mut desk);
+        desk.log("end", &json!({ "why": ended.failure() }));
+        (self.status(&desk), ended.failure())
     }
 
     /// Does what is due.
-    fn turn(&mut self) -> Result<(), Error> {
-        let now = self.now();
+    fn do_what_is_due(&mut self, now: Instant) -> Result<(), Error> {
         let due = self.next.map(|next| now >= next);
-        for (next, (due, period)) in self.next.iter_mut().zip(due.into_iter().zip([BEAT, SWEEP, TICK])) {
+        for (next, (due, period)) in self.next.iter_mut().zip(due.into_iter().zip([BEAT, SWEEP])) {
             *next = if due { now + period } else { *next };
         }
         if due[0] {
@@ -176,86 +138,52 @@ impl Kernel {
         if due[1] {
             self.path.sweep()?;
         }
-        if due[2] {
-            self.tick(now)?;
-        }
         Ok(())
     }
 
-    fn tick(&mut self, now: Instant) -> Result<(), Error> {
-        service::alive();
-        self.wan.ask();
+    fn look_at_counters(&mut self, desk: &mut Desk<Self>) -> Result<(), Error> {
         let stale = self.path.gauges()?.stale;
         if stale > self.stale {
-            self.note(now, format!("this process hung: {} packets passed untouched", stale - self.stale));
+            desk.note(format!("this process hung: {} packets passed untouched", stale - self.stale));
             self.stale = stale;
         }
-        setting::lapse(self, now);
         let told = self.budgets.as_ref().map(|budgets| budgets.served.events()).unwrap_or_default();
-        told.into_iter().for_each(|what| self.note(now, what));
+        told.into_iter().for_each(|what| desk.note(what));
         if !self.budgets.as_mut().map_or(Ok(true), Budgets::tick)? {
-            self.note(now, "the kernel had other budgets than it was told; it has been told again".into());
-        }
-        if let Some(server) = &mut self.server {
-            server.tidy(std::time::Instant::now());
+            desk.note("the kernel had other budgets than it was told; it has been told again".into());
         }
         Ok(())
     }
+}
 
-    /// Waits until something is due or somebody asks.
-    fn sleep(&self) -> Result<(), Errno> {
-        let next = self.next.into_iter().min().unwrap_or_default().since(self.now());
-        let timeout = PollTimeout::try_from(next.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::from(100u8));
-        let mut fds = vec![
-            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.wan.as_fd(), PollFlags::POLLIN),
-        ];
-        if let Some(server) = &self.server {
-            fds.push(PollFd::new(server.as_fd(), PollFlags::POLLIN));
-        }
-        match poll(&mut fds, timeout) {
-            Err(Errno::EINTR) => Ok(()),
-            other => other.map(|_| ()),
-        }
+impl Appliance for Kernel {
+    type Settings = Settings;
+    type File = Read;
+    type Status = Report;
+    const APPLIES_AT_HANGUP: bool = true;
+
+    fn turn(&mut self, _: &mut Desk<Self>) -> Result<Instant, String> {
+        let now = self.clock.now();
+        self.do_what_is_due(now).map_err(|error| error.to_string())?;
+        Ok(now)
     }
 
-    /// Answers signals and clients. Returns `Some` if the run ends, with what failed.
-    fn serve(&mut self) -> Option<Option<String>> {
-        while let Some(request) = self.signals.next() {
-            match request {
-                Request::End(Signal::SIGHUP) => {
-                    let read = apply::again(&self.own);
-                    apply::apply_again(self, read);
-                }
-                Request::End(signal) if is_orderly(signal) => return Some(None),
-                Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
-                Request::Report => {
-                    let text = serde_json::to_string(&self.report()).unwrap_or_default();
-                    let _ = writeln!(io::stderr(), "{text}");
-                }
-            }
-        }
+    fn sleep(&mut self, rest: &Rest<'_>) -> Result<bool, String> {
+        wait(rest, self.next.into_iter().min().unwrap_or(rest.until))
+    }
+
+    fn look(&mut self, _: &mut Desk<Self>) -> Result<(), String> {
         self.wan.read();
-        if let Some(mut server) = self.server.take() {
-            server.turn(std::time::Instant::now(), &mut |peer, request| answers::answer(self, peer, request));
-            self.server = Some(server);
-        }
-        None
+        Ok(())
     }
 
-    pub(crate) fn now(&self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    fn tick(&mut self, _: Instant, desk: &mut Desk<Self>) -> Result<(), String> {
+        self.wan.ask();
+        self.look_at_counters(desk).map_err(|error| error.to_string())
     }
 
-    pub(crate) fn note(&mut self, now: Instant, what: String) {
-        let _ = writeln!(io::stderr(), "{what}");
-        self.log.add(None, "event", &json!(what));
-        add_event(&mut self.events, now.as_secs_f64(), what);
-    }
-
-    /// Returns the status. Counters that cannot be read are zero, and a mark says so.
-    pub(crate) fn report(&self) -> Report {
-        let now = self.now();
+    /// Counters that cannot be read are zero, and a mark says so.
+    fn status(&mut self, desk: &Desk<Self>) -> Report {
         let read = self.path.sums().and_then(|sums| Ok((sums, self.path.gauges()?)));
         let failed = read.as_ref().err().map(|error| format!("the counters cannot be read: {error}"));
         let (sums, gauges) = read.unwrap_or_default();
@@ -272,18 +200,17 @@ impl Kernel {
             (!facts.gone && !facts.up).then(|| format!("the interface {} is down", self.name)),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
             (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
-            self.log.error().map(|error| format!("the log cannot be written: {error}")),
         ];
         Report {
-            elapsed_s: now.as_secs_f64(),
+            elapsed_s: self.clock.now().as_secs_f64(),
             state: if self.observe { State::Observing } else { State::Governing },
             datapath: "kernel",
             attached: self.attached,
-            marks: marks.into_iter().flatten().collect(),
-            events: self.events.clone(),
+            marks: marks.into_iter().flatten().chain(desk.marks()).collect(),
+            events: desk.events().to_vec(),
             wan: self.name.clone(),
-            changes: self.changes.clone(),
-            lapse: self.history.lapse(now),
+            changes: desk.changes().to_vec(),
+            lapse: desk.lapse(),
             capacity: SETS * penstock_linux::bpf::datapath::WAYS,
             forward: report::way(&self.settings[0], &sums[1], gauges.packets[1], gauges.bytes[1]),
             reverse: report::way(&self.settings[1], &sums[0], gauges.packets[0], gauges.bytes[0]),
@@ -291,6 +218,39 @@ impl Kernel {
             enforcement: enforced.ok().flatten(),
             table: gauges,
         }
+    }
+
+    fn top(&self, _: By, _: usize, _: Instant) -> Result<Value, Refusal> {
+        Err(Refusal::new("the kernel data path counts no flows by rate; `status` has its counters"))
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn read(&self, values: &[(String, String)]) -> Result<Settings, Refusal> {
+        self.settings.with(values, [true; 2])
+    }
+
+    /// What the programs do not have, a file cannot have.
+    fn wanted(&self, file: &Read) -> Result<Settings, Refusal> {
+        file.wanted(&self.settings, |_, _| None)
+    }
+
+    fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
+        let control = Control { ways: ways(wanted).map_err(Refusal::new)?, ..self.path.told().clone() };
+        self.path.tell(control).map_err(|error| Refusal::new(error.to_string()))?;
+        self.settings.clone_from(wanted);
+        Ok(self.clock.now())
+    }
+
+    fn read_back(&self) -> Result<(), String> {
+        let wanted = ways(&self.settings)?;
+        let is_as_told = self.path.is_as_told().map_err(|error| error.to_string())?;
+        if is_as_told && self.path.told().ways == wanted {
+            return Ok(());
+        }
+        Err("the programs have other values than they were told".into())
     }
 }
 

@@ -1,10 +1,11 @@
 //! The status of a gateway with the kernel data path.
 
 use crate::enforce::Enforcement;
-use crate::history::Lapse;
-use crate::report::{Event, State};
+use crate::report::State;
 use penstock_appliance::ask::{self, ROWS};
 use penstock_appliance::change::Change;
+use penstock_appliance::events::Event;
+use penstock_appliance::history::Lapse;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::Limit;

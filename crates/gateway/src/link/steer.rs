@@ -1,15 +1,18 @@
 //! Puts the parts together: what passes, step by step, becomes rates for the shaper, sentences, and a part of the status.
 
 use crate::error::Error;
+use crate::held::Held;
 use crate::link::estimate::{Estimator, Seen};
 use crate::link::script::Script;
 use crate::link::source::{From, Settings, Source, SourceReport, Standing};
 use crate::link::timetable;
 use crate::link::trips::{Trips, View};
 use crate::link::verdict::{Found, Verdict, Way};
+use crate::tap::{Around, Entries, Known, Tap};
 use penstock_conntrack::SipHash;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_core::wire::RealPacket;
+use penstock_shaper::classify::PacketFacts;
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
 
@@ -198,6 +201,28 @@ impl Steer {
             found: self.verdict.found().clone(),
             remarks: self.verdict.remark().into_iter().collect(),
         }
+    }
+}
+
+impl Tap for Steer {
+    fn arrives(&mut self, direction: Direction, held: &mut Held, _: &PacketFacts, around: &mut Around<'_>) {
+        if direction == Direction::Forward {
+            self.show(direction, held.packet(), around.now);
+        }
+    }
+    fn leaves(&mut self, direction: Direction, held: &Held, now: Instant) {
+        if direction == Direction::Reverse {
+            self.show(direction, held.packet(), now);
+        }
+    }
+    fn passes(&mut self, direction: Direction, packet: &RealPacket, now: Instant) {
+        self.show(direction, packet, now);
+    }
+    fn tick(&mut self, around: &mut Around<'_>) {
+        self.tick(around.now);
+    }
+    fn status(&self, known: &Known<'_>, told: &mut Entries) {
+        told.add("link", self.report(known.now));
     }
 }
 

@@ -8,6 +8,7 @@ use crate::page::serve;
 use crate::page_keys::Settings;
 use crate::surroundings::say;
 use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
+use penstock_appliance::desk::Beside;
 use penstock_appliance::error::Error as AskError;
 use penstock_appliance::socket::client::Connection;
 use penstock_appliance::socket::place;
@@ -75,6 +76,15 @@ impl Process {
             "there is no page: its process ended ({ended}); it is started again every {} s",
             AGAIN.as_secs_f64()
         ))
+    }
+}
+
+impl Beside for Process {
+    fn tick(&mut self, now: Instant) {
+        self.tick(now);
+    }
+    fn mark(&self) -> Option<String> {
+        self.mark()
     }
 }
 

@@ -146,16 +146,16 @@ impl Scene {
     pub fn emulate(&mut self, rate: &str) {
         let words =
             format!("x --left eth0 --right eth0 --realtime --duration 300s --rate {rate} --delay 30ms --limit 500p");
-        let plan = Options::parse_from(words.split_ascii_whitespace()).plans(&()).unwrap().remove(0);
+        let options = Options::parse_from(words.split_ascii_whitespace());
+        let plan = options.plans(&()).unwrap().remove(0);
         let namespaces = ["g", "s"].map(|side| Namespace::open(Some(&self.namespace(side))).unwrap());
         let (ready, is_ready) = std::sync::mpsc::channel();
         self.link = Some(std::thread::spawn(move || {
             let (signals, printer) = (Signals::open().unwrap(), Printer::open(1).unwrap());
-            let emulator =
-                Emulator::open(plan, &namespaces, Outside { signals, server: None, printer: printer.offers() })
-                    .unwrap();
+            let outside = Outside { signals, server: None, printer: printer.offers() };
+            let (emulator, desk) = Emulator::open(plan, &options, &namespaces, outside).unwrap();
             ready.send(()).unwrap();
-            emulator.run().0.report
+            emulator.run(desk).0.report
         }));
         is_ready.recv_timeout(PATIENCE).unwrap();
     }

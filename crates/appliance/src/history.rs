@@ -1,70 +1,23 @@
 //! Former values: `rollback` returns to those before the last change, and what was set for a time, or until it is
 //! confirmed, goes by itself.
 
-use crate::file::File;
-use crate::link::source::Settings as Source;
-use crate::subscribers::Subscribers;
-use penstock_appliance::socket::message::{Refusal, Until};
-use penstock_core::packet::NodeId;
+use crate::socket::message::{Refusal, Until};
 use penstock_core::units::{Instant, Span};
-use penstock_shaper::bottleneck::Config;
-use penstock_shaper::direction::Direction;
 use serde::Serialize;
-use std::ops::{Index, IndexMut};
-use std::sync::Arc;
 
 /// Number of changes that can be taken back.
 const MOST: usize = 32;
 
-/// What can be changed while a gateway runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// Both directions.
-    pub ways: [Config; 2],
-    /// Where the rates come from.
-    pub source: Source,
-    /// Who counts as one, and what each gets.
-    pub subscribers: Arc<Subscribers>,
-}
-
-impl Settings {
-    /// Returns what a direction meets; `number` tells the number of a subscriber by its name.
-    pub fn way(&self, direction: Direction, number: impl Fn(&str) -> NodeId) -> Config {
-        let way = &self[direction.index()];
-        Config { aqm: self.subscribers.discipline(direction, &way.aqm, number), ..way.clone() }
-    }
-
-    /// Those of a file.
-    pub fn of(file: &File) -> Self {
-        let subscribers = Arc::new(file.subscribers.clone());
-        Self { ways: file.bottlenecks.clone(), source: file.source.clone(), subscribers }
-    }
-}
-
-impl Index<usize> for Settings {
-    type Output = Config;
-
-    fn index(&self, at: usize) -> &Config {
-        &self.ways[at]
-    }
-}
-
-impl IndexMut<usize> for Settings {
-    fn index_mut(&mut self, at: usize) -> &mut Config {
-        &mut self.ways[at]
-    }
-}
-
 /// What was set before.
-#[derive(Debug, Default)]
-pub struct History {
-    past: Vec<Settings>,
-    pending: Option<Pending>,
+#[derive(Debug)]
+pub struct History<S> {
+    past: Vec<S>,
+    pending: Option<Pending<S>>,
 }
 
 #[derive(Debug)]
-struct Pending {
-    former: Settings,
+struct Pending<S> {
+    former: S,
     due: Instant,
     until: Until,
 }
@@ -78,7 +31,13 @@ pub struct Lapse {
     pub in_s: f64,
 }
 
-impl History {
+impl<S> Default for History<S> {
+    fn default() -> Self {
+        Self { past: Vec::new(), pending: None }
+    }
+}
+
+impl<S> History<S> {
     /// Checks whether something may be set now.
     ///
     /// # Errors
@@ -91,14 +50,14 @@ impl History {
     }
 
     /// Notes a change that was made at `now`, before which the settings were `former`.
-    pub fn note(&mut self, former: Settings, until: Option<Until>, now: Instant) {
+    pub fn note(&mut self, former: S, until: Option<Until>, now: Instant) {
         match until {
             Some(until) => self.pending = Some(Pending { former, due: now + until.span(), until }),
             None => self.push(former),
         }
     }
 
-    fn push(&mut self, former: Settings) {
+    fn push(&mut self, former: S) {
         if self.past.len() == MOST {
             self.past.remove(0);
         }
@@ -120,18 +79,18 @@ impl History {
     ///
     /// # Errors
     /// Fails if nothing was changed.
-    pub fn back(&mut self) -> Result<Settings, Refusal> {
+    pub fn back(&mut self) -> Result<S, Refusal> {
         let former = self.pending.take().map(|pending| pending.former).or_else(|| self.past.pop());
         former.ok_or_else(|| Refusal::new("nothing was changed since the start: there is nothing to roll back"))
     }
 
     /// Returns the settings that must return now, because the time of a change is over.
-    pub fn lapsed(&mut self, now: Instant) -> Option<Settings> {
+    pub fn lapsed(&mut self, now: Instant) -> Option<S> {
         self.pending.take_if(|pending| pending.due <= now).map(|pending| pending.former)
     }
 
     /// Puts settings back that could not be applied: they are tried again a second later.
-    pub fn again(&mut self, former: Settings, now: Instant) {
+    pub fn again(&mut self, former: S, now: Instant) {
         let second = Span::from_secs(1);
         self.pending = Some(Pending { former, due: now + second, until: Until::For(second) });
     }
@@ -147,9 +106,9 @@ impl History {
 mod tests {
     use super::*;
 
-    fn settings(mbps: u64) -> Settings {
-        let text = format!("[interfaces]\nwan = \"w0\"\n[link]\nrate = \"{}Mbit/s\"\n", mbps + 1);
-        Settings::of(&File::parse(&text, "f").unwrap())
+    /// Settings are whatever an appliance has.
+    fn settings(mbps: u64) -> u64 {
+        mbps
     }
 
     fn at(s: u64) -> Instant {

@@ -1,56 +1,71 @@
 //! Reads files that are to be applied on a thread of its own: one with a thousand subscribers takes milliseconds, in which
 //! packets would wait.
 
-use crate::apply::{self, Own, Read};
-use crate::error::Error;
-use penstock_appliance::socket::message::{Apply, Refusal};
-use penstock_appliance::socket::server::Asker;
+use crate::socket::message::{Apply, Refusal, Until};
+use crate::socket::server::Asker;
+use std::io;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Number of files that wait to be read.
 const MOST: usize = 4;
 
 /// A file to read: that of a client, or that with which the run began.
-type Order = Option<(Asker, Apply)>;
+pub type Order = Option<(Asker, Apply)>;
+
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub struct Read<R> {
+    /// What it says.
+    pub file: R,
+    /// When the former values return; `None` if they do not.
+    pub until: Option<Until>,
+}
 
 /// Who asked for a file, and what was read; without a client it was SIGHUP.
-pub type Answer = (Option<Asker>, Result<Read, Refusal>);
+pub type Answer<R> = (Option<Asker>, Result<Read<R>, Refusal>);
 
 /// The thread that reads. It ends with its owner, when it has read what was asked.
 #[derive(Debug)]
-pub struct Reader {
+pub struct Reader<R> {
     orders: SyncSender<Order>,
-    answers: Receiver<Answer>,
+    answers: Receiver<Answer<R>>,
     /// Has a byte for each answer.
     bell: UnixStream,
+    path: PathBuf,
 }
 
-impl Reader {
-    /// Starts the thread, of normal priority if this one still has it.
+impl<R: Send + 'static> Reader<R> {
+    /// Starts the thread, of normal priority if this one still has it. `parse` gets the name and the text of a file; that
+    /// with which the run began is at `path`.
     ///
     /// # Errors
     /// Returns the error of the system.
-    pub fn start(own: Own) -> Result<Self, Error> {
+    pub fn start(path: &Path, parse: impl Fn(&str, &str) -> Result<R, Refusal> + Send + 'static) -> io::Result<Self> {
         let (orders, todo) = sync_channel::<Order>(MOST);
         let (done, answers) = sync_channel(MOST);
-        let bells = UnixStream::pair().and_then(|(bell, ringer)| bell.set_nonblocking(true).map(|()| (bell, ringer)));
-        let (bell, mut ringer) = bells.map_err(Error::io("cannot start a thread"))?;
+        let (bell, mut ringer) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        let own = path.to_owned();
         let work = move || {
             for order in todo {
-                let answer = match order {
-                    Some((asker, file)) => (Some(asker), Read::of(file, &own.file)),
-                    None => (None, apply::again(&own)),
-                };
-                if done.send(answer).is_err() || ringer.write_all(&[1]).is_err() {
+                let (asker, file) = order.map_or_else(|| (None, again(&own)), |(asker, file)| (Some(asker), Ok(file)));
+                let read = file.and_then(|Apply { name, text, until }| Ok(Read { file: parse(&name, &text)?, until }));
+                if done.send((asker, read)).is_err() || ringer.write_all(&[1]).is_err() {
                     return;
                 }
             }
         };
-        std::thread::Builder::new().name("files".into()).spawn(work).map_err(Error::io("cannot start a thread"))?;
-        Ok(Self { orders, answers, bell })
+        std::thread::Builder::new().name("files".into()).spawn(work)?;
+        Ok(Self { orders, answers, bell, path: path.to_owned() })
+    }
+
+    /// Returns the path of the file with which the run began.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Asks for a file to be read. Never waits.
@@ -67,30 +82,34 @@ impl Reader {
     }
 
     /// Returns the files that were read since the last call.
-    pub fn finished(&self) -> impl Iterator<Item = Answer> {
+    pub fn finished(&self) -> impl Iterator<Item = Answer<R>> {
         // Before answers are taken: whoever rings later is heard again.
         let _ = (&self.bell).read(&mut [0; 2 * MOST]);
         self.answers.try_iter()
     }
 }
 
-impl AsFd for Reader {
+impl<R> AsFd for Reader<R> {
     /// The descriptor is readable when [`Reader::finished`] has something.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
 }
 
+/// Reads the file with which a run began.
+fn again(path: &Path) -> Result<Apply, Refusal> {
+    let name = path.to_string_lossy().into_owned();
+    let text = std::fs::read_to_string(path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")))?;
+    Ok(Apply { name, text, until: None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::File;
     use std::time::{Duration, Instant};
 
-    const FILE: &str = "[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"20Mbit/s\"\n";
-
     /// Waits for the next answer.
-    fn next(reader: &Reader) -> Answer {
+    fn next(reader: &Reader<usize>) -> Answer<usize> {
         let begin = Instant::now();
         loop {
             if let Some(answer) = reader.finished().next() {
@@ -101,21 +120,23 @@ mod tests {
         }
     }
 
-    /// The file with which the run began is read anew each time, and what differs and cannot change is refused.
+    /// The file with which the run began is read anew each time.
     #[test]
     fn files_are_read_when_they_are_asked_for() {
         let path = std::env::temp_dir().join(format!("penstock-reader-{}.toml", std::process::id()));
-        let reader = Reader::start(Own { path: path.clone(), file: File::parse(FILE, "f").unwrap() }).unwrap();
+        let parse =
+            |name: &str, text: &str| text.trim().parse().map_err(|_| Refusal::new(format!("{name}: no number")));
+        let reader = Reader::start(&path, parse).unwrap();
         assert!(reader.finished().next().is_none());
         reader.read(None).unwrap();
         let (asker, read) = next(&reader);
         assert!(asker.is_none() && read.unwrap_err().what.contains("cannot read"));
-        for (text, said) in [(FILE.replace("20M", "10M"), None), (FILE.replace("eth0", "eth1"), Some(":2:7"))] {
+        for (text, number) in [("7\n", Some(7)), ("seven", None)] {
             std::fs::write(&path, text).unwrap();
             reader.read(None).unwrap();
-            let refused = next(&reader).1.err().map(|refusal| refusal.what);
-            assert_eq!(refused.is_none(), said.is_none());
-            assert!(said.is_none_or(|said| refused.unwrap().contains(said)));
+            let read = next(&reader).1;
+            assert_eq!(read.as_ref().ok().map(|read| read.file), number);
+            assert!(number.is_some() || read.unwrap_err().what.ends_with(".toml: no number"));
         }
         std::fs::remove_file(path).unwrap();
     }
