@@ -36,6 +36,7 @@ from penstock.wire import (
     jarred,
     kernel_queues,
     measure,
+    network,
     owner,
     packets,
     plan,
@@ -299,6 +300,17 @@ def test_what_the_wire_cannot_do_in_a_graph_is_refused_at_its_key(old: str, new:
         wanted(GRAPH.replace(old, new))
     assert f"home.toml:{place}\n" in str(refused.value)
     assert words in str(refused.value)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(("head", "place"), [(HEAD + FLOWS, "7:9"), (GRAPH, "6:66")])
+def test_a_key_of_links_that_the_wire_does_not_know_is_refused(
+    head: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "KEYS", network.KEYS - {"limit"})
+    with pytest.raises(ScenarioError, match="the emulator has no `limit`") as refused:
+        wanted(head)
+    assert f"home.toml:{place}\n" in str(refused.value)
 
 
 SESSIONS = (

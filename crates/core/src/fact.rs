@@ -2,7 +2,8 @@
 //!
 //! Each fact is one variant of [`Fact`], and all facts are told by one method, which has no default implementation:
 //! [`Qdisc::on_fact`](crate::qdisc::Qdisc::on_fact) or [`Aqm::on_fact`](crate::judge::Aqm::on_fact). A discipline that
-//! wraps others passes on every fact in one line, and a new fact concerns this file and the algorithms that use it.
+//! wraps others passes on every fact in one line. One with a queue for each flow or node asks [`Fact::concerns`] whom to
+//! tell. So a new fact concerns this file and the algorithms that use it.
 
 use crate::allocation::Members;
 use crate::packet::{FlowId, NodeId};
@@ -98,4 +99,26 @@ pub enum Fact {
     Opened(Opening),
     /// A node is gone, and another node may take over its index. None of its packets waits and none of its flows sends.
     Gone(NodeId),
+}
+
+/// Whom a [`Fact`] concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whom {
+    /// All packets of the link.
+    All,
+    /// The packets of one flow.
+    Flow(FlowId),
+    /// The packets of one node.
+    Node(NodeId),
+}
+
+impl Fact {
+    /// Returns whom the fact concerns. A discipline with a queue for each of them tells it only there.
+    pub fn concerns(&self) -> Whom {
+        match *self {
+            Self::Rate(_) | Self::Rest(_) | Self::Channel { .. } | Self::Advised(_) => Whom::All,
+            Self::Class { flow, .. } | Self::FlowGone(flow) | Self::Opened(Opening { flow, .. }) => Whom::Flow(flow),
+            Self::Owner { node, .. } | Self::Budget { node, .. } | Self::Gone(node) => Whom::Node(node),
+        }
+    }
 }

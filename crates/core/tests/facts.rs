@@ -6,14 +6,17 @@ use penstock_core::ack::gate::Gate;
 use penstock_core::allocation::Members;
 use penstock_core::aqm::{Aqm, Meta};
 use penstock_core::config::LinkFacts;
-use penstock_core::fact::{Fact, Greeting, Opening};
+use penstock_core::fact::{Fact, Greeting, Opening, Whom};
 use penstock_core::foreign::{Config, ForeignAqm, MakeAqm};
 use penstock_core::fq::{FlowQueue, Parameters};
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc, Verdict};
 use penstock_core::queue::Fifo;
+use penstock_core::registry::tree::{self, Member};
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
 use penstock_core::rng::{Rng, Streams};
+use penstock_core::sched::Weight;
+use penstock_core::sched::tree::Branch;
 use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use std::sync::{Arc, Mutex};
@@ -142,6 +145,26 @@ fn a_foreign_aqm_is_told_as_one_of_the_registry() {
     let config = AnyConfig::Foreign(Config::new("mine", serde_json::Map::new(), Arc::new(outside.clone())));
     tell_all(&mut config.build::<Numbered>(&LINK), &every_fact());
     assert_eq!(*outside.0.lock().unwrap(), every_fact());
+}
+
+/// A tree tells a fact only the queues of those whom it concerns.
+#[test]
+fn a_tree_tells_those_whom_a_fact_concerns() {
+    let probes: [Outside; 3] = Default::default();
+    let queue = |at: usize| AnyConfig::Foreign(Config::new("mine", Default::default(), Arc::new(probes[at].clone())));
+    let branch = Branch { parent: None, weight: Weight::new(1).unwrap(), guaranteed: None, ceiling: None };
+    let member =
+        |at: usize| Member { name: format!("member {at}"), branch, queue: Some((NodeId(at as u32), queue(at))) };
+    let config = tree::Config { members: vec![member(0), member(1)], others: queue(2) };
+    let mut tree = config.build::<Numbered>(&LINK);
+    tell_all(&mut tree, &[Fact::Owner { flow: FlowId(1), node: NodeId(1) }]);
+    for fact in every_fact() {
+        probes.iter().for_each(|probe| probe.0.lock().unwrap().clear());
+        tell_all(&mut tree, &[fact]);
+        let told = |at: usize| probes[at].0.lock().unwrap().len();
+        let all = fact.concerns() == Whom::All;
+        assert_eq!([told(0), told(1), told(2)], [usize::from(all), 1, usize::from(all)], "{fact:?}");
+    }
 }
 
 /// The text of an enum's variant without the variant's name.

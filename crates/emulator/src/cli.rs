@@ -422,7 +422,7 @@ impl Options {
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
             seed: self.seed.or(run.seed).unwrap_or(1),
             keys: self.seed.or(run.seed),
-            stations: file.stations.clone(),
+            stations: file.link.as_ref().map(|link| link.stations.clone()).unwrap_or_default(),
             hosts: file.hosts.clone(),
             subscribers: file.subscribers.clone(),
             duration: self.duration.or(run.duration),
@@ -483,15 +483,16 @@ impl Options {
             return Err(Error::Options(message.into()));
         };
         let delay = self.delay.or(link.map(|link| link.delay)).unwrap_or_default();
-        let limit = self.limit.or(link.map(|link| link.limit)).unwrap_or_else(thousand_packets);
-        let reverse_limit = self.reverse_limit.or(link.map(|link| link.reverse_limit));
+        let limit = self.limit.or(link.map(|link| link.limits[0])).unwrap_or_else(thousand_packets);
+        let reverse_limit = self.reverse_limit.or(link.map(|link| link.limits[1]));
+        let reverse = link.map(|link| link.reverse).unwrap_or_default();
         let [there, back] = &file.aqm;
         Ok([
             bottleneck::Config { aqm: discipline("--aqm", &self.aqm, &self.set, there, library)?, rate, delay, limit },
             bottleneck::Config {
                 aqm: discipline("--reverse-aqm", &self.reverse_aqm, &self.reverse_set, back, library)?,
-                rate: self.reverse_rate.or(file.reverse.rate).unwrap_or(rate),
-                delay: self.reverse_delay.or(file.reverse.delay).unwrap_or(delay),
+                rate: self.reverse_rate.or(reverse.rate).unwrap_or(rate),
+                delay: self.reverse_delay.or(reverse.delay).unwrap_or(delay),
                 limit: reverse_limit.unwrap_or_else(thousand_packets),
             },
         ])
@@ -560,6 +561,8 @@ mod tests {
     use penstock_core::foreign::Own;
     use penstock_core::registry::NAMES;
     use penstock_core::settings::config_from_settings;
+    use penstock_grammar::fields;
+    use penstock_grammar::link::Link;
 
     fn parse(extra: &[&str]) -> Result<Options, clap::Error> {
         Options::try_parse_from([&["penstock-emulate", "--rate", "10Mbit/s"], extra].concat())
@@ -639,6 +642,30 @@ mod tests {
         let extra = ["--delay", "20ms", "--reverse-rate", "1Mbit/s", "--aqm", "codel", "--set", "target=10ms"];
         let more = ["--set", "interval=200ms", "--left-netns", "a", "--seed", "7", "--spin"];
         assert_eq!(by_file, parse(&[&extra[..], &more].concat()).unwrap().plan().unwrap());
+    }
+
+    /// Each key that all links have changes the plan, or is refused at its line.
+    #[test]
+    fn no_key_of_links_is_ignored() {
+        let link = |keys: &str| File::parse(&format!("[link]\n{keys}\n"), "f");
+        let plain = "rate = \"2Mbit/s\"\ndelay = \"1ms\"";
+        for key in fields::of::<Link>() {
+            let other = match *key {
+                "rate" => plain.replace('2', "3"),
+                "delay" => plain.replace('1', "5"),
+                "limit" | "reverse_limit" => format!("{plain}\n{key} = \"9p\""),
+                "loss" => format!("{plain}\nloss = 0.01"),
+                other => panic!("write a value of `{other}` here, other than its default"),
+            };
+            match link(&other) {
+                Ok(_) => assert_ne!(
+                    planned(&format!("[link]\n{other}"), &[]),
+                    planned(&format!("[link]\n{plain}"), &[]),
+                    "{key}"
+                ),
+                Err(wrong) => assert!(wrong.line == 4 && wrong.what.contains(key), "{wrong}"),
+            }
+        }
     }
 
     #[test]

@@ -47,10 +47,10 @@ use penstock_conntrack::{Named, Prefix};
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
 use penstock_core::registry::AnyConfig;
-use penstock_core::units::{Rate, Span};
+use penstock_core::units::{Limit, Rate, Span};
 use penstock_grammar::link::{self, Link};
 use penstock_grammar::named::Disciplines;
-use penstock_grammar::source::Table;
+use penstock_grammar::source::{Table, Value};
 use penstock_grammar::stations::StationSpec;
 use penstock_grammar::{Diagnosis, Source, fields};
 use penstock_linux::tun::Cidr;
@@ -93,9 +93,7 @@ pub struct Wire {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct File {
     /// The table `[link]`.
-    pub link: Option<Link>,
-    /// The keys of `[link]` which concern only the direction from right to left.
-    pub reverse: ReverseKeys,
+    pub link: Option<LinkKeys>,
     /// The disciplines of the two directions, forward first.
     pub aqm: [Option<AnyConfig>; 2],
     /// The ends of the link, left first.
@@ -104,12 +102,27 @@ pub struct File {
     pub through: [Option<ThroughKeys>; 2],
     /// The keys of the whole run.
     pub run: RunKeys,
-    /// The channels of the stations behind the wire from left to right: `stations` in `[link]`.
-    pub stations: Vec<StationSpec>,
     /// The tables `[[hosts]]`.
     pub hosts: Vec<Host>,
     /// The table `[subscribers]`.
     pub subscribers: Vec<Named>,
+}
+
+/// What `[link]` says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkKeys {
+    /// Rate from left to right.
+    pub rate: Rate,
+    /// Delay from left to right.
+    pub delay: Span,
+    /// Limits of the queues, from left to right and back.
+    pub limits: [Limit; 2],
+    /// Probability that the wire from left to right loses a packet.
+    pub loss: f64,
+    /// What is different from right to left.
+    pub reverse: ReverseKeys,
+    /// The channels of the stations behind the wire from left to right.
+    pub stations: Vec<StationSpec>,
 }
 
 /// The keys of `[link]` for the direction from right to left, besides `reverse_limit`, which every [`Link`] has.
@@ -249,11 +262,11 @@ impl File {
         let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
         numbered::validate(&hosts).map_err(|what| table.invalid(&ConfigError::new("hosts", what)))?;
         let run = run(table)?;
-        let (link, reverse, stations) = link_of(source, table)?;
+        let link = table.get("link").map(|value| link_of(source, value)).transpose()?;
         let aqm = |key| table.get(key).map(|value| source.named(value, &Disciplines(library))).transpose();
         let aqm = [aqm("aqm")?, aqm("reverse_aqm")?];
         let through = [through, reverse_through];
-        Ok(Self { link, reverse, aqm, ends: [left, right], through, run, stations, hosts, subscribers })
+        Ok(Self { link, aqm, ends: [left, right], through, run, hosts, subscribers })
     }
 
     /// Returns the namespace and the name of the interface at an end; 0 is the left one.
@@ -338,21 +351,20 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
     Ok(run)
 }
 
-/// What `[link]` says: the keys of every link, those of the opposite direction, and the stations.
-type LinkTable = (Option<Link>, ReverseKeys, Vec<StationSpec>);
-
-fn link_of<'a>(source: &Source<'a>, table: &Table<'_, 'a>) -> Result<LinkTable, Diagnosis> {
-    let Some(value) = table.get("link") else { return Ok((None, ReverseKeys::default(), Vec::new())) };
+fn link_of<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<LinkKeys, Diagnosis> {
     let known = [fields::of::<Link>(), fields::of::<ReverseKeys>(), fields::of::<RadioKeys>()];
     let table = source.table(value, &known)?;
-    let (link, reverse, radio): (Link, ReverseKeys, RadioKeys) = (table.part()?, table.part()?, table.part()?);
+    let (link, reverse): (Link, ReverseKeys) = (table.part()?, table.part()?);
+    let RadioKeys { stations } = table.part()?;
     let checked = link.validate().and_then(|()| match (reverse.rate, reverse.delay) {
         (Some(rate), _) if rate > link::MAX_RATE => link::rate("reverse_rate", rate),
         (_, Some(delay)) => link::delay("reverse_delay", delay),
-        _ => in_real_time(&radio.stations),
+        _ => in_real_time(&stations),
     });
     checked.map_err(|e| table.invalid(&e))?;
-    Ok((Some(link), reverse, radio.stations))
+    // A key that the emulator does not have is refused here, at its place.
+    let Link { rate, delay, limit, reverse_limit, loss } = link;
+    Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, stations })
 }
 
 #[cfg(test)]
@@ -404,7 +416,7 @@ address = "10.0.0.1/24"
         let file = File::parse(GOOD, "f").unwrap();
         let link = file.link.unwrap();
         assert_eq!((link.rate, link.delay), (Rate::from_bps(10_000_000), Span::from_millis(20)));
-        assert_eq!((file.reverse.rate, file.reverse.delay), (Some(Rate::from_bps(1_000_000)), None));
+        assert_eq!((link.reverse.rate, link.reverse.delay), (Some(Rate::from_bps(1_000_000)), None));
         assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
         assert_eq!((&file.aqm[1], file.run.seed, file.run.nodes), (&None, Some(7), Some(Side::Right)));
         assert_eq!(file.ends[0].netns.as_deref(), Some("a"));
@@ -435,7 +447,7 @@ address = "10.0.0.1/24"
         let file = File::parse(&text, "f").unwrap();
         let hosts: Vec<_> = file.hosts.iter().map(|host| (host.address.to_string(), host.class)).collect();
         assert_eq!(hosts, [("10.2.0.1".into(), Some(3)), ("10.2.0.2".into(), None)]);
-        assert_eq!(file.stations.len(), 2);
+        assert_eq!(file.link.unwrap().stations.len(), 2);
         let refused = |from: &str, to: &str| File::parse(&text.replace(from, to), "f").unwrap_err().what;
         assert!(refused("10.2.0.2", "10.2.0.1").contains("10.2.0.1 is that of an earlier host"));
         assert!(refused("[0.0,", "[7,").contains("a station's loss is 7"));
@@ -539,7 +551,7 @@ delay = "0ms"
         assert_eq!(wires(lot).unwrap().len(), 2);
         let file = File::parse(include_str!("../../../examples/emulate/codel.toml"), "codel.toml").unwrap();
         assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
-        assert_eq!(file.reverse.rate, Some(Rate::from_bps(2_000_000)));
+        assert_eq!(file.link.unwrap().reverse.rate, Some(Rate::from_bps(2_000_000)));
     }
 
     #[test]

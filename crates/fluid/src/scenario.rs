@@ -7,7 +7,7 @@ use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Span};
 use penstock_grammar::{Diagnosis, Source};
 use penstock_sim::Scenario;
-use penstock_sim::scenario::{FlowSpec, Invariants, LinkSpec, Traffic};
+use penstock_sim::scenario::{FlowSpec, Invariants, Link, LinkSpec, Traffic};
 
 const IP_AND_TCP: f64 = 40.0;
 const IP_AND_UDP: f64 = 28.0;
@@ -57,7 +57,9 @@ fn model(scenario: &Scenario) -> Told<Model> {
     let [link] = scenario.links.as_slice() else {
         return Err(Refusal::new(&["topology", "kind"], "the equations have one link: a dumbbell"));
     };
-    if link.link.loss > 0.0 {
+    // `delay` is a part of each class; what comes back needs no queue.
+    let Link { rate, delay: _, limit, reverse_limit: _, loss } = link.link;
+    if loss > 0.0 {
         return Err(Refusal::new(&["topology", "loss"], "the equations have no wire that loses packets"));
     }
     let written = [("", &link.queue), ("reverse_", &link.reverse_queue)];
@@ -75,10 +77,10 @@ fn model(scenario: &Scenario) -> Told<Model> {
         classes
             .extend(classes_of(scenario, link, index, spec)?.into_iter().map(|class| Class { group: index, ..class }));
     }
-    let rate = link.link.rate.bytes_per_sec();
+    let rate = rate.bytes_per_sec();
     let discipline = discipline(&link.queue.config)?;
     let model = Model { rate, room: 0.0, discipline, classes, losses: Losses::Rounds, seed: scenario.seed };
-    let room = match link.link.limit {
+    let room = match limit {
         Limit::Packets(packets) => packets as f64 * model.mean_packet(),
         Limit::Bytes(bytes) => bytes.get() as f64,
     };

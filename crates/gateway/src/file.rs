@@ -28,7 +28,7 @@ use penstock_core::config::ConfigError;
 use penstock_core::registry::AnyConfig;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::link;
+use penstock_grammar::link::{self, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::range::within;
 use penstock_grammar::source::{Table, Value};
@@ -144,6 +144,20 @@ struct LinkKeys {
     reverse_limit: Option<Limit>,
 }
 
+impl LinkKeys {
+    /// Returns rate and limit from WAN to LAN, and from LAN to WAN.
+    fn directions(self) -> Result<[(Rate, Limit); 2], ConfigError> {
+        let Self { rate, limit, reverse_rate, reverse_limit } = self;
+        // What has no key here belongs to the real link, and is refused as unknown.
+        let (delay, loss, reverse_limit) = (Span::ZERO, 0.0, reverse_limit.unwrap_or(limit));
+        let link = Link { rate, delay, limit, reverse_limit, loss };
+        link.validate()?;
+        let reverse_rate = reverse_rate.unwrap_or(rate);
+        link::rate("reverse_rate", reverse_rate)?;
+        Ok([(link.rate, link.limit), (reverse_rate, link.reverse_limit)])
+    }
+}
+
 /// The tables of the file.
 #[derive(Debug, Deserialize)]
 struct Tables {
@@ -202,9 +216,7 @@ impl Kind {
         if !is_name(&name) {
             return Err(source.at(&["name"], NAMES));
         }
-        let upload = link.reverse_rate.unwrap_or(link.rate);
-        let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", upload));
-        rates.map_err(|e| source.at(&["link"], &e.to_string()))?;
+        let [_, (upload, _)] = link.directions().map_err(|e| source.at(&["link"], &e.to_string()))?;
         let c2ml = c2ml(&source, upload)?.unwrap_or_default();
         if c2ml.enforce {
             return Err(
@@ -409,17 +421,13 @@ fn in_the_kernel(
 }
 
 fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>, plain: AnyConfig) -> Result<[Config; 2], Diagnosis> {
-    let link: LinkKeys = table.part()?;
-    let reverse_rate = link.reverse_rate.unwrap_or(link.rate);
-    let rates = link::rate("rate", link.rate).and_then(|()| link::rate("reverse_rate", reverse_rate));
-    rates.map_err(|e| table.invalid(&e))?;
+    let directions = table.part::<LinkKeys>()?.directions().map_err(|e| table.invalid(&e))?;
     let discipline =
         |key: &str| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
     let forward = discipline("discipline")?.unwrap_or(plain);
     let reverse = discipline("reverse_discipline")?.unwrap_or_else(|| forward.clone());
-    let config = |aqm, rate, limit| Config { aqm, rate, delay: Span::ZERO, limit };
-    let reverse_limit = link.reverse_limit.unwrap_or(link.limit);
-    Ok([config(forward, link.rate, link.limit), config(reverse, reverse_rate, reverse_limit)])
+    let config = |aqm, (rate, limit)| Config { aqm, rate, delay: Span::ZERO, limit };
+    Ok([config(forward, directions[0]), config(reverse, directions[1])])
 }
 
 /// Returns PINK before a queue for each flow that does not keep to its window. In the kernel there is none. In a
@@ -473,6 +481,30 @@ house = ["10.1.0.0/28"]
         assert_eq!((file.keys.queue, file.keys.patience), (7100, Span::from_millis(100)));
         assert_eq!((file.keys.observe, file.keys.name.as_str()), (false, "gateway"));
         assert_eq!(file.subscribers.named()[0].name, "house");
+    }
+
+    /// Each key that all links have changes what packets meet, or is refused at its line.
+    #[test]
+    fn no_key_of_links_is_ignored() {
+        const PLAIN: &str = "[interfaces]\nwan = \"eth0\"\n[link]\n";
+        let text = |keys: &str| File::parse(&format!("{PLAIN}{keys}\n"), "f");
+        let plain = "rate = \"2Mbit/s\"";
+        let values = |key: &str| match key {
+            "rate" => "rate = \"3Mbit/s\"".to_owned(),
+            "limit" | "reverse_limit" => format!("{plain}\n{key} = \"9p\""),
+            other => format!("{plain}\n{other} = 0.01"),
+        };
+        let mut refused = Vec::new();
+        for key in fields::of::<Link>() {
+            match text(&values(key)) {
+                Ok(read) => assert_ne!(read.bottlenecks, text(plain).unwrap().bottlenecks, "{key}"),
+                Err(wrong) => {
+                    assert!(wrong.line == 5 && wrong.what.contains(&format!("unknown field `{key}`")), "{wrong}");
+                    refused.push(*key);
+                }
+            }
+        }
+        assert_eq!(refused, ["delay", "loss"]);
     }
 
     #[test]

@@ -12,6 +12,9 @@ pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000);
 pub const MAX_DELAY: Span = Span::from_secs(600);
 
 /// The keys of a link. Rate and delay hold in both directions; limit and loss hold from its first end to its second.
+///
+/// Each program that reads a link takes all fields apart without `..`. So a new key does not compile until each of them
+/// uses it or refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Link {
     /// Rate of each direction.

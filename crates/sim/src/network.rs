@@ -13,7 +13,7 @@ use crate::link::{Capacity, Link, Queue};
 use crate::numbers::{Layout, LinkDir, first_forged};
 use crate::probe::QueueProbe;
 use crate::scenario::paths::Graph;
-use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
+use crate::scenario::{FlowSpec, Link as Keys, LinkSpec, QueueSpec, Scenario, StationSpec};
 use crate::world::{END, crosses};
 use penstock_core::config::LinkFacts;
 use penstock_core::csi::{Loss, Stations};
@@ -21,7 +21,7 @@ use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::rng::Streams;
-use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
+use penstock_core::units::{Instant, Rate, Serializer, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -187,8 +187,7 @@ impl<'a> Builder<'a> {
     }
 
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
-        let forward = self.add_link(spec, &spec.queue, &spec.name, (spec.link.limit, spec.link.loss));
-        let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name(), (spec.link.reverse_limit, 0.0));
+        let (forward, backward) = (self.add_link(spec, true), self.add_link(spec, false));
         // A packet which one direction delivers passes the gateway of the opposite direction, whose discipline may want
         // to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
@@ -197,9 +196,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn add_link(&mut self, spec: &LinkSpec, queue: &QueueSpec, name: &str, (limit, loss): (Limit, f64)) -> u32 {
+    /// Adds one direction of a link. All its keys are taken apart here, so that none is forgotten.
+    fn add_link(&mut self, spec: &LinkSpec, forward: bool) -> u32 {
+        let Keys { rate, delay, limit, reverse_limit, loss } = spec.link;
+        let (queue, name, limit, loss) = match forward {
+            true => (&spec.queue, &spec.name, limit, loss),
+            false => (&spec.reverse_queue, &spec.reverse_name(), reverse_limit, 0.0),
+        };
         let index = self.links.len();
-        let facts = LinkFacts { rate: spec.link.rate, limit };
+        let facts = LinkFacts { rate, limit };
         let mut qdisc = queue.config.build(&facts);
         let loss = self.loss(queue, name, loss);
         if let Some(stations) = &loss.stations {
@@ -215,7 +220,7 @@ impl<'a> Builder<'a> {
             advice: queue.advice.then(Default::default),
             policer: queue.impairments.policer(),
             behind,
-            capacity: Capacity::new(spec.link.rate),
+            capacity: Capacity::new(rate),
             told_empty: true,
             waiting: Backlog::default(),
             wakes: qdisc.wakes() || waits,
@@ -233,7 +238,7 @@ impl<'a> Builder<'a> {
                 flows: Vec::new(),
             });
         }
-        self.links.push(Link::new(Serializer::new(spec.link.rate), spec.link.delay, managed));
+        self.links.push(Link::new(Serializer::new(rate), delay, managed));
         index as u32
     }
 

@@ -3,6 +3,8 @@
 
 use penstock_core::cc::{AnyControlConfig, cubic};
 use penstock_core::units::Span;
+use penstock_grammar::fields;
+use penstock_sim::scenario::Link;
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
 
@@ -102,6 +104,29 @@ fn unknown_keys_are_refused_where_they_stand() {
     refused(GRAPH, "to = \"z\"", "towards = \"z\"", "towards", &["towards", "`to`"]);
     let in_link = "{ a = \"y\", b = \"z\", speed";
     refused(GRAPH, "{ a = \"y\", b = \"z\", rate", in_link, "speed", &["speed", "`rate`"]);
+}
+
+/// Each key of every link with another value than the default changes a run: the simulator ignores none.
+#[test]
+fn every_key_of_a_link_is_read() {
+    const PLAIN: &str = r#"duration = "5s"
+topology = { kind = "dumbbell", rate = "2Mbit/s", delay = "10ms", limit = "1000p", reverse_limit = "1000p", loss = 0.0 }
+flows = [{ kind = "bulk" }, { kind = "bulk", direction = "reverse" }]
+"#;
+    let others = [
+        ("rate", "rate = \"2Mbit/s\"", "rate = \"3Mbit/s\""),
+        ("delay", "delay = \"10ms\"", "delay = \"20ms\""),
+        ("limit", " limit = \"1000p\"", " limit = \"5p\""),
+        ("reverse_limit", "reverse_limit = \"1000p\"", "reverse_limit = \"5p\""),
+        ("loss", "loss = 0.0", "loss = 0.02"),
+    ];
+    let keys: Vec<&str> = others.iter().map(|(key, ..)| *key).collect();
+    assert_eq!(keys, fields::of::<Link>(), "every key has a row");
+    let plain = run(PLAIN);
+    for (key, piece, by) in others {
+        assert_eq!(PLAIN.matches(piece).count(), 1, "{piece:?} is there once");
+        assert_ne!(run(&PLAIN.replacen(piece, by, 1)), plain, "{key}");
+    }
 }
 
 #[test]

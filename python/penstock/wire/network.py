@@ -11,6 +11,11 @@ from penstock.wire.position import Path
 
 LEFT, RIGHT = "left", "right"  # the routers of a dumbbell
 _KEPT = ("rate", "limit", "reverse_limit")
+# The keys of links, and of the topology, which the wire has. Others are refused: each new one, until it is here.
+KEYS = frozenset(
+    {"kind", "hops", "links", "access_rate", "access_delay", "name", "a", "b", "bottleneck", "aqm", "reverse_aqm"}
+    | {*_KEPT, "delay", "loss", "stations"}
+)
 DROPTAIL = {"name": "droptail"}
 
 # One direction of a link on the path of a flow: the link's index, and whether its second end comes first.

@@ -240,6 +240,8 @@ def _check_parts(reading: _Reading) -> None:
         for key, message in _IMPAIRMENTS.items():
             if key in spec:
                 raise reading.refuse((*place.link, key), message)
+        for key in _at(reading.written, place.link).keys() - network.KEYS - _IMPAIRMENTS.keys():
+            raise reading.refuse((*place.link, key), f"the emulator has no `{key}`")
         forward = tree if reading.is_dumbbell else spec
         _check_discipline(reading, place.aqm, forward.get("aqm", network.DROPTAIL))
         _check_discipline(reading, place.reverse_aqm, spec.get("reverse_aqm", network.DROPTAIL))
@@ -267,7 +269,10 @@ def _at(tree: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     """Returns the table at a path; an empty one if there is none, or a name alone."""
     found: Any = tree
     for part in path:
-        found = found.get(part, {}) if isinstance(found, Mapping) else {}
+        if isinstance(found, Mapping):
+            found = found.get(part, {})
+        else:
+            found = found[part] if isinstance(found, list) and isinstance(part, int) else {}
     return found if isinstance(found, Mapping) else {}
 
 

@@ -21,7 +21,7 @@ pub use config::{Config, Member, Wrong, refused};
 use super::{AnyConfig, AnyQdisc};
 use crate::ack_path::AckPath;
 use crate::config::LinkFacts;
-use crate::fact::Fact;
+use crate::fact::{Fact, Whom};
 use crate::packet::{FlowId, NodeId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
@@ -421,17 +421,14 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
 
     fn on_fact(&mut self, fact: &Fact, now: Instant) {
         match *fact {
-            Fact::Rate(rate) => self.set_rate(rate, now),
-            Fact::Channel { .. } | Fact::Rest(_) | Fact::Advised(_) => {
-                (0..self.queues.len()).for_each(|at| self.tell(at, fact, now))
-            }
-            Fact::Owner { flow, node } => {
-                self.own(flow, node);
-                self.tell(self.branch_of(node), fact, now);
-            }
-            Fact::FlowGone(flow) | Fact::Class { flow, .. } => self.tell(self.branch_of_flow(flow), fact, now),
-            Fact::Opened(opening) => self.tell(self.branch_of_flow(opening.flow), fact, now),
-            Fact::Budget { node, .. } | Fact::Gone(node) => self.tell(self.branch_of(node), fact, now),
+            Fact::Rate(rate) => return self.set_rate(rate, now),
+            Fact::Owner { flow, node } => self.own(flow, node),
+            _ => {}
+        }
+        match fact.concerns() {
+            Whom::All => (0..self.queues.len()).for_each(|at| self.tell(at, fact, now)),
+            Whom::Flow(flow) => self.tell(self.branch_of_flow(flow), fact, now),
+            Whom::Node(node) => self.tell(self.branch_of(node), fact, now),
         }
     }
 
