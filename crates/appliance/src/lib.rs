@@ -2,6 +2,7 @@
 //!
 //! - [`socket`] is how one asks an appliance that runs, and [`ask`] prints its answers; [`cli`] has the options of that.
 //! - [`live`] is what can be set while packets pass, [`change`] what was set.
+//! - [`page`] is the live page, a process of its own; [`second`] starts such a process.
 //! - [`log`] is the file of events, [`service`] what a service manager is told, [`output`] prints reports.
 
 pub mod ask;
@@ -11,5 +12,7 @@ pub mod error;
 pub mod live;
 pub mod log;
 pub mod output;
+pub mod page;
+pub mod second;
 pub mod service;
 pub mod socket;

@@ -7,7 +7,6 @@ use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use crate::identity::Token;
 use crate::roster::LONGEST_NAME;
-use crate::socket::Socket;
 use crate::store;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -18,10 +17,11 @@ use penstock_appliance::socket::server::Server;
 use penstock_core::units::{Instant, Rate};
 use penstock_linux::limit::{Control, Rates};
 use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
+use penstock_linux::udp::{self, Socket};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
@@ -97,9 +97,9 @@ fn explain(file: &File) -> Value {
     let cgroup = file.limited();
     let kernel = match file.apply {
         Apply::Nothing => Ok(()),
-        Apply::Kernel => UdpSocket::bind(("127.0.0.1", 0))
+        Apply::Kernel => Socket::bind(([127, 0, 0, 1], 0).into())
             .map_err(|e| e.to_string())
-            .and_then(|own| daemon::limit(file, own.as_fd()).map(drop)),
+            .and_then(|own| daemon::limit(file, own.udp().as_fd()).map(drop)),
     };
     let shown = identity.as_ref().ok();
     let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));
@@ -187,8 +187,7 @@ fn enrol(asked: &Enrol) -> Result<u8, Stop> {
 }
 
 fn enrol_at(gateway: SocketAddr, token: &Token, called: &str) -> io::Result<Result<Identity, String>> {
-    let any: SocketAddr = if gateway.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    let mut socket = Socket::bind(any)?;
+    let mut socket = Socket::bind(udp::any(gateway))?;
     let epoch = std::time::Instant::now();
     let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
     let enrolment = Enrolment::new(token, called, gateway, now());

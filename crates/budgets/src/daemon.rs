@@ -3,7 +3,6 @@
 use crate::agent::{self, Agent, Identity};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard::Guard;
-use crate::socket::Socket;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_appliance::socket::message::{Answer, Refusal, Request};
@@ -11,6 +10,7 @@ use penstock_appliance::socket::server::Server;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_linux::limit::{Census, Limit, Others};
 use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
+use penstock_linux::udp::Socket;
 use serde::Serialize;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;

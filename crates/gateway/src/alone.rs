@@ -4,9 +4,9 @@
 use crate::cli::{Described, Invite};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
-use crate::page::process::{self, Process};
 use crate::surroundings::{printed, say, server};
 use nix::poll::{PollFd, PollFlags, ppoll};
+use penstock_appliance::page::process::{self, Process};
 use penstock_appliance::service;
 use penstock_appliance::socket::message::{Answer, Refusal, Request, Set};
 use penstock_budgets::roster::Roster;

@@ -10,11 +10,12 @@ use crate::explain;
 use crate::file::{Datapath, File, Kind, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
-use crate::page::process::{self, Process};
+use crate::page;
 use crate::record;
 use crate::rules::Rules;
 use crate::support;
 use crate::surroundings::{interface, printed, say, server};
+use penstock_appliance::page::process::{self, Process};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -73,7 +74,10 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Record(options) => printed(&record::run(options)?),
         Verb::Support(options) => printed(&support::run(options)?),
         Verb::Guard(options) => Ok(guard::run(options)),
-        Verb::Page { file } => Err(process::run(&read(file)?)),
+        Verb::Page { file } => {
+            let file = read(file)?;
+            Err(process::run(&page::CONTENT, file.page(), file.name()).into())
+        }
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Apply(_) | Verb::Rollback(_) => {
             ask::run(verb).map(|()| 0)
         }

@@ -1,5 +1,6 @@
 //! The paths at which appliances listen.
 
+use penstock_linux::local;
 use std::path::{Path, PathBuf};
 
 /// The directory of the sockets of root.
@@ -33,7 +34,7 @@ pub fn listening(directory: &Path, prefix: &str) -> Vec<String> {
     let name = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_suffix(SUFFIX).map(str::to_owned);
     let mut names: Vec<String> = (entries.flatten().filter_map(name))
         .filter(|name| name.starts_with(prefix))
-        .filter(|name| std::os::unix::net::UnixStream::connect(socket(directory, name)).is_ok())
+        .filter(|name| local::listens(&socket(directory, name)))
         .collect();
     names.sort();
     names
