@@ -2,13 +2,15 @@
 //!
 //! - [`socket`] is how one asks an appliance that runs, and [`ask`] prints its answers; [`cli`] has the options of that.
 //! - [`live`] is what can be set while packets pass, [`change`] what was set.
-//! - [`page`] is the live page, a process of its own; [`second`] starts such a process.
+//! - [`page`] is the live page, a process of its own; [`second`] starts such a process; [`guard`] is one that acts when
+//!   the first one hangs or is gone.
 //! - [`log`] is the file of events, [`service`] what a service manager is told, [`output`] prints reports.
 
 pub mod ask;
 pub mod change;
 pub mod cli;
 pub mod error;
+pub mod guard;
 pub mod live;
 pub mod log;
 pub mod output;
