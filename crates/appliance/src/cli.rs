@@ -1,8 +1,9 @@
 //! The options of what asks an appliance that runs.
 
-use crate::socket::message::{self, Request};
+use crate::socket::message::{self, Request, Until};
 use crate::socket::place::is_name;
 use clap::{Args, ValueEnum};
+use penstock_core::units::{Span, UnitError};
 use std::path::PathBuf;
 
 /// Which run to ask, and how to print its answer.
@@ -51,6 +52,49 @@ pub enum By {
     Flow,
     /// Each node with all its flows: a host of the side that `--nodes` of an emulator names, or of the LAN of a gateway
     Node,
+}
+
+/// The options of `record`.
+#[derive(Debug, Clone, Args)]
+pub struct Record {
+    /// Which run to ask for its interface.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// How long to record: 10min
+    #[arg(value_name = "TIME", value_parser = lasting)]
+    pub duration: Span,
+    /// Record this interface [default: the one of the running program]
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+    /// Network namespace of this interface: a name of `ip netns`, or a path [default: the current one]
+    #[arg(long, value_name = "NS", requires = "interface")]
+    pub netns: Option<String>,
+    /// Write the capture to this file, which must not exist yet
+    #[arg(long, value_name = "FILE", default_value = "record.pcap")]
+    pub out: PathBuf,
+}
+
+/// The options of `support`.
+#[derive(Debug, Clone, Args)]
+pub struct Support {
+    /// Which run to ask for its status.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Add this configuration file, without its secrets
+    pub file: Option<PathBuf>,
+    /// Write the archive to this file
+    #[arg(long, value_name = "FILE", default_value = "support.tar.gz")]
+    pub out: PathBuf,
+}
+
+/// Reads how long something lasts.
+///
+/// # Errors
+/// Says what is allowed.
+pub fn lasting(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|e: UnitError| e.to_string())?;
+    let allowed = (Span::from_secs(1)..=Until::LONGEST).contains(&span);
+    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {}", Until::LONGEST)) }
 }
 
 /// Checks a name of a control socket.

@@ -2,7 +2,7 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
-use penstock_appliance::cli::Ask;
+use penstock_appliance::cli::{Ask, Support};
 use std::path::PathBuf;
 
 /// The options.
@@ -43,6 +43,9 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  penstock-agent announce /sys/fs/cgroup/senders\n  \
                             penstock-agent announce --check")]
     Announce(Announce),
+    /// Write an archive for a bug report, without secrets
+    #[command(after_help = "Example:\n  penstock-agent support agent.toml --out support.tar.gz")]
+    Support(Support),
     /// The guard of a run, which the run starts
     #[command(hide = true)]
     Guard(guard::Options),

@@ -11,22 +11,27 @@ use crate::store;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_appliance::ask;
-use penstock_appliance::output::print;
+use penstock_appliance::log::Log;
+use penstock_appliance::output::{print, say};
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::Server;
+use penstock_appliance::support::{self, Parts};
 use penstock_core::units::{Instant, Rate};
 use penstock_linux::limit::{Control, Rates};
 use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
 use penstock_linux::udp::{self, Socket};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
+const PROGRAM: &str = "penstock-agent";
+/// The beginning of the names of agents.
+const DEFAULT_NAME: &str = "agent";
 /// How long an enrolment may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -49,7 +54,7 @@ impl Stop {
 /// Runs the program; returns its exit code.
 pub fn run(options: &Options) -> u8 {
     begin(&options.verb).unwrap_or_else(|Stop(what, code)| {
-        let _ = writeln!(io::stderr(), "{what}");
+        say(&what);
         code
     })
 }
@@ -69,11 +74,31 @@ fn begin(verb: &Verb) -> Result<u8, Stop> {
         Verb::Enrol(asked) => enrol(asked),
         Verb::Run(asked) => serve(&read(&asked.file)?, asked.json),
         Verb::Announce(asked) => announce(asked),
+        Verb::Support(asked) => {
+            let written = support::run(asked, &parts(asked.file.as_deref())).map_err(Stop::failed)?;
+            print(&written).map(|()| 0).map_err(Stop::failed)
+        }
         Verb::Status(asked) => {
-            let path = ask::socket(asked, "agent", "penstock-agent").map_err(Stop::user)?;
+            let path = ask::socket(asked, DEFAULT_NAME, PROGRAM).map_err(Stop::user)?;
             let request = penstock_appliance::socket::message::Request::Status;
             ask::converse(&path, &request, asked.json, false, status).map(|()| 0).map_err(Stop::user)
         }
+    }
+}
+
+/// Returns what `support` packs for an agent with this file.
+fn parts(file: Option<&Path>) -> Parts<'static> {
+    let log = file.and_then(|path| read(path).ok()).unwrap_or_default().log;
+    Parts {
+        program: PROGRAM,
+        default: DEFAULT_NAME,
+        file: "agent.toml",
+        private_tables: &[],
+        private_keys: &["usable_command"],
+        private_status: &[],
+        commands: &[("programs.txt", &["bpftool", "cgroup", "tree"])],
+        files: &[("cgroups.txt", "/proc/cgroups")],
+        log: Some(log),
     }
 }
 
@@ -177,6 +202,7 @@ fn enrol(asked: &Enrol) -> Result<u8, Stop> {
             Ok(identity) => {
                 store::save(&file.directory, &identity).map_err(Stop::failed)?;
                 let node = identity.node.0;
+                Log::new(file.log).add(None, "enrol", &json!({"node": node, "gateway": gateway}));
                 let text = format!("this is node {node} of {gateway}; `penstock-agent run` begins\n");
                 return printed(asked.described.json, &json!({"node": node, "gateway": gateway}), &text);
             }
@@ -213,8 +239,16 @@ fn serve(file: &File, json: bool) -> Result<u8, Stop> {
     let server = server.map_err(|e| Stop::user(format!("{e} (`name` in the file)")))?;
     let lock = directory.join(format!("{}.guard", file.name));
     let daemon = Daemon::open(file, &identity, server, &lock).map_err(Stop::user)?;
-    let _ = writeln!(io::stderr(), "node {} looks for {}", identity.node.0, list(&file.gateways));
+    say(&format!("node {} looks for {}", identity.node.0, list(&file.gateways)));
+    let mut log = Log::new(file.log.clone());
+    log.add(
+        None,
+        "start",
+        &json!({"node": identity.node.0, "gateways": file.gateways, "version": env!("CARGO_PKG_VERSION")}),
+    );
     let (last, failed) = daemon.run();
+    log.add(None, "end", &json!({"why": failed, "sessions": last.sessions}));
+    log.error().iter().for_each(|why| say(&format!("the log has not all lines: {why}")));
     let value = serde_json::to_value(&last).unwrap_or(Value::Null);
     printed(json, &value, &status(&value))?;
     failed.map_or(Ok(0), |why| Err(Stop::failed(why)))
@@ -230,7 +264,7 @@ fn announce(asked: &Announce) -> Result<u8, Stop> {
     if asked.check {
         return Ok(0);
     }
-    let _ = writeln!(io::stderr(), "connections with ECN announce their rates in {} cgroups", asked.cgroups.len());
+    say(&format!("connections with ECN announce their rates in {} cgroups", asked.cgroups.len()));
     loop {
         match signals.next() {
             Some(Signalled::End(signal)) if is_orderly(signal) => return Ok(0),

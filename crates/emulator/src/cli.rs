@@ -6,7 +6,7 @@ use crate::file::{Contents, EndKeys, File, INTERFACES, ThroughKeys};
 use crate::through;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use penstock_appliance::cli::{Ask, Top};
+use penstock_appliance::cli::{Ask, Record, Support, Top};
 use penstock_conntrack::Named;
 use penstock_core::foreign::Library;
 use penstock_core::qdisc::DropReason;
@@ -227,6 +227,13 @@ pub enum Command {
         #[arg(value_name = "KEY=VALUE", required = true)]
         values: Vec<String>,
     },
+    /// Record the headers of packets at the left interface, as a capture that `penstock what-if` reads
+    #[command(after_help = "Examples:\n  penstock-emulate record 10min\n  \
+                            penstock-emulate record 10min --interface eth0 --netns a --out before.pcap\n  penstock what-if before.pcap")]
+    Record(Record),
+    /// Write an archive for a bug report, without secrets
+    #[command(after_help = "Example:\n  penstock-emulate support emulate.toml --out support.tar.gz")]
+    Support(Support),
 }
 
 /// Reads a side.

@@ -2,7 +2,7 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
-use penstock_appliance::cli::{Ask, Top};
+use penstock_appliance::cli::{Ask, Record, Support, Top, lasting};
 use penstock_budgets::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_core::coop::Floor;
 use penstock_core::units::Span;
@@ -158,43 +158,6 @@ pub struct Applied {
     /// The former values return after this time, unless `set --keep` comes before
     #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
     pub confirm: Option<Span>,
-}
-
-/// What to record.
-#[derive(Debug, Clone, Args)]
-pub struct Record {
-    /// Which gateway to ask for its interface.
-    #[command(flatten)]
-    pub ask: Ask,
-    /// For how long: 10min
-    #[arg(value_name = "TIME", value_parser = lasting)]
-    pub duration: Span,
-    /// The interface; without it, that of the gateway that runs
-    #[arg(long, value_name = "NAME")]
-    pub interface: Option<String>,
-    /// The capture, a file that is not there yet
-    #[arg(long, value_name = "FILE", default_value = "record.pcap")]
-    pub out: PathBuf,
-}
-
-/// What to pack.
-#[derive(Debug, Clone, Args)]
-pub struct Support {
-    /// Which gateway to ask for its status.
-    #[command(flatten)]
-    pub ask: Ask,
-    /// The gateway's file, whose secrets are left out
-    pub file: Option<PathBuf>,
-    /// The archive
-    #[arg(long, value_name = "FILE", default_value = "support.tar.gz")]
-    pub out: PathBuf,
-}
-
-fn lasting(text: &str) -> Result<Span, String> {
-    let longest = penstock_appliance::socket::message::Until::LONGEST;
-    let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
-    let allowed = (Span::from_secs(1)..=longest).contains(&span);
-    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {longest}")) }
 }
 
 #[cfg(test)]

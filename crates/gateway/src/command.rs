@@ -7,17 +7,20 @@ use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::explain;
-use crate::file::{Datapath, File, Kind, Mode};
+use crate::file::{Datapath, File, Kind, LOG, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::page;
-use crate::record;
 use crate::rules::Rules;
-use crate::support;
 use crate::surroundings::{interface, printed, say, server};
 use penstock_appliance::page::process::{self, Process};
+use penstock_appliance::record::{self, Place};
+use penstock_appliance::support::{self, Parts};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The name of the program.
+const PROGRAM: &str = "penstock-gateway";
 
 /// Runs the program; returns its exit code.
 pub fn run(options: &Options) -> u8 {
@@ -71,8 +74,8 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             };
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
-        Verb::Record(options) => printed(&record::run(options)?),
-        Verb::Support(options) => printed(&support::run(options)?),
+        Verb::Record(options) => printed(&record::run(options, ask::DEFAULT_NAME, PROGRAM, wan)?),
+        Verb::Support(options) => printed(&support::run(options, &parts(options.file.as_deref()))?),
         Verb::Guard(options) => Ok(guard::run(options)),
         Verb::Page { file } => {
             let file = read(file)?;
@@ -87,6 +90,34 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
 fn read(path: &Path) -> Result<Kind, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.to_owned(), source })?;
     Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
+}
+
+/// Returns the interface to the link of a gateway that runs.
+fn wan(status: &Value) -> Option<Place> {
+    Some(Place { interface: status["wan"].as_str()?.to_owned(), netns: None })
+}
+
+/// Returns what `support` packs for a gateway with this file.
+fn parts(file: Option<&Path>) -> Parts<'static> {
+    let log = file.and_then(|path| match read(path).ok()? {
+        Kind::Link(file) => Some(file.keys.log),
+        Kind::Alone(_) => None,
+    });
+    Parts {
+        program: PROGRAM,
+        default: ask::DEFAULT_NAME,
+        file: "gateway.toml",
+        private_tables: &["page", "subscribers"],
+        private_keys: &["command"],
+        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/enforcement/nodes"],
+        commands: &[
+            ("rules.txt", &["iptables-legacy-save", "-c", "-t", "mangle"]),
+            ("rules-nft.txt", &["iptables-save", "-c", "-t", "mangle"]),
+            ("programs.txt", &["bpftool", "net"]),
+        ],
+        files: &[("queues.txt", "/proc/net/netfilter/nfnetlink_queue")],
+        log: Some(log.unwrap_or_else(|| PathBuf::from(LOG))),
+    }
 }
 
 fn govern(file: &File, own: Own, json: bool) -> Result<u8, Error> {

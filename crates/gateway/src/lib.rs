@@ -16,7 +16,7 @@
 //! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds, which `reader` has read on its thread; [`log`] has who changed what;
 //!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second, and serves what it learns to browsers and to
-//!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
+//!    Prometheus.
 //! 10. [`kernel`] is another loop for `datapath = "kernel"`, where programs of the kernel do the work.
 //! 11. [`enforce`] tells the discipline of the upload the budgets of hosts with sessions; `budgets` is its part of the loop.
 //! 12. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
@@ -42,12 +42,10 @@ pub mod kernel;
 pub mod link;
 pub mod page;
 mod reader;
-pub mod record;
 pub mod report;
 pub mod rules;
 pub mod scone;
 mod setting;
 pub mod subscribers;
-pub mod support;
 mod surroundings;
 pub mod watch;

@@ -5,13 +5,15 @@
 //!   what stands before the IP header, [`segments`] takes apart what [`offloads`] have merged.
 //! - [`nfqueue`] has packets of the kernel's firewall; [`bpf`] programs in its packet path (PINK, bridges, budgets of hosts).
 //! - [`limit`] holds the connections of a control group to a rate.
-//! - [`local`], [`tcp`] and [`udp`] are the sockets of appliances, [`bell`] wakes a thread that waits at one.
+//! - [`local`], [`tcp`] and [`udp`] are the sockets of appliances, [`bell`] wakes a thread that waits at one;
+//!   [`capture`] copies the packets of an interface.
 //! - [`netns`] enters network namespaces; [`links`] watches interfaces, over `netlink`.
 //! - [`signals`] end a run or ask for a report; [`scheduling`] lets a process run promptly, [`stalls`] tells when it did not run.
 //! - [`random`] draws from the randomness of the system; [`error`] says what was refused.
 
 pub mod bell;
 pub mod bpf;
+pub mod capture;
 pub mod error;
 pub mod lead;
 pub mod limit;
