@@ -9,13 +9,13 @@ use std::path::PathBuf;
 /// Which run to ask, and how to print its answer.
 #[derive(Debug, Clone, Args)]
 pub struct Ask {
-    /// Name of the run [default: the only one]
+    /// Name of the instance [default: the only one that is running]
     #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "socket")]
     pub name: Option<String>,
     /// Path of the control socket [default: /run/penstock/NAME.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Print the answer as one JSON object
+    /// Print the answer as a JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -26,10 +26,10 @@ pub struct Top {
     /// Which run to ask.
     #[command(flatten)]
     pub ask: Ask,
-    /// Who is counted
+    /// List flows or hosts
     #[arg(long, value_enum, default_value_t = By::Flow)]
     pub by: By,
-    /// The largest number of entries
+    /// Maximum number of entries
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub most: u16,
 }
@@ -48,9 +48,9 @@ impl Top {
 /// Who is counted by `top`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// Each flow
+    /// List each flow
     Flow,
-    /// Each node with all its flows: a host of the side that `--nodes` of an emulator names, or of the LAN of a gateway
+    /// List each host with all its flows: hosts of the LAN, or of the side that `--nodes` of the emulator selects
     Node,
 }
 

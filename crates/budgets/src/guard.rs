@@ -24,10 +24,10 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The options of the guard's process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The descriptor of the map with the census
+    /// File descriptor of the map that counts connections
     #[arg(long)]
     census: i32,
-    /// The file that is locked by the guard of this agent
+    /// Lock file of the guard
     #[arg(long)]
     lock: PathBuf,
 }

@@ -12,16 +12,16 @@ use penstock_core::units::Span;
 /// The options of the guard's process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// The programs of the firewall
+    /// Firewall programs to use
     #[arg(long, value_enum)]
     firewall: Firewall,
-    /// Number of the first queue
+    /// Number of the first netfilter queue
     #[arg(long)]
     queue: u16,
-    /// The rules are in IPv6 as well
+    /// Handle the rules of IPv6 as well
     #[arg(long)]
     v6: bool,
-    /// Time without a sign of life
+    /// Time without a heartbeat after which the guard acts
     #[arg(long)]
     patience: Span,
 }
