@@ -1,8 +1,8 @@
 //! The options of what asks an appliance that runs.
 
-use crate::socket::message::{self, Request, Until};
+use crate::socket::message::{By, Request, Until};
 use crate::socket::place::is_name;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use penstock_core::units::{Span, UnitError};
 use std::path::PathBuf;
 
@@ -16,6 +16,16 @@ pub struct Ask {
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Print the answer as a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A file, and how to print what it means.
+#[derive(Debug, Clone, Args)]
+pub struct Described {
+    /// Configuration file
+    pub file: PathBuf,
+    /// Print the result as a JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -37,21 +47,8 @@ pub struct Top {
 impl Top {
     /// Returns the question that these options ask.
     pub fn request(&self) -> Request {
-        let by = match self.by {
-            By::Flow => message::By::Flow,
-            By::Node => message::By::Node,
-        };
-        Request::Top { by, most: usize::from(self.most) }
+        Request::Top { by: self.by, most: usize::from(self.most) }
     }
-}
-
-/// Who is counted by `top`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// List each flow
-    Flow,
-    /// List each host with all its flows: hosts of the LAN, or of the side that `--nodes` of the emulator selects
-    Node,
 }
 
 /// The options of `record`.

@@ -90,37 +90,25 @@ fn never_wait(pipe: &impl AsFd) -> Result<(), Errno> {
     fcntl(pipe, FcntlArg::F_SETFL(flags)).map(drop)
 }
 
-/// What a guard does.
-pub trait Ward {
-    /// What can go wrong.
-    type Error;
-    /// The first process hangs.
-    ///
-    /// # Errors
-    /// The guard ends then.
-    fn silent(&self) -> Result<(), Self::Error>;
-    /// The first process is gone.
-    ///
-    /// # Errors
-    /// What was not done.
-    fn gone(&self) -> Result<(), Self::Error>;
-}
-
-/// The guard's process: watches the first process until it retires this one, or is gone.
+/// The guard's process: watches the first process until it retires this one, or is gone. When the first process hangs, it does
+/// what `silent` does; when it is gone, or that fails, what `gone` does.
 ///
 /// # Errors
-/// Returns what the ward could not do.
-pub fn watch<W: Ward>(patience: Span, ward: &W) -> Result<(), W::Error> {
-    let news = || io::stdout().write_all(&[ACTED]).and_then(|()| io::stdout().flush());
-    watch_with(patience, |patience| wait(&io::stdin(), patience), ward, news)
+/// Returns what `gone` could not do.
+pub fn watch<E>(
+    patience: Span,
+    silent: impl FnMut() -> Result<(), E>,
+    gone: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
+    watch_with(patience, |patience| wait(&io::stdin(), patience), silent, gone)
 }
 
-fn watch_with<W: Ward>(
+fn watch_with<E>(
     patience: Span,
     mut wait: impl FnMut(Option<Span>) -> Sign,
-    ward: &W,
-    mut news: impl FnMut() -> io::Result<()>,
-) -> Result<(), W::Error> {
+    mut silent: impl FnMut() -> Result<(), E>,
+    mut gone: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
     let mut armed = false;
     loop {
         match wait(armed.then_some(patience)) {
@@ -128,11 +116,11 @@ fn watch_with<W: Ward>(
             Sign::Came(ARMED) => armed = true,
             Sign::Came(_) => {}
             Sign::Silence => {
-                ward.silent()?;
+                silent().or_else(|_| gone())?;
                 armed = false;
-                let _ = news();
+                let _ = io::stdout().write_all(&[ACTED]).and_then(|()| io::stdout().flush());
             }
-            Sign::End => return ward.gone(),
+            Sign::End => return gone(),
         }
     }
 }
@@ -200,47 +188,38 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    #[derive(Default)]
-    struct Notes(RefCell<Vec<&'static str>>);
-
-    impl Ward for Notes {
-        type Error = ();
-        fn silent(&self) -> Result<(), ()> {
-            self.0.borrow_mut().push("silent");
-            Ok(())
-        }
-        fn gone(&self) -> Result<(), ()> {
-            self.0.borrow_mut().push("gone");
-            Ok(())
-        }
-    }
-
     /// What the guard does with these signs, and for how long it waited for each.
-    fn played(signs: &[Sign], notes: &Notes) -> Vec<Option<Span>> {
-        let (mut signs, mut waits) = (signs.iter(), Vec::new());
+    fn played(signs: &[Sign], stuck: bool) -> (Vec<&'static str>, Vec<Option<Span>>) {
+        let (mut signs, mut waits, done) = (signs.iter(), Vec::new(), RefCell::new(Vec::new()));
         let wait = |patience| {
             waits.push(patience);
             *signs.next().unwrap_or(&Sign::Came(RETIRE))
         };
-        watch_with(Span::from_millis(80), wait, notes, || Ok(())).unwrap();
-        waits
+        let act = |what, fails: bool| {
+            done.borrow_mut().push(what);
+            if fails { Err(()) } else { Ok(()) }
+        };
+        watch_with(Span::from_millis(80), wait, || act("silent", stuck), || act("gone", false)).unwrap();
+        (done.into_inner(), waits)
     }
 
     #[test]
     fn silence_counts_once_after_each_order_and_the_end_always() {
-        let notes = Notes::default();
         let patience = Some(Span::from_millis(80));
         let [alive, armed, silence] = [Sign::Came(ALIVE), Sign::Came(ARMED), Sign::Silence];
-        let signs = [armed, alive, silence, alive, armed, silence, Sign::End];
-        assert_eq!(played(&signs, &notes), [None, patience, patience, None, None, patience, None]);
-        assert_eq!(*notes.0.borrow(), ["silent", "silent", "gone"]);
+        let (done, waits) = played(&[armed, alive, silence, alive, armed, silence, Sign::End], false);
+        assert_eq!(waits, [None, patience, patience, None, None, patience, None]);
+        assert_eq!(done, ["silent", "silent", "gone"]);
     }
 
     #[test]
     fn who_retires_leaves_nothing_to_do() {
-        let notes = Notes::default();
-        played(&[Sign::Came(ALIVE)], &notes);
-        assert!(notes.0.borrow().is_empty());
+        assert!(played(&[Sign::Came(ALIVE)], false).0.is_empty());
+    }
+
+    #[test]
+    fn a_guard_that_cannot_act_on_silence_does_what_it_does_at_the_end() {
+        assert_eq!(played(&[Sign::Came(ARMED), Sign::Silence], true).0, ["silent", "gone"]);
     }
 
     #[test]

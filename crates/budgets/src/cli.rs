@@ -2,7 +2,7 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
-use penstock_appliance::cli::{Ask, Support};
+use penstock_appliance::cli::{Ask, Described, Support};
 use std::path::PathBuf;
 
 /// The options.
@@ -49,16 +49,6 @@ pub enum Verb {
     /// Internal: the guard process of `run`
     #[command(hide = true)]
     Guard(guard::Options),
-}
-
-/// A file, and how to print what it means.
-#[derive(Debug, Clone, Args)]
-pub struct Described {
-    /// Configuration file of the agent, such as agent.toml
-    pub file: PathBuf,
-    /// Print the result as a JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Whose connections announce their rates.

@@ -234,11 +234,10 @@ fn enrol_at(gateway: SocketAddr, token: &Token, called: &str) -> io::Result<Resu
 
 fn serve(file: &File, json: bool) -> Result<u8, Stop> {
     let identity = store::load(&file.directory).map_err(Stop::user)?;
-    let directory = place::directory().ok_or_else(|| Stop::user("there is no directory of control sockets"))?;
-    let server = Server::open(&place::socket(&directory, &file.name));
+    let path = place::named(&file.name).map_err(Stop::user)?;
+    let server = Server::open(&path);
     let server = server.map_err(|e| Stop::user(format!("{e} (`name` in the file)")))?;
-    let lock = directory.join(format!("{}.guard", file.name));
-    let daemon = Daemon::open(file, &identity, server, &lock).map_err(Stop::user)?;
+    let daemon = Daemon::open(file, &identity, server, &path.with_extension("guard")).map_err(Stop::user)?;
     say(&format!("node {} looks for {}", identity.node.0, list(&file.gateways)));
     let mut log = Log::new(file.log.clone());
     log.add(

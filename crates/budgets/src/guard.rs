@@ -6,7 +6,7 @@
 //! takes its place.
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use penstock_appliance::guard::{self, Ward};
+use penstock_appliance::guard;
 use penstock_core::units::Span;
 use penstock_linux::limit::{Limit, census_of};
 use std::convert::Infallible;
@@ -65,25 +65,13 @@ impl Guard {
 pub fn run(options: &Options) -> u8 {
     let Ok(_lock) = guard::take_over(&options.lock) else { return 1 };
     // An agent that hangs gives no orders, which end by themselves: it never arms its guard.
-    let Ok(()) = guard::watch(Span::ZERO, &Held(options.census));
-    0
-}
-
-/// The connections that are held, by the descriptor of their census.
-struct Held(i32);
-
-impl Ward for Held {
-    type Error = Infallible;
-
-    fn silent(&self) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn gone(&self) -> Result<(), Infallible> {
+    let freed = || {
         let start = Instant::now();
-        while start.elapsed() < LONGEST && census_of(self.0).is_ok_and(|census| census.held > 0) {
+        while start.elapsed() < LONGEST && census_of(options.census).is_ok_and(|census| census.held > 0) {
             std::thread::sleep(LOOK);
         }
-        Ok(())
-    }
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = guard::watch(Span::ZERO, || Ok(()), freed);
+    0
 }

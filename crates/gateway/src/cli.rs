@@ -2,7 +2,9 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
+pub use penstock_appliance::cli::Described;
 use penstock_appliance::cli::{Ask, Record, Support, Top, lasting};
+use penstock_appliance::socket::message::Until;
 use penstock_budgets::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_core::coop::Floor;
 use penstock_core::units::Span;
@@ -85,16 +87,6 @@ pub enum Verb {
     },
 }
 
-/// A file, and how to print what it means.
-#[derive(Debug, Clone, Args)]
-pub struct Described {
-    /// Configuration file of the gateway, such as gateway.toml
-    pub file: PathBuf,
-    /// Print the result as a JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// What a token gives.
 #[derive(Debug, Clone, Args)]
 pub struct Invite {
@@ -124,6 +116,24 @@ fn valid(text: &str) -> Result<Span, String> {
     if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {LONGEST_TOKEN}")) }
 }
 
+/// When former values return.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Temporary {
+    /// Undo the change after this time: 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
+    duration: Option<Span>,
+    /// Undo the change after this time, unless `set --keep` confirms it
+    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
+    confirm: Option<Span>,
+}
+
+impl Temporary {
+    /// Returns when former values return; `None` if they do not.
+    pub fn until(self) -> Option<Until> {
+        self.duration.map(Until::For).or(self.confirm.map(Until::Confirmed))
+    }
+}
+
 /// A change of a gateway that runs, or the order to keep the last one.
 #[derive(Debug, Clone, Args)]
 pub struct Change {
@@ -133,12 +143,9 @@ pub struct Change {
     /// Parameters and their new values: rate=2Mbit/s
     #[arg(value_name = "KEY=VALUE", required_unless_present = "keep")]
     pub values: Vec<String>,
-    /// Undo the change after this time: 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
-    pub duration: Option<Span>,
-    /// Undo the change after this time, unless `set --keep` confirms it
-    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
-    pub confirm: Option<Span>,
+    /// When the former values return.
+    #[command(flatten)]
+    pub until: Temporary,
     /// Keep the last change that was made with --for or --confirm
     #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
     pub keep: bool,
@@ -152,12 +159,9 @@ pub struct Applied {
     pub ask: Ask,
     /// Configuration file of the gateway, such as gateway.toml
     pub file: PathBuf,
-    /// Undo the change after this time: 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
-    pub duration: Option<Span>,
-    /// Undo the change after this time, unless `set --keep` confirms it
-    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
-    pub confirm: Option<Span>,
+    /// When the former values return.
+    #[command(flatten)]
+    pub until: Temporary,
 }
 
 #[cfg(test)]

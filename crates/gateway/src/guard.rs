@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::rules::{Chains, Family, Firewall};
 use nix::sys::signal::SigSet;
-use penstock_appliance::guard::{self, Guard, Ward};
+use penstock_appliance::guard::{self, Guard};
 use penstock_core::units::Span;
 
 /// The options of the guard's process.
@@ -43,63 +43,6 @@ pub fn run(options: &Options) -> u8 {
     let chains = Chains { firewall: options.firewall, families, queue: options.queue };
     // It ends with the first process, and not before it by a signal that is for both.
     let _ = SigSet::all().thread_block();
-    u8::from(guard::watch(options.patience, &Rules(&chains)).is_err())
-}
-
-/// What the guard does to rules.
-trait GuardedRules {
-    /// Lets packets pass.
-    fn open(&self) -> Result<(), Error>;
-    /// Removes all rules.
-    fn remove(&self) -> Result<(), Error>;
-}
-
-impl GuardedRules for Chains {
-    fn open(&self) -> Result<(), Error> {
-        Chains::open(self)
-    }
-    fn remove(&self) -> Result<(), Error> {
-        Chains::remove(self).map(drop)
-    }
-}
-
-struct Rules<'a, R>(&'a R);
-
-impl<R: GuardedRules> Ward for Rules<'_, R> {
-    type Error = Error;
-
-    fn silent(&self) -> Result<(), Error> {
-        // Rules that cannot be opened, as somebody changed them, are removed.
-        self.0.open().or_else(|_| self.0.remove())
-    }
-
-    fn gone(&self) -> Result<(), Error> {
-        self.0.remove()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::RefCell;
-
-    struct Stuck(RefCell<Vec<&'static str>>);
-
-    impl GuardedRules for Stuck {
-        fn open(&self) -> Result<(), Error> {
-            self.0.borrow_mut().push("open");
-            Err(Error::ReadBack("x".into()))
-        }
-        fn remove(&self) -> Result<(), Error> {
-            self.0.borrow_mut().push("remove");
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn rules_that_cannot_be_opened_are_removed() {
-        let stuck = Stuck(RefCell::default());
-        Rules(&stuck).silent().unwrap();
-        assert_eq!(*stuck.0.borrow(), ["open", "remove"]);
-    }
+    // Rules that cannot be opened, as somebody changed them, are removed.
+    u8::from(guard::watch(options.patience, || chains.open(), || chains.remove().map(drop)).is_err())
 }

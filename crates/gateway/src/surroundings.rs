@@ -15,9 +15,7 @@ pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
 
 /// Opens the control socket of this name.
 pub(crate) fn server(name: &str) -> Result<Server, Error> {
-    let control = |what: String| Error::Ask(AskError::Control(what));
-    let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
-    Server::open(&place::socket(&directory, name)).map_err(|e| control(format!("{e} (`name` in the file)")))
+    Server::open(&place::named(name)?).map_err(|e| AskError::Control(format!("{e} (`name` in the file)")).into())
 }
 
 /// Prints on the standard output; returns the exit code 0.

@@ -97,9 +97,7 @@ fn open(
     name: &str,
 ) -> Result<(Arc<Sampler>, serve::Server), Error> {
     let settings = settings.ok_or_else(|| Error::Control("the file has no table [page]".into()))?;
-    let directory = place::directory();
-    let directory = directory.ok_or_else(|| Error::Control("there is no directory of control sockets".into()))?;
-    let connection = Connection::open(&place::socket(&directory, name)).map_err(|e| Error::Control(e.to_string()))?;
+    let connection = Connection::open(&place::named(name)?).map_err(|e| Error::Control(e.to_string()))?;
     let day = settings.history.as_ref().map(|path| {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::File::options().read(true).write(true).create(true).truncate(false).open(path)

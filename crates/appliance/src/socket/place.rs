@@ -1,5 +1,6 @@
 //! The paths at which appliances listen.
 
+use crate::error::Error;
 use penstock_linux::local;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,15 @@ pub fn directory() -> Option<PathBuf> {
         return Some(PathBuf::from(SYSTEM));
     }
     std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(|dir| Path::new(&dir).join("penstock"))
+}
+
+/// Returns the path of the socket with this name.
+///
+/// # Errors
+/// Fails if there is no directory of sockets.
+pub fn named(name: &str) -> Result<PathBuf, Error> {
+    let none = "there is no directory of control sockets: XDG_RUNTIME_DIR is not set";
+    directory().map(|directory| socket(&directory, name)).ok_or_else(|| Error::Control(none.into()))
 }
 
 /// Returns the path of the socket with this name in a directory.
