@@ -46,8 +46,9 @@ impl Second {
         }
     }
 
-    /// Waits until it has ended.
+    /// Ends its standard input, and waits until it has ended.
     pub fn wait(mut self) {
+        drop(self.life);
         let _ = self.child.wait();
     }
 
