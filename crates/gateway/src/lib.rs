@@ -13,7 +13,7 @@
 //!    [`calls`] estimates how calls sound, [`scone`] tells flows of QUIC their part.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
-//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds, which `reader` has read on its thread; [`log`] has who changed what;
+//! 8. [`answers`] is what the control socket says; [`history`] lets former values return; [`apply`] makes what another file says what holds, which `reader` has read on its thread; [`log`](penstock_appliance::log) has who changed what;
 //!    [`report`] is the status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second, and serves what it learns to browsers and to
 //!    Prometheus.
