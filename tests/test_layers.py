@@ -314,6 +314,45 @@ def test_an_exception_that_is_gone_is_caught() -> None:
     assert wrong.startswith("[[lints]]: crates/trace/src/read.rs does not allow")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "use std::net::TcpStream;",
+        "use std::{net::{self, UdpSocket as Socket}};",
+        "fn planted() { let _ = std::os::unix::net::UnixStream::pair(); }",
+        "use std::net::*; fn planted(_: &TcpListener) {}",
+    ],
+)
+def test_a_socket_outside_of_its_crate_is_caught(line: str) -> None:
+    sources = check.texts(ROOT / "crates", "*/src/**/*.rs")
+    at = sources["appliance/src/log.rs"].count("\n") + 2
+    planted = {**sources, "appliance/src/log.rs": f"{sources['appliance/src/log.rs']}\n{line}\n"}
+    [wrong] = crates.wrong_types(planted, RULES)
+    assert wrong.startswith(f"crates/appliance/src/log.rs:{at}: only linux may name ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "// use std::net::TcpStream;",
+        'const PLANTED: &str = "TcpStream";',
+        "#[cfg(test)] mod planted { use std::net::TcpStream; }",
+        "use std::net::SocketAddr;",
+    ],
+)
+def test_addresses_and_tests_are_no_sockets(line: str) -> None:
+    sources = check.texts(ROOT / "crates", "*/src/**/*.rs")
+    planted = {**sources, "appliance/src/log.rs": f"{sources['appliance/src/log.rs']}\n{line}\n"}
+    assert list(crates.wrong_types(planted, RULES)) == []
+
+
+def test_a_file_that_opens_no_socket_any_more_is_caught() -> None:
+    rules = replace(RULES, types_known=frozenset({"appliance/src/log.rs"}))
+    sources = check.texts(ROOT / "crates", "appliance/src/*.rs")
+    [wrong] = crates.wrong_types(sources, rules)
+    assert wrong == "[types]: crates/appliance/src/log.rs names none of them any more; remove its row"
+
+
 # Each line breaks a rule of clippy.toml.
 CAUGHT = """
 pub fn clock() -> std::time::Instant { std::time::Instant::now() }

@@ -49,6 +49,7 @@ def violations(root: Path, rules: law.Law) -> Iterator[str]:
     yield from crates.wrong_lints(sources, rules.crates, rules.lints)
     yield from crates.wrong_tricks(sources)
     yield from page.wrong_page((root / "docs" / "architecture.md").read_text(encoding="utf-8"), rules.crates)
+    yield from crates.wrong_types(sources, rules)
     for name in rules.crates:
         yield from wrong_crate(name, texts(root / "crates" / name / "src", "**/*.rs"), rules)
     yield from wrong_package(texts(root / "python", "**/*.py", "**/*.pyi"), rules)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from layers import rust
-from layers.law import Crate
+from layers.law import Crate, Law
 
 LINTS = ("clippy::disallowed_macros", "clippy::disallowed_methods", "clippy::disallowed_types")
 DENIED = f"#![cfg_attr(not(test), deny({', '.join(LINTS)}))]"
@@ -91,3 +91,21 @@ def wrong_tricks(sources: Mapping[str, str]) -> Iterator[str]:
             yield f"crates/{path}: #[path] hides where a module is"
         if re.search(r"(?<!\w)include!\s*[(\[{]", code):
             yield f"crates/{path}: include! hides code from the layers"
+
+
+def wrong_types(sources: Mapping[str, str], rules: Law) -> Iterator[str]:
+    """Returns types that a file names although only other crates may, except in code for tests."""
+    names = re.compile(rf"\b(?:{'|'.join(sorted(rules.types))})\b")
+    found = set()
+    for crate in sorted({path.split("/")[0] for path in sources} - rules.type_homes):
+        files = {path.split("/src/", 1)[1]: text for path, text in sources.items() if path.startswith(f"{crate}/src/")}
+        for file in rust.without_tests(files).values():
+            path = f"{crate}/src/{file.name}"
+            lines = list(rust.words(file, names))
+            if path in rules.types_known and lines:
+                found.add(path)
+            elif lines:
+                homes = ", ".join(sorted(rules.type_homes))
+                yield from (f"crates/{path}:{line}: only {homes} may name {name}" for line, name in lines)
+    for path in sorted(rules.types_known - found):
+        yield f"[types]: crates/{path} names none of them any more; remove its row"

@@ -52,6 +52,9 @@ class Law:
     long_files: frozenset[str] = frozenset()
     store: str = ""  # the beginning of the paths of files that may change the disk
     writes: frozenset[tuple[str, str]] = frozenset()
+    types: frozenset[str] = frozenset()  # types of the standard library that only `type_homes` may name
+    type_homes: frozenset[str] = frozenset()
+    types_known: frozenset[str] = frozenset()
 
 
 def read(file: Path = FILE) -> Law:
@@ -76,6 +79,9 @@ def parse(text: str) -> Law:
         long_files=frozenset(table["lengths"].get("known", [])),
         store=_why("writes", "home", table["writes"])["home"],
         writes=_listed("writes", table["writes"].get("known", []), "call"),
+        types=frozenset(_why("types", "names", table["types"])["names"]),
+        type_homes=frozenset(table["types"]["only"]),
+        types_known=frozenset(_why("types", row["file"], row)["file"] for row in table["types"].get("known", [])),
     )
 
 

@@ -95,6 +95,17 @@ def parse(name: str, text: str) -> File:
     return file
 
 
+def words(file: File, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Returns the lines of words in the code of a file, without those in comments, strings and code for tests."""
+    source = file.source
+    for begin, end in file.test_spans:
+        blank = re.sub(rb"[^\n]", b" ", source[begin:end])
+        source = source[:begin] + blank + source[end:]
+    code = bare(source.decode())
+    for match in pattern.finditer(code):
+        yield code.count("\n", 0, match.start()) + 1, match[0]
+
+
 def module_of(name: str) -> Module:
     """Returns the module of a file by its path below src: `aqm/mod.rs` and `aqm.rs` are both `aqm`."""
     parts = name.removesuffix(".rs").split("/")

@@ -1,20 +1,31 @@
 //! The options of what asks an appliance that runs.
 
-use crate::socket::message::{self, Request};
+use crate::socket::message::{By, Request, Until};
 use crate::socket::place::is_name;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use penstock_core::units::{Span, UnitError};
 use std::path::PathBuf;
 
 /// Which run to ask, and how to print its answer.
 #[derive(Debug, Clone, Args)]
 pub struct Ask {
-    /// Name of the run [default: the only one]
+    /// Name of the instance [default: the only one that is running]
     #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "socket")]
     pub name: Option<String>,
     /// Path of the control socket [default: /run/penstock/NAME.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Print the answer as one JSON object
+    /// Print the answer as a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A file, and how to print what it means.
+#[derive(Debug, Clone, Args)]
+pub struct Described {
+    /// Configuration file
+    pub file: PathBuf,
+    /// Print the result as a JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -25,10 +36,10 @@ pub struct Top {
     /// Which run to ask.
     #[command(flatten)]
     pub ask: Ask,
-    /// Who is counted
+    /// List flows or hosts
     #[arg(long, value_enum, default_value_t = By::Flow)]
     pub by: By,
-    /// The largest number of entries
+    /// Maximum number of entries
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub most: u16,
 }
@@ -36,21 +47,51 @@ pub struct Top {
 impl Top {
     /// Returns the question that these options ask.
     pub fn request(&self) -> Request {
-        let by = match self.by {
-            By::Flow => message::By::Flow,
-            By::Node => message::By::Node,
-        };
-        Request::Top { by, most: usize::from(self.most) }
+        Request::Top { by: self.by, most: usize::from(self.most) }
     }
 }
 
-/// Who is counted by `top`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    /// Each flow
-    Flow,
-    /// Each node with all its flows: a host of the side that `--nodes` of an emulator names, or of the LAN of a gateway
-    Node,
+/// The options of `record`.
+#[derive(Debug, Clone, Args)]
+pub struct Record {
+    /// Which run to ask for its interface.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// How long to record: 10min
+    #[arg(value_name = "TIME", value_parser = lasting)]
+    pub duration: Span,
+    /// Record this interface [default: the one of the running program]
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+    /// Network namespace of this interface: a name of `ip netns`, or a path [default: the current one]
+    #[arg(long, value_name = "NS", requires = "interface")]
+    pub netns: Option<String>,
+    /// Write the capture to this file, which must not exist yet
+    #[arg(long, value_name = "FILE", default_value = "record.pcap")]
+    pub out: PathBuf,
+}
+
+/// The options of `support`.
+#[derive(Debug, Clone, Args)]
+pub struct Support {
+    /// Which run to ask for its status.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Add this configuration file, without its secrets
+    pub file: Option<PathBuf>,
+    /// Write the archive to this file
+    #[arg(long, value_name = "FILE", default_value = "support.tar.gz")]
+    pub out: PathBuf,
+}
+
+/// Reads how long something lasts.
+///
+/// # Errors
+/// Says what is allowed.
+pub fn lasting(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|e: UnitError| e.to_string())?;
+    let allowed = (Span::from_secs(1)..=Until::LONGEST).contains(&span);
+    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {}", Until::LONGEST)) }
 }
 
 /// Checks a name of a control socket.

@@ -7,6 +7,7 @@ use crate::events::{Event, Events};
 use crate::history::{History, Lapse};
 use crate::log::Log;
 use crate::output::Offers;
+use crate::page::process::Process;
 use crate::reader::Reader;
 use crate::socket::message::Refusal;
 use crate::socket::server::Server;
@@ -50,15 +51,6 @@ pub struct Chronicle {
     pub changes: Changes,
 }
 
-/// A process or thread beside the loop, such as the server of a page.
-pub trait Beside {
-    /// Is told the time once a second.
-    fn tick(&mut self, now: Instant);
-
-    /// Returns what is wrong with it; `None` if nothing is.
-    fn mark(&self) -> Option<String>;
-}
-
 /// When the loop does things the next time.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
@@ -78,7 +70,7 @@ pub struct Desk<A: Appliance> {
     pub(crate) history: History<A::Settings>,
     /// The last status that was told, and when.
     pub(crate) snapshot: Option<(Instant, String)>,
-    pub(crate) page: Option<Box<dyn Beside>>,
+    pub(crate) page: Option<Process>,
     /// Prints reports that are asked for meanwhile; without it they go to the standard error.
     pub(crate) printer: Option<Offers>,
     pub(crate) end: Option<Instant>,
@@ -129,8 +121,8 @@ impl<A: Appliance> Desk<A> {
         Ok(self)
     }
 
-    /// Has a page, or another process beside the loop.
-    pub fn beside(self, page: Option<Box<dyn Beside>>) -> Self {
+    /// Has a page.
+    pub fn showing(self, page: Option<Process>) -> Self {
         Self { page, ..self }
     }
 
@@ -194,7 +186,7 @@ impl<A: Appliance> Desk<A> {
     /// Returns what is wrong now with what every appliance has.
     pub fn marks(&self) -> impl Iterator<Item = String> {
         let log = self.chronicle.log.error().map(|error| format!("the log cannot be written: {error}"));
-        [self.page.as_ref().and_then(|page| page.mark()), log].into_iter().flatten()
+        [self.page.as_ref().and_then(Process::mark), log].into_iter().flatten()
     }
 
     /// True if somebody may ask who carries most.

@@ -71,6 +71,11 @@ fn print_all(texts: &Receiver<String>) -> io::Result<()> {
     texts.iter().map(|text| print(&text)).last().unwrap_or(Ok(()))
 }
 
+/// Prints a line on the standard error. If nobody can be told, nobody is.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints a text, all of it.
 ///
 /// # Errors

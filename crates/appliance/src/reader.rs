@@ -3,10 +3,9 @@
 
 use crate::socket::message::{Apply, Refusal, Until};
 use crate::socket::server::Asker;
+use penstock_linux::bell::{Bell, bell};
 use std::io;
-use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -33,8 +32,7 @@ pub type Answer<R> = (Option<Asker>, Result<Read<R>, Refusal>);
 pub struct Reader<R> {
     orders: SyncSender<Order>,
     answers: Receiver<Answer<R>>,
-    /// Has a byte for each answer.
-    bell: UnixStream,
+    bell: Bell,
     path: PathBuf,
 }
 
@@ -47,14 +45,13 @@ impl<R: Send + 'static> Reader<R> {
     pub fn start(path: &Path, parse: impl Fn(&str, &str) -> Result<R, Refusal> + Send + 'static) -> io::Result<Self> {
         let (orders, todo) = sync_channel::<Order>(MOST);
         let (done, answers) = sync_channel(MOST);
-        let (bell, mut ringer) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
+        let (bell, ringer) = bell()?;
         let own = path.to_owned();
         let work = move || {
             for order in todo {
                 let (asker, file) = order.map_or_else(|| (None, again(&own)), |(asker, file)| (Some(asker), Ok(file)));
                 let read = file.and_then(|Apply { name, text, until }| Ok(Read { file: parse(&name, &text)?, until }));
-                if done.send((asker, read)).is_err() || ringer.write_all(&[1]).is_err() {
+                if done.send((asker, read)).is_err() || !ringer.ring() {
                     return;
                 }
             }
@@ -84,7 +81,7 @@ impl<R: Send + 'static> Reader<R> {
     /// Returns the files that were read since the last call.
     pub fn finished(&self) -> impl Iterator<Item = Answer<R>> {
         // Before answers are taken: whoever rings later is heard again.
-        let _ = (&self.bell).read(&mut [0; 2 * MOST]);
+        self.bell.silence();
         self.answers.try_iter()
     }
 }

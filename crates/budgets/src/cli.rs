@@ -2,7 +2,7 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
-use penstock_appliance::cli::Ask;
+use penstock_appliance::cli::{Ask, Described, Support};
 use std::path::PathBuf;
 
 /// The options.
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(
     name = "penstock-agent",
     version,
-    about = "Holds the TCP connections of this host to the budget that its gateway gives",
+    about = "Limits the TCP connections of this host to the rate budget that its gateway assigns",
     after_help = "Examples:\n  penstock-agent check agent.toml\n  penstock-agent enrol agent.toml --token token.txt\n  \
                   penstock-agent run agent.toml\n  penstock-agent status\n\ndocs/hosts.md is the guide."
 )]
@@ -23,39 +23,32 @@ pub struct Options {
 /// The verbs.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Verb {
-    /// Become a node of a gateway: a one-time token becomes a certificate
+    /// Register this host at a gateway with a one-time token
     #[command(after_help = "Examples:\n  penstock-agent enrol agent.toml --token token.txt\n  \
                             ssh gateway penstock-gateway invite gateway.toml | penstock-agent enrol agent.toml")]
     Enrol(Enrol),
-    /// Keep a session with the gateway and hold this host to its budget, until SIGTERM or Ctrl-C
+    /// Start the agent and limit this host to its budget, until SIGTERM or Ctrl-C
     #[command(after_help = "Example:\n  penstock-agent run agent.toml")]
     Run(Described),
-    /// Check a file; exit code 2 and the line of the first mistake if there is one
+    /// Check a configuration file; exit code 2 if it has an error
     #[command(after_help = "Example:\n  penstock-agent check agent.toml")]
     Check(Described),
-    /// Print what a run would do here, and what this machine lacks for it
+    /// Print what `run` would do, and which requirements this host does not meet
     #[command(after_help = "Example:\n  penstock-agent explain agent.toml")]
     Explain(Described),
-    /// Print the budget, the session and the connections that are held to it
+    /// Print the budget, the session and the number of limited connections
     #[command(after_help = "Example:\n  penstock-agent status --json")]
     Status(Ask),
-    /// Let the TCP connections of cgroups announce their rates, without a gateway and a budget, until SIGTERM or Ctrl-C
+    /// Announce the rates of TCP connections of cgroups to RED-ERN queues, without a gateway, until SIGTERM or Ctrl-C
     #[command(after_help = "Examples:\n  penstock-agent announce /sys/fs/cgroup/senders\n  \
                             penstock-agent announce --check")]
     Announce(Announce),
-    /// The guard of a run, which the run starts
+    /// Write an archive for a bug report, without secrets
+    #[command(after_help = "Example:\n  penstock-agent support agent.toml --out support.tar.gz")]
+    Support(Support),
+    /// Internal: the guard process of `run`
     #[command(hide = true)]
     Guard(guard::Options),
-}
-
-/// A file, and how to print what it means.
-#[derive(Debug, Clone, Args)]
-pub struct Described {
-    /// The agent's file, such as agent.toml
-    pub file: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Whose connections announce their rates.
@@ -64,7 +57,7 @@ pub struct Announce {
     /// Directories of cgroups (version 2), such as /sys/fs/cgroup/senders
     #[arg(required_unless_present = "check", conflicts_with = "check", value_name = "CGROUP")]
     pub cgroups: Vec<PathBuf>,
-    /// Only see whether this kernel takes the program; exit code 1 if it does not
+    /// Only check whether this kernel supports it; exit code 1 if not
     #[arg(long)]
     pub check: bool,
 }
@@ -75,10 +68,10 @@ pub struct Enrol {
     /// The agent's file and how to print the result.
     #[command(flatten)]
     pub described: Described,
-    /// A file with the token [default: the standard input, as other users can read arguments]
+    /// File with the token [default: standard input, because other users can see arguments]
     #[arg(long, value_name = "FILE")]
     pub token: Option<PathBuf>,
-    /// How this node is called in the gateway's status [default: the name of the host]
+    /// Name of this host in the status of the gateway [default: its hostname]
     #[arg(long, value_name = "NAME")]
     pub called: Option<String>,
 }

@@ -7,28 +7,32 @@ use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use crate::identity::Token;
 use crate::roster::LONGEST_NAME;
-use crate::socket::Socket;
 use crate::store;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_appliance::ask;
 use penstock_appliance::desk::Desk;
 use penstock_appliance::log::Log;
-use penstock_appliance::output::print;
+use penstock_appliance::output::{print, say};
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::Server;
+use penstock_appliance::support::{self, Parts};
 use penstock_core::units::{Instant, Rate};
 use penstock_linux::limit::{Control, Rates};
 use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
+use penstock_linux::udp::{self, Socket};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
+const PROGRAM: &str = "penstock-agent";
+/// The beginning of the names of agents.
+const DEFAULT_NAME: &str = "agent";
 /// How long an enrolment may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -51,7 +55,7 @@ impl Stop {
 /// Runs the program; returns its exit code.
 pub fn run(options: &Options) -> u8 {
     begin(&options.verb).unwrap_or_else(|Stop(what, code)| {
-        let _ = writeln!(io::stderr(), "{what}");
+        say(&what);
         code
     })
 }
@@ -71,11 +75,31 @@ fn begin(verb: &Verb) -> Result<u8, Stop> {
         Verb::Enrol(asked) => enrol(asked),
         Verb::Run(asked) => serve(&read(&asked.file)?, asked.json),
         Verb::Announce(asked) => announce(asked),
+        Verb::Support(asked) => {
+            let written = support::run(asked, &parts(asked.file.as_deref())).map_err(Stop::failed)?;
+            print(&written).map(|()| 0).map_err(Stop::failed)
+        }
         Verb::Status(asked) => {
-            let path = ask::socket(asked, "agent", "penstock-agent").map_err(Stop::user)?;
+            let path = ask::socket(asked, DEFAULT_NAME, PROGRAM).map_err(Stop::user)?;
             let request = penstock_appliance::socket::message::Request::Status;
             ask::converse(&path, &request, asked.json, false, status).map(|()| 0).map_err(Stop::user)
         }
+    }
+}
+
+/// Returns what `support` packs for an agent with this file.
+fn parts(file: Option<&Path>) -> Parts<'static> {
+    let log = file.and_then(|path| read(path).ok()).unwrap_or_default().log;
+    Parts {
+        program: PROGRAM,
+        default: DEFAULT_NAME,
+        file: "agent.toml",
+        private_tables: &[],
+        private_keys: &["usable_command"],
+        private_status: &[],
+        commands: &[("programs.txt", &["bpftool", "cgroup", "tree"])],
+        files: &[("cgroups.txt", "/proc/cgroups")],
+        log: Some(log),
     }
 }
 
@@ -99,9 +123,9 @@ fn explain(file: &File) -> Value {
     let cgroup = file.limited();
     let kernel = match file.apply {
         Apply::Nothing => Ok(()),
-        Apply::Kernel => UdpSocket::bind(("127.0.0.1", 0))
+        Apply::Kernel => Socket::bind(([127, 0, 0, 1], 0).into())
             .map_err(|e| e.to_string())
-            .and_then(|own| daemon::limit(file, own.as_fd()).map(drop)),
+            .and_then(|own| daemon::limit(file, own.udp().as_fd()).map(drop)),
     };
     let shown = identity.as_ref().ok();
     let (node, share) = (shown.map(|one| one.node.0), shown.map(|one| one.ticket.state().share));
@@ -179,6 +203,7 @@ fn enrol(asked: &Enrol) -> Result<u8, Stop> {
             Ok(identity) => {
                 store::save(&file.directory, &identity).map_err(Stop::failed)?;
                 let node = identity.node.0;
+                Log::new(file.log).add(None, "enrol", &json!({"node": node, "gateway": gateway}));
                 let text = format!("this is node {node} of {gateway}; `penstock-agent run` begins\n");
                 return printed(asked.described.json, &json!({"node": node, "gateway": gateway}), &text);
             }
@@ -189,8 +214,7 @@ fn enrol(asked: &Enrol) -> Result<u8, Stop> {
 }
 
 fn enrol_at(gateway: SocketAddr, token: &Token, called: &str) -> io::Result<Result<Identity, String>> {
-    let any: SocketAddr = if gateway.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    let mut socket = Socket::bind(any)?;
+    let mut socket = Socket::bind(udp::any(gateway))?;
     let epoch = std::time::Instant::now();
     let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
     let enrolment = Enrolment::new(token, called, gateway, now());
@@ -211,14 +235,15 @@ fn enrol_at(gateway: SocketAddr, token: &Token, called: &str) -> io::Result<Resu
 
 fn serve(file: &File, json: bool) -> Result<u8, Stop> {
     let identity = store::load(&file.directory).map_err(Stop::user)?;
-    let directory = place::directory().ok_or_else(|| Stop::user("there is no directory of control sockets"))?;
-    let server = Server::open(&place::socket(&directory, &file.name));
+    let path = place::named(&file.name).map_err(Stop::user)?;
+    let server = Server::open(&path);
     let server = server.map_err(|e| Stop::user(format!("{e} (`name` in the file)")))?;
-    let lock = directory.join(format!("{}.guard", file.name));
     let signals = Signals::open().map_err(Stop::failed)?;
-    let desk = Desk::open(signals, Some(server), Log::nowhere()).map_err(Stop::failed)?;
-    let daemon = Daemon::open(file, &identity, &desk, &lock).map_err(Stop::user)?;
-    let _ = writeln!(io::stderr(), "node {} looks for {}", identity.node.0, list(&file.gateways));
+    let mut desk = Desk::open(signals, Some(server), Log::new(file.log.clone())).map_err(Stop::failed)?;
+    let daemon = Daemon::open(file, &identity, &desk, &path.with_extension("guard")).map_err(Stop::user)?;
+    say(&format!("node {} looks for {}", identity.node.0, list(&file.gateways)));
+    let version = env!("CARGO_PKG_VERSION");
+    desk.log("start", &json!({"node": identity.node.0, "gateways": file.gateways, "version": version}));
     let (last, failed) = daemon.run(desk);
     let value = serde_json::to_value(&last).unwrap_or(Value::Null);
     printed(json, &value, &status(&value))?;
@@ -235,7 +260,7 @@ fn announce(asked: &Announce) -> Result<u8, Stop> {
     if asked.check {
         return Ok(0);
     }
-    let _ = writeln!(io::stderr(), "connections with ECN announce their rates in {} cgroups", asked.cgroups.len());
+    say(&format!("connections with ECN announce their rates in {} cgroups", asked.cgroups.len()));
     loop {
         match signals.next() {
             Some(Signalled::End(signal)) if is_orderly(signal) => return Ok(0),

@@ -3,16 +3,16 @@
 use crate::agent::{self, Agent, Identity};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard::Guard;
-use crate::socket::Socket;
 use penstock_appliance::appliance::{Appliance, Rest, wait};
 use penstock_appliance::desk::{Clock, Desk};
 use penstock_appliance::run::run;
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_linux::limit::{Census, Limit, Others};
+use penstock_linux::udp::Socket;
 use serde::Serialize;
-use serde_json::Value;
-use std::io::{self, Write as _};
+use serde_json::{Value, json};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
@@ -104,15 +104,16 @@ impl Daemon {
     pub fn run(mut self, mut desk: Desk<Self>) -> (Status, Option<String>) {
         let ended = run(&mut self, &mut desk);
         self.agent.end(self.clock.now());
-        self.work();
+        self.work(&mut desk);
         if let Some((limit, _)) = &self.limit {
             let _ = limit.order(None);
         }
+        desk.log("end", &json!({"why": ended.failure(), "sessions": self.agent.counters()}));
         (self.status(&desk), ended.failure())
     }
 
     /// Does all that is due; returns the time up to which it was done.
-    fn work(&mut self) -> Instant {
+    fn work(&mut self, desk: &mut Desk<Self>) -> Instant {
         let clock = self.clock;
         self.socket.turn(&mut self.agent, &mut || clock.now());
         let now = clock.now();
@@ -125,22 +126,22 @@ impl Daemon {
                 Err(why) => self.wrong = Some(why),
             }
         }
-        self.order(now);
+        self.order(now, desk);
         now
     }
 
     /// Gives the kernel its order, at once when the budget changes and otherwise every half second.
-    fn order(&mut self, now: Instant) {
+    fn order(&mut self, now: Instant, desk: &mut Desk<Self>) {
         let budget = self.agent.budget(now);
         if budget == self.applied && now < self.next_beat {
             return;
         }
         if budget.is_some() != self.applied.is_some() {
             let gateway = self.agent.gateway().map_or_else(|| "no gateway".to_owned(), |one| one.to_string());
-            match budget {
-                Some(budget) => say(&format!("a budget of {budget} from {gateway}")),
-                None => say(&format!("no budget, plain TCP: {}", self.agent.why().unwrap_or("no answer for a lease"))),
-            }
+            desk.note(match budget {
+                Some(budget) => format!("a budget of {budget} from {gateway}"),
+                None => format!("no budget, plain TCP: {}", self.agent.why().unwrap_or("no answer for a lease")),
+            });
         }
         (self.applied, self.next_beat) = (budget, now + BEAT);
         if let Some((limit, guard)) = &mut self.limit {
@@ -159,8 +160,8 @@ impl Appliance for Daemon {
     type File = ();
     type Status = Status;
 
-    fn turn(&mut self, _: &mut Desk<Self>) -> Result<Instant, String> {
-        Ok(self.work())
+    fn turn(&mut self, desk: &mut Desk<Self>) -> Result<Instant, String> {
+        Ok(self.work(desk))
     }
 
     fn sleep(&mut self, rest: &Rest<'_>) -> Result<bool, String> {
@@ -276,11 +277,6 @@ fn usable(command: &[String]) -> Result<Option<Rate>, String> {
         "all" => Ok(None),
         rate => rate.parse().map(Some).map_err(|e: penstock_core::units::UnitError| wrong(e.to_string())),
     }
-}
-
-/// Prints a line on the standard error. If nobody can be told, nobody is.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub struct File {
     pub usable_command: Option<Vec<String>>,
     /// How often the command is asked.
     pub usable_every: Span,
+    /// The file with what happened.
+    pub log: PathBuf,
 }
 
 /// How the budget is applied.
@@ -104,6 +106,7 @@ impl Default for File {
             usable: None,
             usable_command: None,
             usable_every: Span::from_secs(5),
+            log: "/var/log/penstock/agent.jsonl".into(),
         }
     }
 }

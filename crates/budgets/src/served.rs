@@ -2,7 +2,6 @@
 
 use crate::gateway::{Grant, Role, Settings, Status};
 use crate::roster::Roster;
-use crate::socket::Socket;
 use crate::standby::Watcher;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_core::config::ConfigError;
@@ -10,11 +9,12 @@ use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::CLASSES;
 use penstock_core::coop::{Floors, Share};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::bell::{Bell, Ringer, bell};
+use penstock_linux::udp::Socket;
 use serde::Deserialize;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -154,7 +154,7 @@ struct Shared {
 #[derive(Debug)]
 pub struct Served {
     shared: Arc<Shared>,
-    bell: UnixStream,
+    ringer: Ringer,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
 }
@@ -176,9 +176,7 @@ impl Served {
             Watcher::open(of, Instant::ZERO).map_err(|e| format!("cannot watch {of}: {e}"))
         });
         let watcher = watcher.transpose()?;
-        let (bell, hears) = UnixStream::pair().map_err(|e| e.to_string())?;
-        let quiet = bell.set_nonblocking(true).and_then(|()| hears.set_nonblocking(true));
-        quiet.map_err(|e| e.to_string())?;
+        let (bell, ringer) = bell().map_err(|e| e.to_string())?;
         let shared = Arc::new(Shared {
             rate: AtomicU64::new(keys.shared(upload).as_bps()),
             end: AtomicBool::new(false),
@@ -189,9 +187,9 @@ impl Served {
         });
         let own = shared.clone();
         let teller = tells.then(Teller::default);
-        let serve = move || serve(role, socket, &own, &hears, teller, watcher);
+        let serve = move || serve(role, socket, &own, &bell, teller, watcher);
         let thread = std::thread::Builder::new().name("c2ml".into()).spawn(serve);
-        Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })
+        Ok(Self { shared, ringer, thread: Some(thread.map_err(|e| e.to_string())?), address })
     }
 
     /// The address at which it serves.
@@ -202,13 +200,8 @@ impl Served {
     /// Shares another rate from now on.
     pub fn set_rate(&mut self, rate: Rate) {
         if self.shared.rate.swap(rate.as_bps(), Ordering::Relaxed) != rate.as_bps() {
-            self.ring();
+            self.ringer.ring();
         }
-    }
-
-    fn ring(&mut self) {
-        // If the bell is full, it rings already.
-        let _ = self.bell.write(&[1]);
     }
 
     /// The status, at most 0.2 s old; `None` at the very beginning, or if the thread has failed.
@@ -239,7 +232,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.shared.end.store(true, Ordering::Relaxed);
-        self.ring();
+        self.ringer.ring();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -289,7 +282,7 @@ fn serve(
     mut role: Role,
     mut socket: Socket,
     shared: &Shared,
-    mut bell: &UnixStream,
+    bell: &Bell,
     mut teller: Option<Teller>,
     mut watcher: Option<Watcher>,
 ) {
@@ -320,12 +313,11 @@ fn serve(
         if sleep(&socket, bell, wait).is_err() {
             return;
         }
-        let mut bytes = [0; 64];
-        while bell.read(&mut bytes).is_ok_and(|len| len > 0) {}
+        bell.silence();
     }
 }
 
-fn sleep(socket: &Socket, bell: &UnixStream, wait: Span) -> io::Result<()> {
+fn sleep(socket: &Socket, bell: &Bell, wait: Span) -> io::Result<()> {
     let mut ready =
         [PollFd::new(socket.udp().as_fd(), PollFlags::POLLIN), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     match ppoll(&mut ready, Some(Duration::from_nanos(wait.as_nanos()).into()), None) {

@@ -10,8 +10,9 @@
 //! Only who sees the question can answer it.
 
 use penstock_core::units::{Instant, Span};
+use penstock_linux::udp::Socket;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 
 /// How often the other gateway is asked.
 const EVERY: Span = Span::from_millis(250);
@@ -95,7 +96,7 @@ impl Watch {
 #[derive(Debug)]
 pub struct Watcher {
     watch: Watch,
-    socket: UdpSocket,
+    socket: Socket,
 }
 
 impl Watcher {
@@ -104,10 +105,7 @@ impl Watcher {
     /// # Errors
     /// Returns the error of the system.
     pub fn open(of: SocketAddr, now: Instant) -> io::Result<Self> {
-        let any: SocketAddr = if of.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-        let socket = UdpSocket::bind(any)?;
-        socket.set_nonblocking(true)?;
-        socket.connect(of)?;
+        let socket = Socket::connect(of)?;
         let mut ids = [0; 2 * IDS];
         getrandom::fill(&mut ids).map_err(io::Error::other)?;
         Ok(Self { watch: Watch::new(ids, now), socket })
@@ -115,19 +113,11 @@ impl Watcher {
 
     /// Asks and listens; returns true if the other gateway is there.
     pub fn turn(&mut self, now: Instant) -> bool {
-        let mut buffer = [0; 256];
-        loop {
-            match self.socket.recv(&mut buffer) {
-                Ok(len) => self.watch.receive(&buffer[..len], now),
-                // Nobody is at that port, which is silence as well.
-                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
-                Err(_) => break,
-            }
+        // Nobody at that port is silence as well.
+        while let Some(datagram) = self.socket.receive() {
+            self.watch.receive(datagram, now);
         }
-        if let Some(question) = self.watch.ask(now) {
-            // What cannot be sent is not answered.
-            let _ = self.socket.send(&question);
-        }
+        self.watch.ask(now).iter().for_each(|question| self.socket.send(question));
         self.watch.is_there(now)
     }
 

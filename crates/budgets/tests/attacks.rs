@@ -9,7 +9,6 @@ use penstock_budgets::endpoint::{Endpoint, Event, Id};
 use penstock_budgets::frame::Frame;
 use penstock_budgets::gateway::Settings;
 use penstock_budgets::identity::Secret;
-use penstock_budgets::socket::{Side, Socket};
 use penstock_budgets::tls::{self, Trust};
 use penstock_core::allocation::Kept;
 use penstock_core::coop::client::{Client, Config};
@@ -19,6 +18,7 @@ use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::State;
 use penstock_core::coop::{Claim, Floor, Key, Keyring, NodeId, Share, Signed, Status};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::udp::{Side, Socket};
 use std::net::{SocketAddr, UdpSocket};
 
 const BW: u64 = 10_000_000;

@@ -1,26 +1,51 @@
-//! `status`, `top` and `set` of an emulator that runs.
+//! The verbs that ask an emulator that runs, and print its answer.
 
 use crate::cli::Command;
 use penstock_appliance::ask::{ROWS, converse, pairs, set, socket, table, top};
 use penstock_appliance::error::Error;
+use penstock_appliance::output::print;
+use penstock_appliance::record::{self, Place};
 use penstock_appliance::socket::message::{self, Request};
+use penstock_appliance::support::{self, Parts};
 use serde_json::Value;
 use std::fmt::Write as _;
 
 /// The name of a run that was given none; if several run at once, the others have their process number at its end.
 pub const DEFAULT_NAME: &str = "emulate";
+const PROGRAM: &str = "penstock-emulate";
+/// What `support` packs.
+const PARTS: Parts<'_> = Parts {
+    program: PROGRAM,
+    default: DEFAULT_NAME,
+    file: "emulate.toml",
+    private_tables: &["hosts", "subscribers"],
+    private_keys: &[],
+    private_status: &[],
+    commands: &[("namespaces.txt", &["ip", "netns", "list"])],
+    files: &[],
+    log: None,
+};
+
 /// Asks what the command asks, and prints the answer.
 ///
 /// # Errors
 /// Returns why there is no answer, or why it cannot be printed.
 pub fn run(command: &Command) -> Result<(), Error> {
+    let printed = |text: String| print(&text).map_err(Error::io("cannot write to the standard output"));
     let (ask, request, show): (_, _, fn(&Value) -> String) = match command {
         Command::Status(ask) => (ask, Request::Status, status),
         Command::Top(asked) => (&asked.ask, asked.request(), |answer| top(answer, &["to right", "to left"])),
         Command::Set { ask, values } => (ask, Request::Set(message::Set { values: pairs(values)?, until: None }), set),
+        Command::Record(record) => return printed(record::run(record, DEFAULT_NAME, PROGRAM, left)?),
+        Command::Support(support) => return printed(support::run(support, &PARTS)?),
     };
-    let path = socket(ask, DEFAULT_NAME, "penstock-emulate")?;
+    let path = socket(ask, DEFAULT_NAME, PROGRAM)?;
     converse(&path, &request, ask.json, matches!(command, Command::Top(_)), show)
+}
+
+/// Returns the left interface of a run.
+fn left(status: &Value) -> Option<Place> {
+    serde_json::from_value(status["ends"][0].clone()).ok()
 }
 
 fn status(answer: &Value) -> String {

@@ -6,7 +6,7 @@ use crate::file::{Contents, EndKeys, File, INTERFACES, ThroughKeys};
 use crate::through;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use penstock_appliance::cli::{Ask, Top};
+use penstock_appliance::cli::{Ask, Record, Support, Top};
 use penstock_conntrack::Named;
 use penstock_core::foreign::Library;
 use penstock_core::qdisc::DropReason;
@@ -34,22 +34,22 @@ Examples:
   penstock-emulate --left-netns a --right-netns b --rate 2Mbit/s --delay 300ms --limit 150kB \\
       --aqm pink --set c=0.95 --duration 60s --json
 
-  A bottleneck from a file, with another rate; --check prints what a run would do and exits:
+  A bottleneck from a file, with another rate; --check only validates the settings:
   penstock-emulate --config examples/emulate/codel.toml --rate 4Mbit/s
   penstock-emulate --config examples/emulate/codel.toml --check
 
-  Several wires in one process, each with a report and a control socket of its own:
+  Several links in one process, each with its own report and control socket:
   penstock-emulate --config examples/emulate/parking-lot.toml --json
   penstock-emulate set --name emulate-second rate=2Mbit/s
 
-  A wire between two interfaces that are there, without addresses:
+  A link between two existing interfaces, without addresses:
   penstock-emulate --left-port eth1 --right-port eth2 --rate 100Mbit/s --delay 10ms --aqm fq-codel
 
   While it runs, from another terminal:
   penstock-emulate status
   penstock-emulate top --by node
   penstock-emulate set rate=2Mbit/s loss=0.01
-  kill -USR1 PID                                    # prints the report, and goes on
+  kill -USR1 PID                                    # prints the report and continues
 
 Exit codes: 0 after a run (by --duration, or SIGINT, SIGTERM, SIGHUP, SIGQUIT), 1 if it ended for another reason or not
 all of its output could be written, 2 for a mistake in the options, the file or the set-up. The report is printed in
@@ -57,9 +57,9 @@ the first two cases.";
 
 /// Emulates a bottleneck link between two network namespaces, with any queue discipline of Penstock.
 ///
-/// Creates a TUN interface in each namespace, or uses two interfaces of Ethernet that are there (ports). A packet which is sent through the left interface is queued, transmitted
-/// at the rate, and delivered at the right interface after the delay. The reverse direction has a queue, a rate and a
-/// delay of its own. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
+/// Creates a TUN interface in each namespace, or uses two existing Ethernet interfaces (ports). A packet that is sent through
+/// the left interface is queued, transmitted at the rate, and delivered at the right interface after the delay. The
+/// reverse direction has its own queue, rate and delay. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "penstock-emulate",
@@ -69,14 +69,14 @@ the first two cases.";
     subcommand_negates_reqs = true
 )]
 pub struct Options {
-    /// A question to a run that goes on; without one, starts a run
+    /// Command for a running emulator; without one, a new emulator is started
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// Read settings from this TOML file, over which options have precedence; docs/emulate.md lists its keys
+    /// Read settings from this TOML file; options override it; docs/emulate.md lists its keys
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Check the options and the file, print what a run would do, and exit
+    /// Check the options and the file, print the settings, and exit
     #[arg(long)]
     pub check: bool,
 
@@ -86,10 +86,10 @@ pub struct Options {
     /// Name of the interface on the right [default: penstock1]
     #[arg(long, value_name = "NAME")]
     pub right: Option<String>,
-    /// Use this interface of Ethernet, which is there, as the left end; the other end must be such a port as well
+    /// Use this existing Ethernet interface as the left end; --right-port is then required
     #[arg(long, value_name = "NAME", conflicts_with_all = ["left", "left_address", "mtu"])]
     pub left_port: Option<String>,
-    /// Use this interface as the right end
+    /// Use this existing Ethernet interface as the right end
     #[arg(long, value_name = "NAME", conflicts_with_all = ["right", "right_address", "mtu"])]
     pub right_port: Option<String>,
     /// Namespace of the left interface: a name of `ip netns`, or a path [default: the current one]
@@ -104,20 +104,20 @@ pub struct Options {
     /// Address of the right interface [default: 10.77.0.2/24]
     #[arg(long, value_name = "CIDR")]
     pub right_address: Option<Cidr>,
-    /// Largest IP packet on both interfaces [default: 1500]
+    /// MTU of both interfaces [default: 1500]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=65_535))]
     pub mtu: Option<u16>,
 
-    /// Rate from left to right, which counts the bits of IP packets: 10Mbit/s
+    /// Rate from left to right, counted in bits of IP packets: 10Mbit/s
     #[arg(long, required_unless_present_any = ["list", "config"])]
     pub rate: Option<Rate>,
     /// One-way propagation delay: 20ms [default: 0ms]
     #[arg(long)]
     pub delay: Option<Span>,
-    /// Limit of the queue from left to right: 1000p (packets) or 125kB [default: 1000p]
+    /// Queue limit from left to right: 1000p (packets) or 125kB [default: 1000p]
     #[arg(long)]
     pub limit: Option<Limit>,
-    /// Probability with which the wire loses a packet from left to right, behind the queue [default: 0]
+    /// Packet loss probability from left to right, after the queue [default: 0]
     #[arg(long, value_name = "PROBABILITY", value_parser = probability)]
     pub loss: Option<f64>,
     /// Queue discipline from left to right [default: droptail]
@@ -133,7 +133,7 @@ pub struct Options {
     /// One-way propagation delay from right to left [default: --delay]
     #[arg(long, value_name = "DELAY")]
     pub reverse_delay: Option<Span>,
-    /// Limit of the queue from right to left [default: 1000p]
+    /// Queue limit from right to left [default: 1000p]
     #[arg(long, value_name = "LIMIT")]
     pub reverse_limit: Option<Limit>,
     /// Queue discipline from right to left [default: droptail]
@@ -143,90 +143,94 @@ pub struct Options {
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
 
-    /// Namespace through whose kernel packets go from left to right before they come to the queue: out of its interface `in`,
-    /// and into `out`, which this program makes; routes and the discipline of `out` are yours [default: none]
+    /// Send packets from left to right through the kernel of this namespace first, for a discipline of `tc`. The program
+    /// creates the interfaces `in` and `out` there; you configure routes and the discipline of `out` [default: none]
     #[arg(long, value_name = "NS")]
     pub through: Option<String>,
-    /// The same from right to left
+    /// The same as --through, from right to left
     #[arg(long, value_name = "NS")]
     pub reverse_through: Option<String>,
-    /// How the discipline there drops: on arrival because it is full, on arrival for other reasons, or from the queue
-    /// [default: overflow]
+    /// How to count the drops of that discipline [default: overflow]
     #[arg(long, value_name = "HOW", value_enum, requires = "through")]
     pub drops: Option<Drops>,
-    /// The same from right to left
+    /// The same as --drops, from right to left
     #[arg(long, value_name = "HOW", value_enum, requires = "reverse_through")]
     pub reverse_drops: Option<Drops>,
 
-    /// Side whose hosts are the nodes, for disciplines that divide the link among nodes (qrm). All flows of a host belong
-    /// to its node. A host is an IPv4 address or a /64 prefix of IPv6 [default: left]
+    /// Side whose hosts share the link, for disciplines with shares per host (qrm). A host is an IPv4 address or a /64 prefix
+    /// of IPv6 [default: left]
     #[arg(long, value_parser = side(), value_name = "SIDE")]
     pub nodes: Option<Side>,
 
-    /// Seed of every random stream [default: 1]. If it is given, a run can be repeated, and so can the hashes of
-    /// connections; otherwise their keys are drawn from the system
+    /// Seed of all random numbers [default: 1]. If it is given, hashes of connections are repeatable as well; otherwise
+    /// their keys are random
     #[arg(long)]
     pub seed: Option<u64>,
     /// Stop after this time [default: at Ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Span>,
-    /// Poll instead of sleeping, which keeps one core busy, and let no processor sleep. Use it only on a machine with an
-    /// idle core: on a busy machine it increases lateness
+    /// Poll instead of sleeping. This keeps one CPU core busy and disables CPU idle states. Use it only on a machine with an
+    /// idle core: on a busy machine it increases delays
     #[arg(long)]
     pub spin: bool,
-    /// Run with real-time priority (SCHED_FIFO), before all processes of normal priority, and let no processor sleep,
-    /// which takes power
+    /// Run with real-time priority (SCHED_FIFO) and disable CPU idle states, which needs more power
     #[arg(long, conflicts_with = "spin")]
     pub realtime: bool,
-    /// Forward each packet at once, without a queue, a rate or a delay: to measure what these cost beside reading and writing
+    /// Forward packets without queue, rate and delay, to measure the overhead of reading and writing
     #[arg(long)]
     pub bare: bool,
-    /// Name of this run, by which `status`, `top` and `set` find it [default: emulate; if that runs already, with the
-    /// number of the process at its end]
+    /// Name of this instance for `status`, `top` and `set` [default: emulate, or emulate-PID if that name is in use]
     #[arg(long, value_name = "NAME", value_parser = penstock_appliance::cli::name, conflicts_with = "socket")]
     pub name: Option<String>,
     /// Path of the control socket [default: /run/penstock/NAME.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Write the fate of each packet to this file as CSV while packets pass
+    /// Write what happened to each packet to this CSV file
     #[arg(long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
-    /// Write the headers (up to 128 bytes) and the fate of each packet to this file as pcapng while packets pass
+    /// Write the headers (up to 128 bytes) of each packet, and what happened to it, to this pcapng file
     #[arg(long, value_name = "FILE")]
     pub pcapng: Option<PathBuf>,
-    /// Write a log of the link from left to right to this file, in the form of Mahimahi's mm-link
+    /// Write a log of the link from left to right to this file, in the format of Mahimahi's mm-link
     #[arg(long, value_name = "FILE")]
     pub uplink_log: Option<PathBuf>,
     /// Write a log of the link from right to left to this file
     #[arg(long, value_name = "FILE")]
     pub downlink_log: Option<PathBuf>,
-    /// Print the report as one JSON object
+    /// Print the report as a JSON object
     #[arg(long)]
     pub json: bool,
-    /// Print no message when the interfaces are ready
+    /// Do not print a message when the interfaces are ready
     #[arg(long)]
     pub quiet: bool,
-    /// List every algorithm with its parameters and exit
+    /// List all algorithms with their parameters and exit
     #[arg(long)]
     pub list: bool,
 }
 
-/// Questions to a run that goes on.
+/// Commands for a running emulator.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Print the counters of a run, as in its report
+    /// Print the counters of the running emulator
     Status(Ask),
-    /// Print who carries most; on a terminal, every second until Ctrl-C
+    /// List the flows or hosts with the highest rates; a terminal is refreshed every second
     Top(Top),
-    /// Change a run: rate, delay, loss, limit, aqm.PARAMETER, and the same with reverse_ before it
+    /// Change parameters of the running emulator: rate, delay, loss, limit, aqm.PARAMETER (right to left: reverse_rate, ...)
     Set {
         /// Which run to ask.
         #[command(flatten)]
         ask: Ask,
-        /// What to set: rate=2Mbit/s
+        /// Parameters and their new values: rate=2Mbit/s
         #[arg(value_name = "KEY=VALUE", required = true)]
         values: Vec<String>,
     },
+    /// Record packet headers at the left interface, as a capture that `penstock what-if` reads
+    #[command(after_help = "Examples:\n  penstock-emulate record 10min\n  \
+                            penstock-emulate record 10min --interface eth0 --netns a --out before.pcap\n  penstock what-if before.pcap")]
+    Record(Record),
+    /// Write an archive for a bug report, without secrets
+    #[command(after_help = "Example:\n  penstock-emulate support emulate.toml --out support.tar.gz")]
+    Support(Support),
 }
 
 /// Reads a side.
@@ -242,12 +246,12 @@ fn side() -> impl TypedValueParser<Value = Side> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drops {
-    /// On arrival, because there is no room
+    /// Drops on arrival because the queue is full
     #[default]
     Overflow,
-    /// On arrival, by the decision of an AQM
+    /// Drops on arrival by the decision of an AQM
     Early,
-    /// From the queue
+    /// Drops from the queue
     Dequeue,
 }
 

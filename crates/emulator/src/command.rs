@@ -9,7 +9,7 @@ use crate::wires;
 use clap::Parser as _;
 use penstock_appliance::desk::Desk;
 use penstock_appliance::error::Error as Ask;
-use penstock_appliance::output::{Offers, Printer, print, stdout_is_nowhere};
+use penstock_appliance::output::{Offers, Printer, print, say, stdout_is_nowhere};
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::{self, Server};
 use penstock_core::foreign::{Library, Own};
@@ -183,9 +183,4 @@ fn tell(options: &Options, ready: &str) {
     if !options.quiet {
         say(ready);
     }
-}
-
-/// Prints a line on the standard error. If nobody can be told, nobody is.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -8,6 +8,7 @@ use penstock_shaper::emissions::{AlgorithmTime, Emissions, Stopwatch};
 use crate::machine::Machine;
 use crate::packets::Lines;
 use penstock_appliance::change::Change;
+use penstock_appliance::record::Place;
 use penstock_conntrack::Gauges;
 use penstock_core::packet::Packet;
 use penstock_core::units::{Bytes, Span};
@@ -28,6 +29,8 @@ pub struct Report {
     /// Name of the wire, if the file has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
+    /// The left and the right interface, with their namespaces.
+    pub ends: [Place; 2],
     /// Duration of the run in seconds.
     pub elapsed_s: f64,
     /// Seed of every random stream.
@@ -124,6 +127,8 @@ impl Report {
         let disturbed_by = causes(&observed, algorithm.as_ref());
         Self {
             wire: plan.wire.clone(),
+            ends: [0, 1]
+                .map(|at| Place { interface: plan.interfaces[at].name().to_owned(), netns: plan.netns[at].clone() }),
             elapsed_s: observed.run.1.as_secs_f64(),
             seed: plan.seed,
             ended: observed.run.0,

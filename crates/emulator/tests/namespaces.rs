@@ -565,6 +565,51 @@ fn options_say_how_a_run_uses_the_processor() {
     assert!(ticks >= 20 && awake == offered, "{ticks} ticks, processors kept awake: {awake}");
 }
 
+/// The interface and its namespace are those of the run; `support` packs its status.
+#[test]
+fn headers_are_recorded_and_support_is_packed() {
+    let _turn = turn();
+    if let Some(why) = impossible() {
+        return eprintln!("skipped: {why}");
+    }
+    let lab = Lab::new().unwrap();
+    let name = lab.left.trim_end_matches("-l");
+    let emulator = start_emulator(&lab, &["--name", name]);
+    let directory = std::env::temp_dir().join(name);
+    std::fs::create_dir(&directory).unwrap();
+    let ask = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
+        let output = command.args(words).args(["--name", name]).current_dir(&directory).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let bind = || Ok(UdpSocket::bind("10.77.0.1:0").unwrap());
+    let socket = Namespace::open(Some(&lab.left)).unwrap().run(bind).unwrap();
+    let said = std::thread::scope(|scope| {
+        let run = scope.spawn(|| ask(&["record", "2s"]));
+        while !run.is_finished() {
+            let _ = socket.send_to(&[7; 500], "10.77.0.2:9999");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        run.join().unwrap()
+    });
+    assert!(said.contains("packets of penstock0 in record.pcap, headers only"), "{said}");
+    let capture = std::fs::read(directory.join("record.pcap")).unwrap();
+    let udp = |packet: &[u8]| packet.len() == 44 && packet[..2] == [0, 4] && packet[16] == 0x45 && packet[25] == 17;
+    assert!(capture.windows(44).any(udp), "a datagram that left, without its payload");
+    assert!(!capture.windows(20).any(|bytes| bytes == [7; 20]), "no payload");
+    std::fs::write(directory.join("emulate.toml"), "[link]\nrate = \"1Mbit/s\"\n[subscribers]\na = [\"10.9.9.9\"]\n")
+        .unwrap();
+    ask(&["support", "emulate.toml"]);
+    let words = ["-xzOf", "support.tar.gz", "support/status.json", "support/emulate.toml"];
+    let text = Command::new("tar").args(words).current_dir(&directory).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("\"interface\": \"penstock0\"") && text.contains("rate = \"1Mbit/s\""), "{text}");
+    assert!(!text.contains("10.9.9.9"), "{text}");
+    drop(emulator);
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
 #[test]
 fn a_mistake_ends_with_code_2_and_says_what_to_do() {
     for (arguments, expected) in [

@@ -4,11 +4,11 @@
 use crate::cli::{Described, Invite};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
-use crate::page::process::{self, Process};
 use crate::surroundings::{printed, say, server};
 use penstock_appliance::appliance::{Appliance, Rest, wait};
-use penstock_appliance::desk::{Beside, Clock, Desk};
+use penstock_appliance::desk::{Clock, Desk};
 use penstock_appliance::log::Log;
+use penstock_appliance::page::process::{self, Process};
 use penstock_appliance::settings::Settings;
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_budgets::roster::Roster;
@@ -132,8 +132,8 @@ fn read(name: &str, text: &str, own: &Alone) -> Result<Upload, Refusal> {
 pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     let desk = Desk::open(Signals::open()?, Some(server(&alone.name)?), Log::nowhere())?;
     let own = alone.clone();
-    let page = alone.page.as_ref().map(|_| Box::new(Process::new(path)) as Box<dyn Beside>);
-    let mut desk = desk.reads(path, move |name, text| read(name, text, &own))?.beside(page);
+    let page = alone.page.as_ref().map(|_| Process::new(path));
+    let mut desk = desk.reads(path, move |name, text| read(name, text, &own))?.showing(page);
     let served = Served::start(&alone.c2ml, alone.upload, false).map_err(Error::Hosts)?;
     say(&format!("budgets for hosts at {}: {} are shared", served.address(), alone.c2ml.shared(alone.upload)));
     alone.page.iter().for_each(process::announce);

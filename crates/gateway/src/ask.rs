@@ -7,7 +7,7 @@ use crate::kernel;
 use penstock_appliance::ask::{self, converse};
 use penstock_appliance::cli::Ask;
 use penstock_appliance::error::Error as AskError;
-use penstock_appliance::socket::message::{Apply, LONGEST_REQUEST, Request, Set, Until};
+use penstock_appliance::socket::message::{Apply, LONGEST_REQUEST, Request, Set};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -40,8 +40,7 @@ fn set(change: &Change) -> Result<Request, Error> {
     if change.keep {
         return Ok(Request::Keep);
     }
-    let until = change.duration.map(Until::For).or(change.confirm.map(Until::Confirmed));
-    Ok(Request::Set(Set { values: ask::pairs(&change.values)?, until }))
+    Ok(Request::Set(Set { values: ask::pairs(&change.values)?, until: change.until.until() }))
 }
 
 /// Reads a file, so that a mistake is told as by `check`, and makes the request of it.
@@ -50,8 +49,7 @@ fn apply(applied: &Applied) -> Result<Request, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
     let name = path.to_string_lossy().into_owned();
     Kind::parse(&text, &name).map_err(Box::new)?;
-    let until = applied.duration.map(Until::For).or(applied.confirm.map(Until::Confirmed));
-    let request = Request::Apply(Apply { name, text, until });
+    let request = Request::Apply(Apply { name, text, until: applied.until.until() });
     if request.line().len() > LONGEST_REQUEST {
         let what = format!("{} is longer than a request may be ({LONGEST_REQUEST} bytes)", path.display());
         return Err(Error::Ask(AskError::Control(what)));

@@ -2,7 +2,9 @@
 
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
-use penstock_appliance::cli::{Ask, Top};
+pub use penstock_appliance::cli::Described;
+use penstock_appliance::cli::{Ask, Record, Support, Top, lasting};
+use penstock_appliance::socket::message::Until;
 use penstock_budgets::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_core::coop::Floor;
 use penstock_core::units::Span;
@@ -13,7 +15,7 @@ use std::path::PathBuf;
 #[command(
     name = "penstock-gateway",
     version,
-    about = "A queue discipline before the link of a Linux router or bridge: short queues, fair shares",
+    about = "Shapes the traffic of a Linux router or bridge, with short queues and fair shares",
     after_help = "Examples:\n  penstock-gateway check gateway.toml\n  penstock-gateway explain gateway.toml\n  \
                   penstock-gateway run gateway.toml\n  penstock-gateway status\n  \
                   penstock-gateway set rate=15Mbit/s --for 2h\n\ndocs/gateway.md is the guide."
@@ -27,72 +29,62 @@ pub struct Options {
 /// The verbs.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Verb {
-    /// Govern the link that the file describes, until SIGTERM or Ctrl-C
+    /// Start the gateway and shape the traffic of the link, until SIGTERM or Ctrl-C
     #[command(after_help = "Example:\n  penstock-gateway run gateway.toml --observe")]
     Run {
-        /// The gateway's file, such as gateway.toml
+        /// Configuration file of the gateway, such as gateway.toml
         file: PathBuf,
-        /// Measure everything and change nothing
+        /// Measure the traffic without shaping it
         #[arg(long)]
         observe: bool,
-        /// Print the last status as one JSON object
+        /// Print the final status as a JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Check a file; exit code 2 and the line of the first mistake if there is one
+    /// Check a configuration file; exit code 2 if it has an error
     #[command(after_help = "Example:\n  penstock-gateway check gateway.toml")]
     Check(Described),
-    /// Print what a run would install: rules, queues, memory
+    /// Print the firewall rules, queues and memory that `run` would use
     #[command(after_help = "Example:\n  penstock-gateway explain gateway.toml")]
     Explain(Described),
-    /// Print what the gateway does, what passed, and what is wrong
+    /// Print the state, the counters and the problems of the running gateway
     #[command(after_help = "Example:\n  penstock-gateway status --json")]
     Status(Ask),
-    /// Print who carries most; on a terminal, every second until Ctrl-C
+    /// List the flows or hosts with the highest rates; a terminal is refreshed every second
     #[command(after_help = "Example:\n  penstock-gateway top --by node --most 5")]
     Top(Top),
-    /// Change a gateway that runs: rate, limit, discipline.PARAMETER, and the same with reverse_ before it
+    /// Change parameters of the running gateway: rate, limit, discipline.PARAMETER (upload: reverse_rate, ...)
     #[command(after_help = "Examples:\n  penstock-gateway set rate=15Mbit/s reverse_rate=1Mbit/s\n  \
                             penstock-gateway set rate=5Mbit/s --for 2h\n  \
                             penstock-gateway set rate=5Mbit/s --confirm 60s && penstock-gateway set --keep")]
     Set(Change),
-    /// Make what a file says what holds, without a new start; what needs one is refused with its line
+    /// Apply a configuration file to the running gateway; a change that needs a restart is refused
     #[command(after_help = "Examples:\n  penstock-gateway apply gateway.toml\n  \
                             penstock-gateway apply new.toml --confirm 60s && penstock-gateway set --keep")]
     Apply(Applied),
-    /// Return to the values before the last change
+    /// Undo the last change; up to 32 changes can be undone, one by one
     #[command(after_help = "Example:\n  penstock-gateway rollback")]
     Rollback(Ask),
-    /// Record the headers of what passes the WAN, as a capture that `penstock what-if` reads
+    /// Record packet headers at the WAN interface, as a capture that `penstock what-if` reads
     #[command(after_help = "Examples:\n  penstock-gateway record 10min\n  \
                             penstock-gateway record 10min --interface eth0 --out before.pcap\n  penstock what-if before.pcap")]
     Record(Record),
-    /// Write one archive with what is needed to find out what is wrong, without secrets
+    /// Write an archive for a bug report, without secrets
     #[command(after_help = "Example:\n  penstock-gateway support gateway.toml --out support.tar.gz")]
     Support(Support),
-    /// Print a one-time token with which hosts become nodes (`penstock-agent enrol`)
+    /// Create a one-time token that hosts need for `penstock-agent enrol`
     #[command(after_help = "Examples:\n  penstock-gateway invite gateway.toml > token.txt\n  \
                             penstock-gateway invite gateway.toml --class 0 --weight 4 --uses 20 --for 1h")]
     Invite(Invite),
-    /// The guard of a run, which the run starts
+    /// Internal: the guard process of `run`
     #[command(hide = true)]
     Guard(guard::Options),
-    /// The page of a run, which the run starts
+    /// Internal: the web page process of `run`
     #[command(hide = true)]
     Page {
         /// The gateway's file
         file: PathBuf,
     },
-}
-
-/// A file, and how to print what it means.
-#[derive(Debug, Clone, Args)]
-pub struct Described {
-    /// The gateway's file, such as gateway.toml
-    pub file: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// What a token gives.
@@ -101,19 +93,19 @@ pub struct Invite {
     /// The gateway's file, and how to print the token.
     #[command(flatten)]
     pub described: Described,
-    /// The priority class of nodes that enrol with it: 0 goes first, 3 last
+    /// Priority class of hosts that enrol with this token: 0 is the highest, 3 the lowest
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub class: u8,
-    /// The weight of nodes that enrol with it, within their class
+    /// Weight of these hosts within their class
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub weight: u16,
-    /// The rate that each has before weights divide the rest, or "none" [default: that of its class in the file]
+    /// Guaranteed rate of each host, or "none" [default: the floor of its class in the file]
     #[arg(long, value_name = "RATE")]
     pub floor: Option<Floor>,
-    /// How many nodes may enrol with it
+    /// Number of hosts that may enrol with this token
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_USES)))]
     pub uses: u32,
-    /// For how long it is valid
+    /// Lifetime of the token
     #[arg(long = "for", value_name = "TIME", default_value = "24h", value_parser = valid)]
     pub duration: Span,
 }
@@ -124,22 +116,37 @@ fn valid(text: &str) -> Result<Span, String> {
     if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {LONGEST_TOKEN}")) }
 }
 
+/// When former values return.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Temporary {
+    /// Undo the change after this time: 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
+    duration: Option<Span>,
+    /// Undo the change after this time, unless `set --keep` confirms it
+    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
+    confirm: Option<Span>,
+}
+
+impl Temporary {
+    /// Returns when former values return; `None` if they do not.
+    pub fn until(self) -> Option<Until> {
+        self.duration.map(Until::For).or(self.confirm.map(Until::Confirmed))
+    }
+}
+
 /// A change of a gateway that runs, or the order to keep the last one.
 #[derive(Debug, Clone, Args)]
 pub struct Change {
     /// Which gateway to ask.
     #[command(flatten)]
     pub ask: Ask,
-    /// What to set: rate=2Mbit/s
+    /// Parameters and their new values: rate=2Mbit/s
     #[arg(value_name = "KEY=VALUE", required_unless_present = "keep")]
     pub values: Vec<String>,
-    /// The former values return after this time: 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
-    pub duration: Option<Span>,
-    /// The former values return after this time, unless `set --keep` comes before
-    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
-    pub confirm: Option<Span>,
-    /// The last change stays, which was set with --for or --confirm
+    /// When the former values return.
+    #[command(flatten)]
+    pub until: Temporary,
+    /// Keep the last change that was made with --for or --confirm
     #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
     pub keep: bool,
 }
@@ -150,51 +157,11 @@ pub struct Applied {
     /// Which gateway to ask.
     #[command(flatten)]
     pub ask: Ask,
-    /// The gateway's file, such as gateway.toml
+    /// Configuration file of the gateway, such as gateway.toml
     pub file: PathBuf,
-    /// The former values return after this time: 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
-    pub duration: Option<Span>,
-    /// The former values return after this time, unless `set --keep` comes before
-    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
-    pub confirm: Option<Span>,
-}
-
-/// What to record.
-#[derive(Debug, Clone, Args)]
-pub struct Record {
-    /// Which gateway to ask for its interface.
+    /// When the former values return.
     #[command(flatten)]
-    pub ask: Ask,
-    /// For how long: 10min
-    #[arg(value_name = "TIME", value_parser = lasting)]
-    pub duration: Span,
-    /// The interface; without it, that of the gateway that runs
-    #[arg(long, value_name = "NAME")]
-    pub interface: Option<String>,
-    /// The capture, a file that is not there yet
-    #[arg(long, value_name = "FILE", default_value = "record.pcap")]
-    pub out: PathBuf,
-}
-
-/// What to pack.
-#[derive(Debug, Clone, Args)]
-pub struct Support {
-    /// Which gateway to ask for its status.
-    #[command(flatten)]
-    pub ask: Ask,
-    /// The gateway's file, whose secrets are left out
-    pub file: Option<PathBuf>,
-    /// The archive
-    #[arg(long, value_name = "FILE", default_value = "support.tar.gz")]
-    pub out: PathBuf,
-}
-
-fn lasting(text: &str) -> Result<Span, String> {
-    let longest = penstock_appliance::socket::message::Until::LONGEST;
-    let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
-    let allowed = (Span::from_secs(1)..=longest).contains(&span);
-    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {longest}")) }
+    pub until: Temporary,
 }
 
 #[cfg(test)]

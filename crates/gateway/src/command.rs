@@ -7,21 +7,25 @@ use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::Error;
 use crate::explain;
-use crate::file::{Datapath, File, Kind, Mode};
+use crate::file::{Datapath, File, Kind, LOG, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
-use crate::page::process::{self, Process};
-use crate::record;
+use crate::page;
 use crate::rules::Rules;
-use crate::support;
 use crate::surroundings::{interface, printed, say, server};
 use penstock_appliance::appliance::Appliance;
-use penstock_appliance::desk::{Beside, Desk};
+use penstock_appliance::desk::Desk;
 use penstock_appliance::log::Log;
+use penstock_appliance::page::process::{self, Process};
+use penstock_appliance::record::{self, Place};
 use penstock_appliance::socket::server::Server;
+use penstock_appliance::support::{self, Parts};
 use penstock_linux::signals::Signals;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The name of the program.
+const PROGRAM: &str = "penstock-gateway";
 
 /// Runs the program; returns its exit code.
 pub fn run(options: &Options) -> u8 {
@@ -75,10 +79,13 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             };
             printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
         }
-        Verb::Record(options) => printed(&record::run(options)?),
-        Verb::Support(options) => printed(&support::run(options)?),
+        Verb::Record(options) => printed(&record::run(options, ask::DEFAULT_NAME, PROGRAM, wan)?),
+        Verb::Support(options) => printed(&support::run(options, &parts(options.file.as_deref()))?),
         Verb::Guard(options) => Ok(guard::run(options)),
-        Verb::Page { file } => Err(process::run(&read(file)?)),
+        Verb::Page { file } => {
+            let file = read(file)?;
+            Err(process::run(&page::CONTENT, file.page(), file.name()).into())
+        }
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Apply(_) | Verb::Rollback(_) => {
             ask::run(verb).map(|()| 0)
         }
@@ -90,13 +97,41 @@ fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
+/// Returns the interface to the link of a gateway that runs.
+fn wan(status: &Value) -> Option<Place> {
+    Some(Place { interface: status["wan"].as_str()?.to_owned(), netns: None })
+}
+
+/// Returns what `support` packs for a gateway with this file.
+fn parts(file: Option<&Path>) -> Parts<'static> {
+    let log = file.and_then(|path| match read(path).ok()? {
+        Kind::Link(file) => Some(file.keys.log),
+        Kind::Alone(_) => None,
+    });
+    Parts {
+        program: PROGRAM,
+        default: ask::DEFAULT_NAME,
+        file: "gateway.toml",
+        private_tables: &["page", "subscribers"],
+        private_keys: &["command"],
+        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/enforcement/nodes"],
+        commands: &[
+            ("rules.txt", &["iptables-legacy-save", "-c", "-t", "mangle"]),
+            ("rules-nft.txt", &["iptables-save", "-c", "-t", "mangle"]),
+            ("programs.txt", &["bpftool", "net"]),
+        ],
+        files: &[("queues.txt", "/proc/net/netfilter/nfnetlink_queue")],
+        log: Some(log.unwrap_or_else(|| PathBuf::from(LOG))),
+    }
+}
+
 fn govern(file: &File, own: File, path: &Path, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
     let server = Some(server(&file.keys.name)?);
-    let page = file.page.as_ref().map(|_| Box::new(Process::new(path)) as Box<dyn Beside>);
+    let page = file.page.as_ref().map(|_| Process::new(path));
     if file.keys.datapath == Datapath::Kernel {
         let mut desk = desk(file, own, path, server)?;
         let kernel = Kernel::open(file, wan, &mut desk)?;
@@ -104,7 +139,7 @@ fn govern(file: &File, own: File, path: &Path, json: bool) -> Result<u8, Error> 
         let (report, failed) = kernel.run(desk);
         return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
     }
-    let mut desk = desk(file, own, path, server)?.beside(page);
+    let mut desk = desk(file, own, path, server)?.showing(page);
     let daemon = Daemon::open(file, wan, &mut desk)?;
     begun(file);
     let (status, failed) = daemon.run(desk);

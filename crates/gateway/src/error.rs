@@ -19,14 +19,12 @@ pub enum Error {
         source: io::Error,
     },
     /// An interface of the file is not there.
-    #[error("there is no interface {name:?}{hint} (`{key}`); `ip link` lists them")]
+    #[error("`{key}`: {source}")]
     NoInterface {
         /// The key of the file.
         key: &'static str,
-        /// Name of the interface.
-        name: String,
-        /// The nearest name, as a part of the message.
-        hint: String,
+        /// What is missing.
+        source: penstock_linux::error::Error,
     },
     /// No program of the firewall works here.
     #[error(

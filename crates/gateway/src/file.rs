@@ -18,9 +18,9 @@
 
 use crate::link::keys;
 use crate::link::source::Settings as Source;
-use crate::page_keys::{PageKeys, Settings as PageSettings};
 use crate::rules::Firewall;
 use crate::subscribers::Subscribers;
+use penstock_appliance::page::keys::{PageKeys, Settings as PageSettings};
 use penstock_appliance::socket::place::is_name;
 use penstock_budgets::served::Keys as C2ml;
 use penstock_core::ack::pink::{self, Behind};

@@ -16,8 +16,8 @@
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
 //! 8. [`settings`] can change while it runs, [`answers`] changes them, [`apply`] reads them of another file. [`report`] is the
 //!    status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
-//! 9. [`page`] is a process of its own that asks this socket once a second, and serves what it learns to browsers and to
-//!    Prometheus. [`record`] keeps headers for `penstock what-if`, [`support`] packs what is needed to find a fault.
+//! 9. [`page`] is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second,
+//!    and serves what it learns to browsers and to Prometheus.
 //! 10. [`kernel`] is a gateway with `datapath = "kernel"`, where programs of the kernel do the work.
 //! 11. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
 
@@ -39,14 +39,11 @@ pub mod held;
 pub mod kernel;
 pub mod link;
 pub mod page;
-pub mod page_keys;
-pub mod record;
 pub mod report;
 pub mod rules;
 pub mod scone;
 pub mod settings;
 pub mod subscribers;
-pub mod support;
 mod surroundings;
 pub mod tap;
 pub mod taps;

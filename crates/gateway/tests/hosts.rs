@@ -11,6 +11,19 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+/// The log of an agent has its enrolment and its start, and `support` packs it with the status.
+fn what_happened_is_packed(scene: &Scene) {
+    let agent = scene.agent.display();
+    scene.sh("c0", &format!("{agent} support agent0.toml --name {}c0 --out agent0.tar.gz", scene.name));
+    let log: Vec<Value> = (scene.sh("c0", "tar -xzOf agent0.tar.gz support/log.jsonl").lines())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let did: Vec<_> = log.iter().map(|line| line["do"].as_str().unwrap()).collect();
+    assert_eq!(did[..2], ["enrol", "start"], "{log:?}");
+    let status = scene.sh("c0", "tar -xzOf agent0.tar.gz support/status.json");
+    assert!(serde_json::from_str::<Value>(&status).unwrap()["budget_bps"].is_u64(), "{status}");
+}
+
 #[test]
 fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     let Some(mut scene) = Scene::new("8Mbit/s") else { return };
@@ -21,6 +34,7 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
     fs::write(scene.directory.join("gateway.toml"), file).unwrap();
     let gateway = scene.gateway();
     let agents = scene.join(PART, "");
+    what_happened_is_packed(&scene);
 
     // All four hosts send as much as they may.
     let rates: Vec<Vec<f64>> = scene.transfers(5200, 7).into_iter().map(seconds).collect();

@@ -112,3 +112,26 @@ fn the_programs_go_with_the_process_and_pass_all_when_it_hangs() {
     wait_until("no program is left", || programs(&lab).is_empty());
     transfer(&lab, &["-t", "1"]);
 }
+
+/// Packets that this process never sees are recorded as well, and `support` packs what the kernel tells.
+#[test]
+fn headers_are_recorded_and_support_is_packed() {
+    let Some(lab) = lab(QUICK) else { return };
+    let gateway = lab.govern(FILE);
+    let (done, said) = std::thread::scope(|threads| {
+        let run = threads.spawn(|| lab.set(&["record", "3s", "--out", "r.pcap"]));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        transfer(&lab, &["-t", "1"]);
+        run.join().unwrap()
+    });
+    assert!(done && said.contains("packets of eth0 in r.pcap, headers only"), "{said}");
+    let packets: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!(packets > 20, "{said}");
+    let (done, said) = lab.set(&["support", "gateway.toml", "--out", "s.tar.gz"]);
+    assert!(done, "{said}");
+    let text = lab.sh("r", "tar -xzOf s.tar.gz support/status.json support/gateway.toml support/log.jsonl");
+    for expected in ["\"datapath\": \"kernel\"", "datapath = \"kernel\"", "\"do\":\"start\""] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    gateway.end();
+}

@@ -481,7 +481,8 @@ fn headers_are_recorded_and_support_is_packed() {
     assert!(!capture.windows(20).any(|bytes| bytes == [7; 20]), "no payload");
     let (done, said) = lab.set(&["support", "gateway.toml", "--out", "s.tar.gz"]);
     assert!(done, "{said}");
-    let text = lab.sh("r", "tar -xzOf s.tar.gz support/status.json support/gateway.toml");
+    let text = lab.sh("r", "tar -xzOf s.tar.gz support/status.json support/gateway.toml support/log.jsonl");
+    assert!(text.contains("\"do\":\"start\""), "the log that the file names: {text}");
     assert!(text.contains("\"state\": \"governing\"") && text.contains("wan = \"eth0\""), "{text}");
     gateway.end();
 }

@@ -35,6 +35,14 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
+    /// The interface does not exist.
+    #[error("there is no interface {name:?}{hint}; `ip link` lists them")]
+    NoInterface {
+        /// Name of the interface.
+        name: String,
+        /// The nearest name, as a part of the message.
+        hint: String,
+    },
     /// An interface cannot be a port.
     #[error("{0}")]
     Port(String),

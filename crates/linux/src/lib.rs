@@ -1,19 +1,24 @@
 //! What the kernel of this machine does for appliances, and nothing else: sockets, interfaces, namespaces, signals, programs in
-//! its packet path. The only crate with `unsafe` and with sockets for packets.
+//! its packet path. The only crate with `unsafe`, and the only one that opens sockets.
 //!
 //! - [`tun`] makes an interface whose packets come to this process, [`port`] reads the frames of one that is there: [`lead`] is
 //!   what stands before the IP header, [`segments`] takes apart what [`offloads`] have merged.
 //! - [`nfqueue`] has packets of the kernel's firewall; [`bpf`] programs in its packet path (PINK, bridges, budgets of hosts).
 //! - [`limit`] holds the connections of a control group to a rate.
+//! - [`local`], [`tcp`] and [`udp`] are the sockets of appliances, [`bell`] wakes a thread that waits at one;
+//!   [`capture`] copies the packets of an interface.
 //! - [`netns`] enters network namespaces; [`links`] watches interfaces, over `netlink`.
 //! - [`signals`] end a run or ask for a report; [`scheduling`] lets a process run promptly, [`stalls`] tells when it did not run.
 //! - [`random`] draws from the randomness of the system; [`error`] says what was refused.
 
+pub mod bell;
 pub mod bpf;
+pub mod capture;
 pub mod error;
 pub mod lead;
 pub mod limit;
 pub mod links;
+pub mod local;
 mod netlink;
 pub mod netns;
 pub mod nfqueue;
@@ -24,4 +29,6 @@ pub mod scheduling;
 pub mod segments;
 pub mod signals;
 pub mod stalls;
+pub mod tcp;
 pub mod tun;
+pub mod udp;

@@ -1,9 +1,9 @@
 //! A client that asks one question.
 
 use crate::socket::message::{LONGEST_ANSWER, Refusal, Request, parse_answer};
+use penstock_linux::local::{self, Stream};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<Value, Error> {
 /// A connection over which one question is asked after another.
 #[derive(Debug)]
 pub struct Connection {
-    stream: UnixStream,
+    stream: Stream,
     path: PathBuf,
 }
 
@@ -56,7 +56,7 @@ impl Connection {
     /// Returns why that is not possible.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let path = path.to_owned();
-        match UnixStream::connect(&path) {
+        match local::connect(&path, PATIENCE) {
             Ok(stream) => Ok(Self { stream, path }),
             Err(source) => Err(Error::NoAppliance { path, source }),
         }
@@ -73,9 +73,7 @@ impl Connection {
     }
 }
 
-fn exchange(mut stream: &UnixStream, request: &Request) -> io::Result<Vec<u8>> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn exchange(mut stream: &Stream, request: &Request) -> io::Result<Vec<u8>> {
     stream.write_all(request.line().as_bytes())?;
     let mut line = Vec::new();
     BufReader::new(stream.take(LONGEST_ANSWER as u64)).read_until(b'\n', &mut line)?;

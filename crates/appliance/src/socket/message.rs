@@ -81,12 +81,12 @@ impl Until {
 }
 
 /// Who is counted by `top`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum By {
-    /// Each flow.
+    /// List each flow
     #[default]
     Flow,
-    /// Each node with all its flows.
+    /// List each host with all its flows: hosts of the LAN, or of the side that `--nodes` of the emulator selects
     Node,
 }
 

@@ -1,5 +1,7 @@
 //! The paths at which appliances listen.
 
+use crate::error::Error;
+use penstock_linux::local;
 use std::path::{Path, PathBuf};
 
 /// The directory of the sockets of root.
@@ -14,6 +16,15 @@ pub fn directory() -> Option<PathBuf> {
         return Some(PathBuf::from(SYSTEM));
     }
     std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(|dir| Path::new(&dir).join("penstock"))
+}
+
+/// Returns the path of the socket with this name.
+///
+/// # Errors
+/// Fails if there is no directory of sockets.
+pub fn named(name: &str) -> Result<PathBuf, Error> {
+    let none = "there is no directory of control sockets: XDG_RUNTIME_DIR is not set";
+    directory().map(|directory| socket(&directory, name)).ok_or_else(|| Error::Control(none.into()))
 }
 
 /// Returns the path of the socket with this name in a directory.
@@ -33,7 +44,7 @@ pub fn listening(directory: &Path, prefix: &str) -> Vec<String> {
     let name = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_suffix(SUFFIX).map(str::to_owned);
     let mut names: Vec<String> = (entries.flatten().filter_map(name))
         .filter(|name| name.starts_with(prefix))
-        .filter(|name| std::os::unix::net::UnixStream::connect(socket(directory, name)).is_ok())
+        .filter(|name| local::listens(&socket(directory, name)))
         .collect();
     names.sort();
     names

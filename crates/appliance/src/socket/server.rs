@@ -4,14 +4,11 @@
 
 use crate::socket::message::{Answer, LONGEST_REQUEST, Refusal, Request, answer_line};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use nix::sys::stat::{Mode, umask};
-use std::fs::{DirBuilder, File, TryLockError};
+pub use penstock_linux::local::{Error, Peer};
+use penstock_linux::local::{Listener, Stream};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Largest number of clients at a time.
@@ -23,51 +20,16 @@ const LISTENER: u64 = MOST_CLIENTS as u64;
 /// How long no client is accepted after the system had no descriptor for one.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a server cannot listen.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Another appliance listens there.
-    #[error("another program is in charge of the control socket {}; choose another name for this one", .0.display())]
-    Taken(PathBuf),
-    /// The system refuses.
-    #[error("cannot listen at the control socket {}: {source}", .path.display())]
-    Io {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-}
-
 /// A listening socket with its clients. The socket is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Server {
-    path: PathBuf,
-    listener: UnixListener,
-    /// Locked for as long as this process is in charge of the path.
-    _lock: File,
+    listener: Listener,
     epoll: Epoll,
     clients: [Option<Client>; MOST_CLIENTS],
     /// Number of clients that there were.
     admitted: u64,
     /// No client is accepted before this time.
     paused: Option<Instant>,
-}
-
-/// The process that asks, as the kernel knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Peer {
-    /// Its user; `None` if the kernel does not tell.
-    pub uid: Option<u32>,
-    /// Its number; `None` if the kernel does not tell.
-    pub pid: Option<i32>,
-}
-
-impl Peer {
-    fn of(stream: &UnixStream) -> Self {
-        let known = getsockopt(stream, PeerCredentials).ok();
-        Self { uid: known.map(|peer| peer.uid()), pid: known.map(|peer| peer.pid()) }
-    }
 }
 
 /// A request that may be answered later.
@@ -81,7 +43,7 @@ pub struct Asker {
 
 #[derive(Debug)]
 struct Client {
-    stream: UnixStream,
+    stream: Stream,
     /// Tells it from others that had this place.
     number: u64,
     /// True while its request waits for [`Server::answer`].
@@ -101,37 +63,16 @@ impl Server {
     /// # Errors
     /// Fails if another process is in charge of the path, or if the system refuses.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let io = |source| Error::Io { path: path.to_owned(), source };
-        if let Some(directory) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-            DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(io)?;
-        }
-        let lock = lock(path)?;
-        match std::fs::remove_file(path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io(e)),
-            _ => {}
-        }
-        // The socket never exists with wider rights, not even for a moment.
-        let before = umask(Mode::from_bits_truncate(0o177));
-        let bound = UnixListener::bind(path);
-        umask(before);
-        let listener = bound.map_err(io)?;
-        listener.set_nonblocking(true).map_err(io)?;
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| io(e.into()))?;
-        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(|e| io(e.into()))?;
-        Ok(Self {
-            path: path.to_owned(),
-            listener,
-            _lock: lock,
-            epoll,
-            clients: Default::default(),
-            admitted: 0,
-            paused: None,
-        })
+        let failed = |source| Error::Io { path: path.to_owned(), source };
+        let listener = Listener::open(path)?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| failed(e.into()))?;
+        epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(|e| failed(e.into()))?;
+        Ok(Self { listener, epoll, clients: Default::default(), admitted: 0, paused: None })
     }
 
     /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.listener.path()
     }
 
     /// Returns the number of clients.
@@ -182,7 +123,7 @@ impl Server {
 
     fn accept(&mut self, now: Instant) {
         match self.listener.accept() {
-            Ok((stream, _)) => self.admit(stream, now),
+            Ok(stream) => self.admit(stream, now),
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(_) => {
                 // Too few descriptors, or too little memory: the listener would be ready at once again, and again.
@@ -192,10 +133,9 @@ impl Server {
         }
     }
 
-    fn admit(&mut self, mut stream: UnixStream, now: Instant) {
+    fn admit(&mut self, mut stream: Stream, now: Instant) {
         let free = self.clients.iter().position(Option::is_none);
-        let ready = stream.set_nonblocking(true).is_ok();
-        let Some(at) = free.filter(|_| ready) else {
+        let Some(at) = free else {
             let busy = Refusal::new(format!("there are {MOST_CLIENTS} clients already; try again later"));
             let _ = stream.write(answer_line(&Err(busy)).as_bytes());
             return;
@@ -230,13 +170,6 @@ impl AsFd for Server {
     /// The descriptor is readable when there is something for [`Server::turn`] to do.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The lock is still held, so the path is this server's.
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -302,18 +235,5 @@ impl Client {
             return EpollFlags::empty();
         }
         if self.output.is_empty() && !self.has_request() { EpollFlags::EPOLLIN } else { EpollFlags::EPOLLOUT }
-    }
-}
-
-/// Takes charge of a path for as long as the returned file is open.
-fn lock(path: &Path) -> Result<File, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let io = |source| Error::Io { path: path.to_owned(), source };
-    let file = File::options().create(true).write(true).truncate(false).open(&name).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Taken(path.to_owned())),
-        Err(TryLockError::Error(e)) => Err(io(e)),
     }
 }

@@ -4,11 +4,12 @@
 use super::{Arrived, Told};
 use crate::error::Error;
 use crate::file::{File, Keys};
-use crate::guard::Guard;
+use crate::guard;
 use crate::held::{Held, Origin};
 use crate::report::Past;
 use crate::rules::{Chains, Counted, ReadBack, Rules};
 use crate::watch::{Answer, Watch};
+use penstock_appliance::guard::Guard;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_linux::nfqueue::{self, Listed, NfQueue, Ticket};
 use penstock_linux::scheduling;
@@ -62,7 +63,7 @@ fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
 /// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules. Nothing
 /// remains if that fails.
 fn guarded(rules: &Rules, keys: &Keys) -> Result<Guard, Error> {
-    let guard = Guard::start(&rules.chains, keys.patience)?;
+    let guard = guard::start(&rules.chains, keys.patience)?;
     match scheduling::prompt(keys.realtime).map_err(Error::System).and_then(|()| rules.install()) {
         Ok(()) => Ok(guard),
         Err(error) => {
@@ -101,7 +102,7 @@ impl Router {
     }
 
     pub fn begin(&mut self) {
-        self.guard.closed();
+        self.guard.arm();
     }
 
     pub fn read(&mut self) -> io::Result<Option<Arrived<'_>>> {
@@ -136,10 +137,10 @@ impl Router {
     pub fn beat(&mut self, now: Instant) -> Vec<String> {
         let mut events = Vec::new();
         if !self.guard.beat() {
-            match Guard::start(&self.rules.chains, self.patience) {
+            match guard::start(&self.rules.chains, self.patience) {
                 Ok(mut guard) => {
                     if self.open.is_none() {
-                        guard.closed();
+                        guard.arm();
                     }
                     self.guard = guard;
                     events.push("the guard was gone; there is a new one".into());
@@ -147,7 +148,7 @@ impl Router {
                 Err(error) => events.push(format!("the guard is gone: {error}")),
             }
         }
-        if self.guard.has_opened() {
+        if self.guard.has_acted() {
             self.past.times += 1;
             self.open.get_or_insert(now);
             events.push("this process hung: the guard let packets pass".into());
@@ -165,7 +166,7 @@ impl Router {
             Answer::Closed => {
                 if let Some(since) = self.open.take() {
                     self.past.open_s += now.since(since).as_secs_f64();
-                    self.guard.closed();
+                    self.guard.arm();
                 }
                 self.missing = None;
                 Some("the rules are back".into())

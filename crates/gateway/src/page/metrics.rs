@@ -1,15 +1,9 @@
 //! The status as Prometheus reads it (OpenMetrics). There is no label of a flow; rates are bytes per second, as is usual there.
 
 use crate::report::BOUNDS_MS;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::{Registry, Unit};
+use penstock_appliance::page::metrics::{self, Metrics};
 use serde_json::Value;
 use std::fmt;
-
-/// The type of the answer.
-pub const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A counter or a gauge of each direction: its name, what it says, and the key in `forward` and `reverse`.
 type Each = (&'static str, &'static str, &'static str);
@@ -51,8 +45,8 @@ const WHOLE: [(&str, &str, &str, bool); 13] = [
     ("lan_least_seconds", "The smallest half of round trips on the side of the LAN", "/link/lan_least_ms", false),
 ];
 
-/// Counters and gauges of budgets for hosts, with the pointer to their value, as [`WHOLE`].
-const BUDGETS: [(&str, &str, &str, bool); 9] = [
+/// Counters, gauges and rates of budgets for hosts, with the pointer to their value, as [`WHOLE`].
+const BUDGETS: [(&str, &str, &str, bool); 14] = [
     ("c2ml_enrolled", "Nodes that have enrolled", "/c2ml/enrolled", false),
     ("c2ml_over", "Hosts of which more came in the last second than their budgets", "/enforcement/over", false),
     ("c2ml_budgets", "Nodes that hold a budget", "/c2ml/holders", false),
@@ -62,14 +56,16 @@ const BUDGETS: [(&str, &str, &str, bool); 9] = [
     ("c2ml_refused_nodes", "Nodes for which there was no room", "/c2ml/messages/refused", true),
     ("c2ml_forged_states", "States that nobody signed here", "/c2ml/messages/forged", true),
     ("c2ml_refused_enrolments", "Enrolments that were refused", "/c2ml/refused/enrolments", true),
-];
-/// Rates of budgets in the status, in bits per second.
-const BUDGET_RATES: [(&str, &str, &str); 5] = [
-    ("c2ml_floors_bytes_per_second", "The sum of all floors", "/c2ml/floors_bps"),
-    ("c2ml_used_bytes_per_second", "What passed of hosts with a session in the last second", "/enforcement/used_bps"),
-    ("c2ml_shared_bytes_per_second", "The rate that is shared among nodes", "/c2ml/rate_bps"),
-    ("c2ml_granted_bytes_per_second", "The sum of all budgets", "/c2ml/granted_bps"),
-    ("c2ml_rest_bytes_per_second", "What hosts without a session share", "/enforcement/rest_bps"),
+    ("c2ml_floors_bytes_per_second", "The sum of all floors", "/c2ml/floors_bps", false),
+    (
+        "c2ml_used_bytes_per_second",
+        "What passed of hosts with a session in the last second",
+        "/enforcement/used_bps",
+        false,
+    ),
+    ("c2ml_shared_bytes_per_second", "The rate that is shared among nodes", "/c2ml/rate_bps", false),
+    ("c2ml_granted_bytes_per_second", "The sum of all budgets", "/c2ml/granted_bps", false),
+    ("c2ml_rest_bytes_per_second", "What hosts without a session share", "/enforcement/rest_bps", false),
 ];
 /// What enforcement counts of hosts with and without a session.
 const ENFORCED: [Each; 4] = [
@@ -104,223 +100,124 @@ const SCONE: [(Each, bool); 6] = [
     (("scone_busy_flows", "Of these, those that use their part", "busy"), false),
 ];
 
+/// The label of the two directions, and its values.
+const WAY: &str = "direction";
+const WAYS: [&str; 2] = ["download", "upload"];
+/// The tables of the two directions in the status.
+const KEYS: [&str; 2] = ["forward", "reverse"];
+
 /// Returns the text for a status.
 pub fn encode(status: &Value) -> String {
-    let mut registry = Registry::with_prefix("penstock_gateway");
-    registry.register_collector(Box::new(Status(status.clone())));
-    let mut out = String::new();
-    // Writing to a `String` cannot fail.
-    let _ = text::encode(&mut out, &registry);
-    out
+    metrics::encode("penstock_gateway", status, tables)
 }
 
-#[derive(Debug)]
-struct Status(Value);
-
-impl Status {
-    fn number(&self, pointer: &str) -> Option<f64> {
-        let value = self.0.pointer(pointer)?.as_f64()?;
-        Some(if pointer.ends_with("_ms") { value / 1e3 } else { value })
+fn tables(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    for (table, total) in [(&COUNTERS[..], true), (&GAUGES, false)] {
+        each(metrics, table, KEYS.map(|way| format!("/{way}")), total)?;
     }
-
-    fn one(
-        encoder: &mut DescriptorEncoder<'_>,
-        (name, help): (&str, &str),
-        total: bool,
-        samples: &[(Vec<(&str, &str)>, f64)],
-    ) -> fmt::Result {
-        let kind = if total { MetricType::Counter } else { MetricType::Gauge };
-        let mut metric = encoder.encode_descriptor(name, help, None::<&Unit>, kind)?;
-        for (labels, value) in samples {
-            let family = &mut if labels.is_empty() { None } else { Some(metric.encode_family(labels)?) };
-            match (family, total) {
-                (Some(family), true) => family.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
-                (Some(family), false) => family.encode_gauge(value)?,
-                (None, true) => metric.encode_counter::<NoLabelSet, f64, f64>(value, None)?,
-                (None, false) => metric.encode_gauge(value)?,
-            }
+    each(metrics, &WINDOWS, ["/windows/0", "/windows/1"], true)?;
+    metrics.whole(&WHOLE)?;
+    drops(metrics)?;
+    let delays = ways(["/delays/0", "/delays/1"]);
+    metrics.histogram(("queue_delay_seconds", "Time in the queue"), WAY, &delays, &BOUNDS_MS)?;
+    rates(metrics)?;
+    budgets(metrics)?;
+    subscribers(metrics)?;
+    callers(metrics)?;
+    each(metrics, &CALLS, ["/calls/0", "/calls/1"], false)?;
+    if metrics.status["scone"].is_array() {
+        for (one, total) in SCONE {
+            each(metrics, &[one], ["/scone/0", "/scone/1"], total)?;
         }
-        Ok(())
     }
-
-    /// A counter or a gauge of both directions.
-    fn each(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        (name, help, _): Each,
-        pointers: [String; 2],
-        total: bool,
-    ) -> fmt::Result {
-        let ways = pointers.iter().zip(["download", "upload"]);
-        let samples: Vec<_> =
-            ways.filter_map(|(pointer, way)| Some((vec![("direction", way)], self.number(pointer)?))).collect();
-        Self::one(encoder, (name, help), total, &samples)
-    }
-
-    /// Budgets of hosts and who keeps to them; nothing if the file has no `[c2ml]`. Nodes are counted, none has a label.
-    fn budgets(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(nodes) = self.0["c2ml"]["nodes"].as_array() else { return Ok(()) };
-        let one = |value: f64| vec![(vec![], value)];
-        Self::one(encoder, ("c2ml_nodes", "Nodes that have a session"), false, &one(nodes.len() as f64))?;
-        for (name, help, pointer, total) in BUDGETS {
-            let samples = self.number(pointer).map(one).unwrap_or_default();
-            Self::one(encoder, (name, help), total, &samples)?;
-        }
-        for (name, help, pointer) in BUDGET_RATES {
-            let samples = self.number(pointer).map(|bps| one(bps / 8.0)).unwrap_or_default();
-            Self::one(encoder, (name, help), false, &samples)?;
-        }
-        for (name, help, key) in ENFORCED {
-            let of = |(place, label): (&str, &'static str)| {
-                Some((vec![("session", label)], self.number(&format!("/enforcement/{place}/{key}"))?))
-            };
-            let samples: Vec<_> = [("sessions", "yes"), ("strangers", "no")].into_iter().filter_map(of).collect();
-            Self::one(encoder, (name, help), true, &samples)?;
-        }
-        Ok(())
-    }
-
-    /// What the subscribers of a tree have, by their names; whoever has none is `others`.
-    fn subscribers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(all) = self.0["subscribers"].as_array() else { return Ok(()) };
-        for (name, help, pointer, total) in SUBSCRIBERS {
-            let mut samples = Vec::new();
-            for (one, (way, label)) in
-                all.iter().flat_map(|one| [("forward", "download"), ("reverse", "upload")].map(|way| (one, way)))
-            {
-                let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), ("direction", label)];
-                let value = one.pointer(&format!("/{way}/{pointer}")).and_then(Value::as_f64);
-                samples.extend(value.map(|value| (labels, value)));
-            }
-            Self::one(encoder, (name, help), total, &samples)?;
-        }
-        Ok(())
-    }
-
-    /// How calls of subscribers would sound, by their names; whoever has none is `others`.
-    fn callers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(all) = self.0["callers"].as_array() else { return Ok(()) };
-        let mut samples = Vec::new();
-        for (one, way) in all.iter().flat_map(|one| ["download", "upload"].map(|way| (one, way))) {
-            let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), ("direction", way)];
-            samples.extend(one[way]["mos_estimate"].as_f64().map(|mos| (labels, mos)));
-        }
-        let (name, help) = ("subscriber_call_mos_estimate", "Estimated mean opinion score of calls of a subscriber");
-        Self::one(encoder, (name, help), false, &samples)
-    }
-
-    fn drops(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut samples = Vec::new();
-        for (key, way) in [("forward", "download"), ("reverse", "upload")] {
-            for cause in ["early", "overflow", "dequeue"] {
-                let value = self.number(&format!("/{key}/dropped/{cause}"));
-                samples.extend(value.map(|value| (vec![("direction", way), ("cause", cause)], value)));
-            }
-        }
-        Self::one(encoder, ("dropped_packets", "Packets dropped by the discipline, by cause"), true, &samples)
-    }
-
-    fn delays(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut metric = encoder.encode_descriptor(
-            "queue_delay_seconds",
-            "Time in the queue",
-            None::<&Unit>,
-            MetricType::Histogram,
-        )?;
-        for (at, way) in ["download", "upload"].into_iter().enumerate() {
-            let number = |key: &str| self.number(&format!("/delays/{at}/{key}"));
-            let (Some(sum), Some(count)) = (number("sum_s"), number("count")) else { continue };
-            let (mut buckets, mut before) = (Vec::new(), 0);
-            for (place, bound) in BOUNDS_MS.iter().enumerate() {
-                let up_to = number(&format!("up_to/{place}")).unwrap_or(0.0) as u64;
-                buckets.push((*bound as f64 / 1e3, up_to.saturating_sub(before)));
-                before = up_to;
-            }
-            buckets.push((f64::INFINITY, (count as u64).saturating_sub(before)));
-            metric.encode_family(&[("direction", way)])?.encode_histogram::<NoLabelSet>(
-                sum,
-                count as u64,
-                &buckets,
-                None,
-            )?;
-        }
-        Ok(())
-    }
-
-    /// What is wrong, and how the gateway stands.
-    fn standing(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let marks = self.0["marks"].as_array().map_or(0, Vec::len) as f64;
-        Self::one(encoder, ("marks", "Number of things that are wrong now"), false, &[(vec![], marks)])?;
-        let is = |is: bool| f64::from(u8::from(is));
-        let states =
-            ["governing", "observing", "open"].map(|state| (vec![("state", state)], is(self.0["state"] == state)));
-        Self::one(encoder, ("state", "1 for what is done with packets now"), false, &states)?;
-        let sources = ["good", "waiting", "stale", "plain", "by_hand"];
-        let sources = sources.map(|state| (vec![("state", state)], is(self.0["link"]["source"]["state"] == state)));
-        Self::one(encoder, ("rate_source", "1 for how the source of the rate stands"), false, &sources)?;
-        let behind = is(!self.0["link"]["behind"].is_null());
-        Self::one(
-            encoder,
-            ("bottleneck_elsewhere", "1 if the set rate is above that of the link"),
-            false,
-            &[(vec![], behind)],
-        )?;
-        let version = vec![("version", env!("CARGO_PKG_VERSION"))];
-        Self::one(encoder, ("build_info", "The version"), false, &[(version, 1.0)])
-    }
-
-    /// Rates in bytes per second: what is set, and what is estimated.
-    fn rates(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let rates = [
-            ("rate_bytes_per_second", "The rate of the shaper", ["/forward/rate_bps", "/reverse/rate_bps"]),
-            (
-                "estimated_rate_bytes_per_second",
-                "The estimated rate of the link",
-                ["/link/estimate_bps/0", "/link/estimate_bps/1"],
-            ),
-        ];
-        for (name, help, pointers) in rates {
-            let ways = pointers.into_iter().zip(["download", "upload"]);
-            let samples: Vec<_> =
-                ways.filter_map(|(at, way)| Some((vec![("direction", way)], self.number(at)? / 8.0))).collect();
-            Self::one(encoder, (name, help), false, &samples)?;
-        }
-        Ok(())
-    }
+    standing(metrics)
 }
 
-impl Collector for Status {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let encoder = &mut encoder;
-        for one in COUNTERS {
-            self.each(encoder, one, ["forward", "reverse"].map(|way| format!("/{way}/{}", one.2)), true)?;
+/// Returns the places of the two directions with their labels.
+fn ways(places: [impl Into<String>; 2]) -> Vec<(&'static str, String)> {
+    WAYS.into_iter().zip(places.map(Into::into)).collect()
+}
+
+/// Counters or gauges of both directions, whose keys are below these places.
+fn each(metrics: &mut Metrics<'_, '_>, table: &[Each], places: [impl fmt::Display; 2], total: bool) -> fmt::Result {
+    table.iter().try_for_each(|(name, help, key)| {
+        metrics.by((name, help), WAY, &ways([0, 1].map(|at| format!("{}/{key}", places[at]))), total)
+    })
+}
+
+/// Budgets of hosts and who keeps to them; nothing if the file has no `[c2ml]`. Nodes are counted, none has a label.
+fn budgets(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let Some(nodes) = metrics.status["c2ml"]["nodes"].as_array() else { return Ok(()) };
+    metrics.one(("c2ml_nodes", "Nodes that have a session"), false, &[(vec![], nodes.len() as f64)])?;
+    metrics.whole(&BUDGETS)?;
+    ENFORCED.into_iter().try_for_each(|(name, help, key)| {
+        let places = [("yes", "sessions"), ("no", "strangers")];
+        let places = places.map(|(label, place)| (label, format!("/enforcement/{place}/{key}")));
+        metrics.by((name, help), "session", &places, true)
+    })
+}
+
+/// What the subscribers of a tree have, by their names; whoever has none is `others`.
+fn subscribers(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let Some(all) = metrics.status["subscribers"].as_array() else { return Ok(()) };
+    for (name, help, pointer, total) in SUBSCRIBERS {
+        let mut samples = Vec::new();
+        for (one, way) in all.iter().flat_map(|one| [0, 1].map(|way| (one, way))) {
+            let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), (WAY, WAYS[way])];
+            let value = one.pointer(&format!("/{}/{pointer}", KEYS[way])).and_then(Value::as_f64);
+            samples.extend(value.map(|value| (labels, value)));
         }
-        for one in GAUGES {
-            self.each(encoder, one, ["forward", "reverse"].map(|way| format!("/{way}/{}", one.2)), false)?;
-        }
-        for one in WINDOWS {
-            self.each(encoder, one, [0, 1].map(|at| format!("/windows/{at}/{}", one.2)), true)?;
-        }
-        for (name, help, pointer, total) in WHOLE {
-            let samples: Vec<_> = self.number(pointer).map(|value| (vec![], value)).into_iter().collect();
-            Self::one(encoder, (name, help), total, &samples)?;
-        }
-        self.drops(encoder)?;
-        self.delays(encoder)?;
-        self.rates(encoder)?;
-        self.budgets(encoder)?;
-        self.subscribers(encoder)?;
-        self.callers(encoder)?;
-        for one in CALLS {
-            self.each(encoder, one, [0, 1].map(|at| format!("/calls/{at}/{}", one.2)), false)?;
-        }
-        if self.0["scone"].is_array() {
-            for (one, total) in SCONE {
-                self.each(encoder, one, [0, 1].map(|at| format!("/scone/{at}/{}", one.2)), total)?;
-            }
-        }
-        self.standing(encoder)
+        metrics.one((name, help), total, &samples)?;
     }
+    Ok(())
+}
+
+/// How calls of subscribers would sound, by their names; whoever has none is `others`.
+fn callers(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let Some(all) = metrics.status["callers"].as_array() else { return Ok(()) };
+    let mut samples = Vec::new();
+    for (one, way) in all.iter().flat_map(|one| WAYS.map(|way| (one, way))) {
+        let labels = vec![("subscriber", one["name"].as_str().unwrap_or("others")), (WAY, way)];
+        samples.extend(one[way]["mos_estimate"].as_f64().map(|mos| (labels, mos)));
+    }
+    let about = ("subscriber_call_mos_estimate", "Estimated mean opinion score of calls of a subscriber");
+    metrics.one(about, false, &samples)
+}
+
+fn drops(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let mut samples = Vec::new();
+    for (key, way) in KEYS.into_iter().zip(WAYS) {
+        for cause in ["early", "overflow", "dequeue"] {
+            let value = metrics.number(&format!("/{key}/dropped/{cause}"));
+            samples.extend(value.map(|value| (vec![(WAY, way), ("cause", cause)], value)));
+        }
+    }
+    metrics.one(("dropped_packets", "Packets dropped by the discipline, by cause"), true, &samples)
+}
+
+/// What is wrong, and how the gateway stands.
+fn standing(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let status = metrics.status;
+    let marks = status["marks"].as_array().map_or(0, Vec::len) as f64;
+    metrics.one(("marks", "Number of things that are wrong now"), false, &[(vec![], marks)])?;
+    let is = |is: bool| f64::from(u8::from(is));
+    let states = ["governing", "observing", "open"].map(|state| (vec![("state", state)], is(status["state"] == state)));
+    metrics.one(("state", "1 for what is done with packets now"), false, &states)?;
+    let sources = ["good", "waiting", "stale", "plain", "by_hand"];
+    let sources = sources.map(|state| (vec![("state", state)], is(status["link"]["source"]["state"] == state)));
+    metrics.one(("rate_source", "1 for how the source of the rate stands"), false, &sources)?;
+    let behind = is(!status["link"]["behind"].is_null());
+    let about = ("bottleneck_elsewhere", "1 if the set rate is above that of the link");
+    metrics.one(about, false, &[(vec![], behind)])?;
+    metrics.one(("build_info", "The version"), false, &[(vec![("version", env!("CARGO_PKG_VERSION"))], 1.0)])
+}
+
+/// Rates in bytes per second: what is set, and what is estimated.
+fn rates(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let set = ways(["/forward/rate_bps", "/reverse/rate_bps"]);
+    metrics.by(("rate_bytes_per_second", "The rate of the shaper"), WAY, &set, false)?;
+    let estimated = ways(["/link/estimate_bps/0", "/link/estimate_bps/1"]);
+    metrics.by(("estimated_rate_bytes_per_second", "The estimated rate of the link"), WAY, &estimated, false)
 }
 
 #[cfg(test)]

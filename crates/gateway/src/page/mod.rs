@@ -1,12 +1,17 @@
-//! The live page: a process of its own, without rights, that asks the gateway's socket once a second and serves what it
-//! learns. Nothing that a browser sends reaches the process that moves packets, except what an operator sets.
-//!
-//! Threads and no asynchronous runtime: there are a few clients. `httparse` reads requests, `rustls` encrypts.
+//! What the page of a gateway has of its own, beside what `penstock_appliance::page` has for all appliances.
 
-pub mod access;
-pub mod history;
-pub mod http;
 pub mod metrics;
-pub mod process;
-pub mod sampler;
-pub mod serve;
+mod row;
+
+use penstock_appliance::page::Content;
+
+/// The page of a gateway.
+pub const CONTENT: Content = Content {
+    name: "gateway",
+    html: include_str!("assets/live.html"),
+    script: include_str!("assets/live.js"),
+    columns: &row::COLUMNS,
+    row: row::row,
+    magic: b"penstock-day-1\0\0",
+    metrics: metrics::encode,
+};

@@ -259,7 +259,7 @@ impl Scene {
         let mut pids = Vec::new();
         for (host, weight) in WEIGHTS.into_iter().enumerate() {
             let file = format!(
-                "name = \"{0}c{host}\"\ngateways = [\"{4}:7443\"{3}]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\n{2}\n",
+                "name = \"{0}c{host}\"\ngateways = [\"{4}:7443\"{3}]\ndirectory = \"agent{host}\"\ncgroup = \"{1}\"\nlog = \"agent{host}.jsonl\"\n{2}\n",
                 self.name,
                 self.cgroup(host).display(),
                 more[host],

@@ -2,7 +2,7 @@
 //!
 //! [`Limit`] loads a program of type sock_ops into the kernel and attaches it to the cgroup (`program` says what it
 //! does). The order that it reads ends by itself two seconds after the last sign of life, so that a process which hangs
-//! limits nobody; if the process dies, [`penstock_budgets::guard`] keeps the program attached until each connection is free.
+//! limits nobody; if the process dies, the guard of `penstock_budgets` keeps the program attached until each connection is free.
 
 mod announce;
 mod assembler;

@@ -2,10 +2,10 @@
 //! with one.
 
 use crate::page::http::Request;
-use crate::page_keys::{Hash, Settings};
+use crate::page::keys::{Hash, Settings};
+use penstock_linux::random;
 use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -97,8 +97,7 @@ impl Access {
     /// Fails if there are no random numbers.
     pub fn log_in(&self, token: &str) -> io::Result<Option<String>> {
         let Some(role) = self.token(token) else { return Ok(None) };
-        let mut random = [0; 24];
-        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        let random = random::bytes::<24>()?;
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|(_, _, since)| since.elapsed() < SESSION);

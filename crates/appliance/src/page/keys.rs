@@ -1,4 +1,4 @@
-//! The table `[page]` of the file.
+//! The table `[page]` of the file of an appliance.
 
 use penstock_core::config::ConfigError;
 use serde::Deserialize;

@@ -3,16 +3,16 @@
 use crate::error::Error;
 use crate::page::access::{Access, Role, SESSION};
 use crate::page::http::{self, Refused, Request, Response};
+use crate::page::keys::Settings;
 use crate::page::metrics;
 use crate::page::sampler::Sampler;
-use crate::page_keys::Settings;
-use penstock_appliance::socket::message::Request as Order;
+use crate::socket::message::Request as Order;
+use penstock_linux::tcp::{self, Listener, Stream};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,15 +29,13 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// The page kit of the reports has style, script and charts; here are only what is live.
-const FILES: [(&str, &str, &str); 6] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("/uplot.css", STYLE, include_str!("../../../../python/penstock/report/kit/assets/uplot.min.css")),
     ("/kit.css", STYLE, include_str!("../../../../python/penstock/report/kit/assets/kit.css")),
     ("/uplot.js", SCRIPT, include_str!("../../../../python/penstock/report/kit/assets/uplot.min.js")),
     ("/kit.js", SCRIPT, include_str!("../../../../python/penstock/report/kit/assets/kit.js")),
     ("/live.css", STYLE, include_str!("assets/live.css")),
-    ("/live.js", SCRIPT, include_str!("assets/live.js")),
 ];
-const PAGE: &str = include_str!("assets/live.html");
 const LOGIN: &str = include_str!("assets/login.html");
 
 /// Reads the certificate and its key.
@@ -60,7 +58,7 @@ pub fn tls((certificate, key): &(PathBuf, PathBuf)) -> Result<Arc<ServerConfig>,
 /// What listens.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    listener: Listener,
     tls: Option<Arc<ServerConfig>>,
     access: Access,
 }
@@ -75,7 +73,7 @@ struct Shared {
 
 impl Server {
     /// Serves at this listener.
-    pub fn new(listener: TcpListener, tls: Option<Arc<ServerConfig>>, settings: &Settings) -> Self {
+    pub fn new(listener: Listener, tls: Option<Arc<ServerConfig>>, settings: &Settings) -> Self {
         Self { listener, tls, access: Access::new(settings) }
     }
 
@@ -83,8 +81,8 @@ impl Server {
     pub fn run(self, sampler: &Arc<Sampler>) {
         let Self { listener, tls, access } = self;
         let shared = Arc::new(Shared { sampler: Arc::clone(sampler), access, tls, clients: AtomicUsize::new(0) });
-        for stream in listener.incoming() {
-            let Ok(stream) = stream else {
+        loop {
+            let Ok(stream) = tcp::accept(&listener, PATIENCE) else {
                 // No descriptor, or a client that went at once.
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
@@ -103,10 +101,7 @@ impl Server {
 }
 
 impl Shared {
-    fn client(&self, stream: TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
+    fn client(&self, stream: Stream) -> io::Result<()> {
         match &self.tls {
             None => self.converse(stream),
             Some(config) => {
@@ -135,8 +130,14 @@ impl Shared {
     }
 
     fn answer(&self, request: &Request) -> Response {
+        let content = self.sampler.content();
         let reads = matches!(request.method.as_str(), "GET" | "HEAD");
-        if let Some((_, kind, text)) = FILES.iter().find(|(path, _, _)| *path == request.path).filter(|_| reads) {
+        if let Some((_, kind, text)) = FILES
+            .iter()
+            .chain(&[("/live.js", SCRIPT, content.script)])
+            .find(|file| file.0 == request.path)
+            .filter(|_| reads)
+        {
             return Response::new(kind, *text).with("Cache-Control: max-age=3600");
         }
         if request.path == "/login" && request.method == "POST" {
@@ -144,12 +145,12 @@ impl Shared {
         }
         let Some(role) = self.access.role(request) else { return self.stranger(request) };
         match (request.method.as_str(), request.path.as_str()) {
-            ("GET" | "HEAD", "/") => Response::new(HTML, PAGE),
+            ("GET" | "HEAD", "/") => Response::new(HTML, content.html),
             ("GET", "/api/now") => {
                 Response::new(JSON, self.sampler.shown(role.name(), !self.access.is_open()).to_string())
             }
             ("GET", "/api/history") => self.history(request),
-            ("GET", "/metrics") => Response::new(metrics::KIND, metrics::encode(&self.sampler.now().status)),
+            ("GET", "/metrics") => Response::new(metrics::KIND, (content.metrics)(&self.sampler.now().status)),
             ("POST", "/api/set") => self.set(request, role),
             ("POST", "/logout") => {
                 self.access.log_out(request);
@@ -168,13 +169,10 @@ impl Shared {
             return Response::error(421, "this page is at localhost or 127.0.0.1 only");
         }
         if request.path == "/" && request.method == "GET" {
-            return Response::new(
-                HTML,
-                LOGIN.replace(
-                    "{{SAID}}",
-                    if request.query == "wrong" { "This is no token of this gateway." } else { "" },
-                ),
-            );
+            let name = self.sampler.content().name;
+            let said =
+                if request.query == "wrong" { format!("This is no token of this {name}.") } else { String::new() };
+            return Response::new(HTML, LOGIN.replace("{{SAID}}", &said).replace("{{NAME}}", name));
         }
         Response::error(401, "log in first, or send a token: Authorization: Bearer TOKEN")
             .with("WWW-Authenticate: Bearer")

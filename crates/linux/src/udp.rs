@@ -1,7 +1,5 @@
-//! The thin layer between the sides of sessions and a UDP socket.
+//! A UDP socket that never blocks, and what stands above it: a side of sessions, which has no socket of its own.
 
-use crate::agent::{Agent, Enrolment};
-use crate::gateway::Role;
 use nix::sys::socket::{
     setsockopt,
     sockopt::{RcvBuf, RcvBufForce},
@@ -32,25 +30,10 @@ pub trait Side {
     fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)>;
 }
 
-macro_rules! side {
-    ($($name:ident),*) => {$(
-        impl Side for $name {
-            fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-                Self::receive(self, from, datagram, now);
-            }
-            fn poll(&mut self, now: Instant) {
-                Self::poll(self, now);
-            }
-            fn next_timeout(&self) -> Option<Instant> {
-                Self::next_timeout(self)
-            }
-            fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-                Self::transmit(self)
-            }
-        }
-    )*};
+/// Any port of any address of this host, in the family of `peer`.
+pub fn any(peer: SocketAddr) -> SocketAddr {
+    if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() }
 }
-side!(Agent, Enrolment, Role);
 
 /// A socket that never blocks, with its buffer.
 #[derive(Debug)]
@@ -68,6 +51,33 @@ impl Socket {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         Ok(Self { socket, buffer: vec![0; LARGEST] })
+    }
+
+    /// Binds a socket of any port, over which only `to` can be reached.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn connect(to: SocketAddr) -> io::Result<Self> {
+        let socket = Self::bind(any(to))?;
+        socket.socket.connect(to)?;
+        Ok(socket)
+    }
+
+    /// Reads the next datagram of the host to which this socket is connected; `None` if none has arrived.
+    pub fn receive(&mut self) -> Option<&[u8]> {
+        loop {
+            match self.socket.recv(&mut self.buffer) {
+                Ok(len) => return Some(&self.buffer[..len]),
+                // A message of ICMP about an earlier datagram: it proves nothing, so it changes nothing.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Sends to the host to which this socket is connected. What cannot be sent is lost.
+    pub fn send(&self, datagram: &[u8]) {
+        let _ = self.socket.send(datagram);
     }
 
     /// Makes room for datagrams of this many peers that come at once, as when a gateway begins: what finds no room is lost, and

@@ -1,0 +1,88 @@
+//! The columns of the history of a gateway.
+
+use penstock_appliance::page::history::{Column, Over};
+use serde_json::Value;
+
+/// What a row has after its time.
+pub const COLUMNS: [Column; 16] = [
+    Column("down_bps", Over::Mean),
+    Column("up_bps", Over::Mean),
+    Column("down_set_bps", Over::Mean),
+    Column("up_set_bps", Over::Mean),
+    Column("down_delay_ms", Over::Largest),
+    Column("up_delay_ms", Over::Largest),
+    Column("down_drops", Over::Sum),
+    Column("up_drops", Over::Sum),
+    Column("wan_ms", Over::Largest),
+    Column("wan_least_ms", Over::Mean),
+    Column("lan_least_ms", Over::Mean),
+    Column("queue_ms", Over::Largest),
+    Column("down_window", Over::Mean),
+    Column("up_window", Over::Mean),
+    Column("flows", Over::Mean),
+    Column("past", Over::Sum),
+];
+
+/// Returns the values of [`COLUMNS`] for the time between two answers.
+pub fn row(old: &Value, new: &Value) -> Vec<f32> {
+    let read = |status: &Value, path: &str| status.pointer(path).and_then(Value::as_f64);
+    let now = |path: &str| read(new, path).map_or(f32::NAN, |value| value as f32);
+    let grown = |path: &str| Some((read(new, path)? - read(old, path)?).max(0.0));
+    let seconds = grown("/elapsed_s").unwrap_or(1.0).max(1e-3);
+    let ratio = |part: Option<f64>, whole: Option<f64>, scale: f64| match (part, whole) {
+        (Some(part), Some(whole)) if whole > 0.0 => (scale * part / whole) as f32,
+        _ => f32::NAN,
+    };
+    let ways = ["forward", "reverse"];
+    let passed = |at: usize| {
+        let observed = grown(&format!("/observed/{at}/bytes")).unwrap_or(0.0);
+        (8.0 * (grown(&format!("/{}/delivered/bytes", ways[at])).unwrap_or(0.0) + observed) / seconds) as f32
+    };
+    let delay = |at: usize| ratio(grown(&format!("/delays/{at}/sum_s")), grown(&format!("/delays/{at}/count")), 1e3);
+    let drops = |at: usize| {
+        let causes = ["early", "overflow", "dequeue"]
+            .map(|cause| grown(&format!("/{}/dropped/{cause}", ways[at])).unwrap_or(0.0));
+        causes.iter().sum::<f64>() as f32
+    };
+    let window =
+        |at: usize| ratio(grown(&format!("/windows/{at}/written")), grown(&format!("/windows/{at}/advertised")), 1.0);
+    let past = ["/past/opened/packets", "/past/overflow_at_least"].map(|path| grown(path).unwrap_or(0.0));
+    vec![
+        passed(0),
+        passed(1),
+        now("/forward/rate_bps"),
+        now("/reverse/rate_bps"),
+        delay(0),
+        delay(1),
+        drops(0),
+        drops(1),
+        now("/link/wan_ms"),
+        now("/link/wan_least_ms"),
+        now("/link/lan_least_ms"),
+        now("/link/queue_ms"),
+        window(0),
+        window(1),
+        now("/flows/entries"),
+        past.iter().sum::<f64>() as f32,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_row_is_what_has_grown_between_two_answers() {
+        let status = |elapsed: f64, bytes: u64, sum: f64, count: u64, early: u64| {
+            let way = json!({"delivered": {"bytes": bytes}, "dropped": {"early": early, "overflow": 1, "dequeue": 0}, "rate_bps": 9_000_000});
+            json!({"elapsed_s": elapsed, "forward": way, "reverse": way, "delays": [{"sum_s": sum, "count": count}, {"sum_s": 0, "count": 0}],
+                "windows": [{"written": 10 * count, "advertised": 20 * count}], "link": {"wan_ms": 41.5}, "past": {"overflow_at_least": early}})
+        };
+        let row = row(&status(1.0, 1000, 0.5, 10, 2), &status(3.0, 251_000, 0.6, 30, 5));
+        let value = |name: &str| row[COLUMNS.iter().position(|column| column.0 == name).unwrap()];
+        assert_eq!((value("down_bps"), value("down_set_bps"), value("down_drops")), (1e6, 9e6, 3.0));
+        assert!((value("down_delay_ms") - 5.0).abs() < 1e-4 && value("up_delay_ms").is_nan());
+        assert_eq!((value("down_window"), value("wan_ms"), value("past")), (0.5, 41.5, 3.0));
+    }
+}
