@@ -81,10 +81,10 @@ def test_every_file_of_tests_is_in_the_program_of_its_crate() -> None:
     assert {path.parts[-3] for path in programs} >= {"core", "sim", "trace"}
     for program in programs:
         lines = set(re.findall(r"^mod (\w+);$", program.read_text(encoding="utf-8"), re.M))
-        assert lines >= {path.stem for path in program.parent.glob("*.rs")} - {"all"}
         manifest = tomllib.loads((program.parents[1] / "Cargo.toml").read_text(encoding="utf-8"))
         assert manifest["package"]["autotests"] is False
-        assert [one["name"] for one in manifest["test"]] == ["all"]
+        names = {one["name"] for one in manifest["test"]}
+        assert lines | names >= {path.stem for path in program.parent.glob("*.rs")} | {"all"}
 
 
 @pytest.mark.parametrize("version", ["1.9.0", "1.94.1"])
