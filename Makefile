@@ -1,19 +1,22 @@
 # Each target makes itself ready first: a Rust toolchain and Python 3.11 are enough.
-.PHONY: demo test bench pictures playground wheel site release nightly verify-twins mutants setup
+.PHONY: demo test bench pictures playground wheel site release nightly verify-twins mutants setup edit
 
-demo: setup
+demo:
+	tools/setup lab
 	.venv/bin/penstock reproduce pink-sat --quick
 	.venv/bin/penstock reproduce pink-dsl --quick
 
-test: setup
+test:
+	tools/setup tests lab appliances
 	tools/test
 
 bench:
-	tools/setup bench
+	tools/setup bench lab appliances
 	.venv/bin/penstock bench
 
 # The pictures and tables of numbers in docs/, from runs.
-pictures: setup
+pictures:
+	tools/setup python lab
 	.venv/bin/python tools/pictures
 
 # The simulator inside a page, in target/playground: needs `rustup target add wasm32-unknown-unknown`.
@@ -21,30 +24,40 @@ playground:
 	tools/playground
 
 # The wheel of the lab, in target/wheels, with the playground if it can be built.
-wheel: setup
+wheel:
+	tools/setup python lab appliances
 	tools/playground || true
 	.venv/bin/python tools/wheel
 
 # The documentation as static pages, in target/site, with the playground if it can be built.
-site: setup
+site:
+	tools/setup python lab
 	tools/playground || true
 	.venv/bin/python tools/site
 
 # All that a release consists of, in target/release-VERSION: docs/release.md.
-release: setup
+release:
+	tools/setup python lab appliances
 	.venv/bin/python tools/release
 
 # Every slow verification whose inputs have changed, the shortest first: up to 8 hours, resumable. `tools/nightly --list` names them.
-nightly: setup
+nightly:
+	tools/setup tests lab appliances
 	.venv/bin/python tools/nightly
 
 # Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
-verify-twins: setup
+verify-twins:
+	tools/setup python lab
 	.venv/bin/python tools/verify-twins
 
-# A random sample of mutations of core, sim and net against the tests in Rust: an hour or two, resumable. Writes docs/mutants.md.
+# A random sample of mutations of core, emulator, linux, shaper and sim against the tests in Rust: an hour or two, resumable. Writes docs/mutants.md.
 mutants:
 	tools/mutants/run
 
+# The command `penstock` in .venv and the appliances in target/release: some minutes; `tools/setup` says how many.
 setup:
-	tools/setup
+	tools/setup lab appliances
+
+# The command `penstock` for people who change code in Rust: a changed algorithm is built in seconds (CONTRIBUTING.md).
+edit:
+	tools/setup edit

@@ -113,7 +113,7 @@ def _real_packets() -> Iterator[Check]:
     """Checks what the emulator and comparisons with the kernel need."""
     needed = "penstock-emulate, verify tcp-linux"
     emulator = _emulator()
-    build = "cargo build --release -p penstock-emulator"
+    build = "tools/setup appliances"
     yield Check("penstock-emulate", bool(emulator), emulator or "not found", needed, repair=build)
     can = _capabilities()
     told = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"

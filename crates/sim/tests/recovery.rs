@@ -1,5 +1,6 @@
 //! Recovery converges, whatever the control and however a host detects and repairs losses.
 
+#[path = "paths/mod.rs"]
 mod paths;
 
 use paths::{EXEMPT, Path, Queue, Repair, repairs};

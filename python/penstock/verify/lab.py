@@ -41,21 +41,19 @@ def controls() -> list[str]:
 
 
 def find_emulator(given: Path | None) -> Path:
-    """Returns the path of `penstock-emulate`: `given`, the installed one, or the newest built from this source."""
+    """Returns the path of `penstock-emulate`: `given`, the installed one, or the release that was built here."""
     if given is not None:
         if not os.access(given, os.X_OK):
             raise MistakeError(f"--emulator {given}: no such program")
         return given.resolve()
     if installed := shutil.which("penstock-emulate"):
         return Path(installed)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", _SOURCE / "target"))
-    built = [path for profile in ("release", "debug") if (path := target / profile / "penstock-emulate").is_file()]
-    if not built:
+    built = Path(os.environ.get("CARGO_TARGET_DIR", _SOURCE / "target")) / "release" / "penstock-emulate"
+    if not built.is_file():
         raise MistakeError(
-            "penstock-emulate is missing: `cargo build --release -p penstock-emulator` makes it; "
-            "or say where it is by --emulator"
+            "penstock-emulate is missing: `tools/setup appliances` builds it; or say where it is by --emulator"
         )
-    return max(built, key=lambda path: path.stat().st_mtime)
+    return built
 
 
 def clear_away() -> None:

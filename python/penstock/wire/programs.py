@@ -16,7 +16,6 @@ from penstock.verify.recording import LabError
 
 # A child that its killed parent leaves is killed by the kernel.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
-_PACKAGES = {"emulate": "penstock-emulator", "gateway": "penstock-gateway", "agent": "penstock-budgets"}
 
 
 def find(name: str) -> Path:
@@ -31,7 +30,7 @@ def find(name: str) -> Path:
     if built.is_file():
         return built
     raise MistakeError(
-        f"--on wire needs the program penstock-{name}: `cargo build --release -p {_PACKAGES[name]}`, or set {variable}"
+        f"--on wire needs the program penstock-{name}: `tools/setup appliances` builds it; or set {variable}"
     )
 
 

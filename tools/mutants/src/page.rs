@@ -165,9 +165,9 @@ const HEAD: &str = "# What the tests notice
 
 A mutant is the program with one small change: another operator, a condition that is always true, a function that returns
 at once. A test that fails kills it; a mutant that survives is either a change that no test would notice, or it is
-equivalent, which means that the program does the same. `make mutants` draws a random sample, builds all of it at once with
-each mutation behind a switch, learns which tests reach which mutation and what they cost, and runs those tests for each
-mutant until one fails. A test that takes more than five times its time counts as failed by time. A mutant that was killed
+equivalent, which means that the program does the same. `make mutants` draws a random sample from core, emulator, linux,
+shaper and sim, builds all of it at once with each mutation behind a switch, learns which tests reach which mutation and
+what they cost, and runs those tests for each mutant until one fails. A test that takes more than five times its time counts as failed by time. A mutant that was killed
 is not run again while its file is the same, apart from the tests in it; survivors are run again when anything has changed.
 
 ```text

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates whose sources are mutated.
-pub const MUTATED: [&str; 3] = ["core", "net", "sim"];
+pub const MUTATED: [&str; 5] = ["core", "emulator", "linux", "shaper", "sim"];
 /// The crates whose tests are run.
-pub const TESTED: [&str; 5] = ["core", "net", "sim", "tempest", "trace"];
+pub const TESTED: [&str; 7] = ["core", "emulator", "linux", "shaper", "sim", "tempest", "trace"];
 
 /// A mutation of the sources.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Single situations: joining, leaving, losses, restarts and forged messages, one in each test.
 
-use crate::network::{At, DELAY, Faults, GAP, LEASE, Network, network_ring, state_ring};
+use super::network::{At, DELAY, Faults, GAP, LEASE, Network, network_ring, state_ring};
 use penstock_core::allocation::Kept;
 use penstock_core::coop::gateway::{Config, Gateway, Start};
 use penstock_core::coop::keys::{Key, Keyring};

@@ -1,6 +1,6 @@
 //! Random events, faults and attacks at once, over long runs.
 
-use crate::network::{At, DELAY, Dice, Faults, GAP, LEASE, Network, network_ring};
+use super::network::{At, DELAY, Dice, Faults, GAP, LEASE, Network, network_ring};
 use penstock_core::coop::keys::{Key, Keyring};
 use penstock_core::coop::message::{Message, Request, encode};
 use penstock_core::coop::policy::{Policy, Sharing};

@@ -1,6 +1,6 @@
 //! One trial: a scenario is run under an audit, and made small if it breaks a rule.
 
-use crate::draw::{Settings, Space};
+use super::draw::{Settings, Space};
 use penstock_core::foreign::Library;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::Span;
