@@ -90,6 +90,7 @@ impl Rng {
     }
 
     /// How many numbers were asked for after the given ones had run out.
+    #[inline]
     pub fn missing(&self) -> usize {
         match &self.numbers {
             Numbers::Generated(_) | Numbers::SplitMix(_) => 0,

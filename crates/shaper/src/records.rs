@@ -4,7 +4,7 @@ use crate::journal::{Entry, Journal};
 use crate::log::LinkLog;
 use crate::tap::{Fate, Tap};
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet};
-use penstock_core::qdisc::{DropReason, PacketObserver};
+use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Bytes, Instant};
 
 /// A packet with the time of its arrival.
@@ -95,18 +95,5 @@ impl<P: Packet> Records<P> {
         if let Some(log) = &mut self.log {
             log.sent(packet.size(), packet.since, end, now);
         }
-    }
-}
-
-/// Passes the fates of stamped packets on without the stamp, after recording them.
-pub struct Unstamped<'a, P, F>(pub &'a mut F, pub &'a mut Records<P>);
-
-impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'_, P, F> {
-    fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
-        self.1.dropped(&packet, reason, now);
-        self.0.dropped(packet.packet, reason, now);
-    }
-    fn marked(&mut self, packet: &Stamped<P>, now: Instant) {
-        self.0.marked(&packet.packet, now);
     }
 }

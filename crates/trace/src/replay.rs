@@ -1,12 +1,7 @@
 //! Replay: recorded arrivals pass through any queue discipline before a link of a given rate.
 //!
-//! The link asks for a packet when it becomes free, and when a packet arrives while it is free. A packet leaves the
-//! queue when its transmission begins, so its sojourn time is the queueing delay that an AQM sees. Events of the same
-//! time are handled in a fixed order:
-//!
-//! 1. timers of the discipline, which see the queue as it was before that time;
-//! 2. the link becomes free and takes the next packet, which makes room before the next packet arrives;
-//! 3. the arrival, which goes to the link at once if that is idle and nothing waits.
+//! The link is a [`Server`], which defines the order of events at the same time. A packet leaves the queue when its
+//! transmission begins, so its sojourn time is the queueing delay that an AQM sees.
 //!
 //! After the last arrival the queue is drained. Packets are reported in the order of their arrival, and only those
 //! whose fate is open are kept in memory. Random numbers come from the stream `replay/<algorithm>`, or from a list that
@@ -26,14 +21,12 @@ use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, PacketObserver, Qdisc};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
-use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
+use penstock_core::server::{Observer, Server};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
 pub mod segments;
-
-/// Largest number of wake-ups at one time. A discipline that asks for more is in an endless loop: the replay ends.
-const MAX_WAKEUPS_PER_INSTANT: u32 = 1_000_000;
 
 /// What a replay takes besides the trace, the discipline and the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +144,7 @@ pub fn state_at(
         run.arrive(&arrival)?;
     }
     run.advance_to(at)?;
-    Ok(run.queue.state())
+    Ok(run.server.qdisc().state())
 }
 
 fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
@@ -256,17 +249,19 @@ impl<F: FnMut(&Record)> PacketObserver<Job> for Ledger<F> {
     fn marked(&mut self, _: &Job, _: Instant) {}
 }
 
+impl<F: FnMut(&Record)> Observer<Job> for Ledger<F> {
+    fn sent(&mut self, job: Job, _: bool, end: Instant, now: Instant) {
+        self.tally.busy_until(end - self.clock_offset);
+        self.settle(&job, Fate::Sent, now);
+    }
+}
+
 /// A replay in progress.
 struct Run<Q, F> {
     name: String,
-    queue: Q,
-    rng: Rng,
-    wire: Serializer,
+    server: Server<Job, Q>,
     ledger: Ledger<F>,
     now: Instant,
-    /// When the current transmission ends; `None` while the link is idle.
-    free_at: Option<Instant>,
-    wakeups_now: u32,
     /// Number of flows that have appeared; they are numbered in this order.
     flows: u32,
 }
@@ -276,13 +271,9 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         let (tally, clock_offset) = (Tally::new(name, rate), conditions.clock_offset);
         Self {
             name: name.to_owned(),
-            queue,
-            rng: conditions.rng(name),
-            wire: Serializer::new(rate),
+            server: Server::new(queue, rate, conditions.rng(name)),
             ledger: Ledger { open: VecDeque::new(), first: 0, tally, each, clock_offset, stray: None },
             now: Instant::ZERO,
-            free_at: None,
-            wakeups_now: 0,
             flows: 0,
         }
     }
@@ -293,12 +284,13 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
 
     /// Fails if the discipline has drawn more random numbers than were given.
     fn has_draws(&self) -> Result<(), ReplayError> {
-        match (self.rng.missing(), self.rng.drawn()) {
-            (1.., Some(given)) => {
-                let id = self.ledger.next_id().saturating_sub(1);
-                Err(ReplayError::Draws { id, given, asked: given + self.rng.missing() })
+        let rng = self.server.rng();
+        match rng.missing() {
+            0 => Ok(()),
+            missing => {
+                let (id, given) = (self.ledger.next_id().saturating_sub(1), rng.drawn().unwrap_or(0));
+                Err(ReplayError::Draws { id, given, asked: given + missing })
             }
-            _ => Ok(()),
         }
     }
 
@@ -312,39 +304,16 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         if t < self.now {
             return Err(ReplayError::Backwards { id, t_ns });
         }
-        while self.step(t)? {}
-        self.set_now(t);
+        while self.step(t + Span::from_nanos(1)) {}
+        self.now = t;
         Ok(())
     }
 
-    /// Handles the next timer or departure; returns false if there is none until `until`.
-    fn step(&mut self, until: Instant) -> Result<bool, ReplayError> {
-        let wakeup = self.queue.next_wakeup().map_or(Instant::MAX, |t| t.max(self.now));
-        let free = self.free_at.unwrap_or(Instant::MAX);
-        let next = wakeup.min(free);
-        if next > until || next == Instant::MAX {
-            return Ok(false);
-        }
-        self.set_now(next);
-        if wakeup <= free {
-            self.wakeups_now += 1;
-            if self.wakeups_now > MAX_WAKEUPS_PER_INSTANT {
-                return Err(self.broken(format!("it asks for ever to be woken at {} ns", next.as_nanos())));
-            }
-            self.queue.on_wakeup(next);
-            self.offer();
-        } else {
-            self.free_at = None;
-            self.take();
-        }
-        Ok(true)
-    }
-
-    fn set_now(&mut self, t: Instant) {
-        if t > self.now {
-            self.wakeups_now = 0;
-        }
-        self.now = t;
+    /// Handles the next timer or departure; returns false if there is none before `end`.
+    fn step(&mut self, end: Instant) -> bool {
+        let at = self.server.step(self.now, end, &mut self.ledger);
+        self.now = at.unwrap_or(self.now);
+        at.is_some()
     }
 
     fn arrive(&mut self, arrival: &Arrival) -> Result<(), ReplayError> {
@@ -356,46 +325,32 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         self.ledger.open(arrival);
         if flow.0 >= self.flows {
             self.flows = flow.0.saturating_add(1);
-            arrival.node.iter().for_each(|node| self.queue.on_fact(&Fact::Owner { flow, node: *node }, self.now));
+            arrival.node.iter().for_each(|node| self.server.on_fact(&Fact::Owner { flow, node: *node }, self.now));
         }
-        self.queue.enqueue(job, self.now, &mut self.rng, &mut self.ledger);
-        self.offer();
+        self.server.enqueue(job, self.now, &mut self.ledger);
+        self.server.offer(self.now, &mut self.ledger);
         Ok(())
-    }
-
-    /// Lets an idle link take a packet if one waits. An empty queue is not asked again: it said so when the link became
-    /// idle.
-    fn offer(&mut self) {
-        if self.free_at.is_none() && self.queue.backlog().packets > 0 {
-            self.take();
-        }
-    }
-
-    /// Lets the link ask for a packet and begin to transmit it.
-    fn take(&mut self) {
-        if let Some(job) = self.queue.dequeue(self.now, &mut self.rng, &mut self.ledger) {
-            let end = self.now + self.wire.send(job.size);
-            self.free_at = Some(end);
-            self.ledger.tally.busy_until(end - self.ledger.clock_offset);
-            self.ledger.settle(&job, Fate::Sent, self.now);
-        }
     }
 
     /// Continues until no packet waits and the link is idle. Timers that would fire for ever are then ignored.
     fn drain(&mut self) -> Result<(), ReplayError> {
-        let mut idle_since = self.now;
-        while self.free_at.is_some() || self.queue.backlog().packets > 0 {
-            let held = self.queue.backlog().packets;
-            if self.free_at.is_some() {
-                idle_since = self.now;
-            } else if self.now.since(idle_since) > MAX_TIME.since(Instant::ZERO) {
-                return Err(self.broken(format!("it kept {held} packets from an idle link for a million seconds")));
+        let begin = self.now;
+        loop {
+            let held = self.server.backlog().packets;
+            match self.server.idle_since() {
+                Some(_) if held == 0 => return Ok(()),
+                Some(since) if self.now.since(since.max(begin)) > MAX_TIME.since(Instant::ZERO) => {
+                    return Err(self.broken(format!("it kept {held} packets from an idle link for a million seconds")));
+                }
+                _ => {}
             }
-            if !self.step(Instant::MAX)? {
-                return Err(self.broken(format!("it keeps {held} packets and does not say when to ask again")));
+            if !self.step(Instant::MAX) {
+                return Err(self.broken(match self.server.qdisc().next_wakeup() {
+                    Some(at) => format!("it asks for ever to be woken at {} ns", at.as_nanos()),
+                    None => format!("it keeps {held} packets and does not say when to ask again"),
+                }));
             }
         }
-        Ok(())
     }
 
     fn finish(self) -> Result<Summary, ReplayError> {
@@ -405,8 +360,8 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         if !self.ledger.open.is_empty() {
             return Err(self.broken(format!("packet {} was neither sent nor dropped", self.ledger.first)));
         }
-        let stats = *self.queue.stats();
-        stats.check(self.queue.backlog()).map_err(|error| self.broken(error.to_string()))?;
+        let stats = self.server.stats();
+        stats.check(self.server.backlog()).map_err(|error| self.broken(error.to_string()))?;
         let summary = self.ledger.tally.finish(stats.marked.packets, stats.dropped_forced.packets);
         let counted = (summary.packets, summary.sent, summary.bytes, summary.sent_bytes);
         let told = (stats.arrived.packets, stats.sent.packets, stats.arrived.bytes, stats.sent.bytes);
@@ -521,7 +476,7 @@ mod tests {
             (20, "departure"),
             (20, "arrival"),
         ];
-        assert_eq!(run.queue.log, expected);
+        assert_eq!(run.server.qdisc().log, expected);
     }
 
     #[test]

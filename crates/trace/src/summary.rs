@@ -92,6 +92,7 @@ impl Tally {
     }
 
     /// Records that the link is busy until `end`.
+    #[inline]
     pub(crate) fn busy_until(&mut self, end: Instant) {
         self.end = self.end.max(end);
     }

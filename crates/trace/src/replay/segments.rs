@@ -56,7 +56,7 @@ pub fn play(
         windows.extend(run.take_step(t, step)?);
     }
     run.drain()?;
-    let report = run.queue.report().map(|report| report.to_string());
+    let report = run.server.qdisc().report().map(|report| report.to_string());
     run.finish()?;
     let mut fates = fates.into_iter();
     let seen = |(window, outbound): (u16, bool)| Seen { window, fate: if outbound { fates.next() } else { None } };
@@ -68,16 +68,16 @@ impl<Q: Qdisc<super::Job> + AckPath, F: FnMut(&Record)> Run<Q, F> {
     fn take_step(&mut self, t: Instant, step: Step) -> Result<Option<(u16, bool)>, ReplayError> {
         match step {
             Step::Told(fact) => {
-                self.queue.on_fact(&fact, self.now);
-                self.offer();
+                self.server.on_fact(&fact, self.now);
+                self.server.offer(self.now, &mut self.ledger);
                 Ok(None)
             }
             Step::Inbound(mut segment) => {
-                self.queue.inbound(&mut segment, self.now);
+                self.server.qdisc_mut().inbound(&mut segment, self.now);
                 Ok(Some((segment.window, false)))
             }
             Step::Outbound(mut segment, size, ecn) => {
-                self.queue.outbound(&mut segment, self.now);
+                self.server.qdisc_mut().outbound(&mut segment, self.now);
                 let (flow, label) = (segment.flow, segment.flow.0.into());
                 self.arrive(&Arrival { t, flow, label, node: None, size, ecn, ern: Ern::default() })?;
                 Ok(Some((segment.window, true)))
