@@ -3,7 +3,7 @@
  * TCP headers that pass the interface to the link, and write smaller windows into ACKs. They drop, delay and copy nothing.
  *
  * `outward` sees what leaves to the link, `inward` what comes from it, and `sweep`, which the daemon runs, applies timeouts.
- * The rules are those of `crates/core/src/ack/pink.rs`; `crates/linux/tests/parity.rs` holds both to the same windows. */
+ * The rules are those of `crates/core/src/ack/pink.rs`; `crates/linux/tests/all/parity.rs` holds both to the same windows. */
 #include "parse.h"
 #include "windows.h"
 

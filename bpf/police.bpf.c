@@ -3,7 +3,7 @@
  * dropped before the kernel routes it. `hold` sees what hosts send, `answer` what they get, for their round trip times. Only
  * what leaves to the link counts. What an interface or a sender has merged counts as the packets that it becomes there, with
  * the headers of each, and passes or is dropped as one. The rules are those of `crates/core/src/ack/qrm.rs`, with the
- * default account; `crates/linux/tests/police.rs` holds both to the same verdicts. */
+ * default account; `crates/linux/tests/all/police.rs` holds both to the same verdicts. */
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

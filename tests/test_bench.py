@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import bench, engine, ns3
+from penstock import bench, engine, ns3, testbed
 from penstock.bench import cases, compare, costs, emulated, instructions, layers, own, schedulers
 from penstock.mistake import MistakeError
+from penstock.testbed import LabError
 from penstock.verify import lab
-from penstock.verify.recording import LabError
 
 PEER = ns3.Run(
     packets=1000,
@@ -275,7 +275,7 @@ EMULATED = emulated.Costs(
 
 def _has_emulator() -> bool:
     try:
-        return not lab.impossible() and lab.find_emulator(None).is_file()
+        return not testbed.impossible() and lab.find_emulator(None).is_file()
     except (LabError, MistakeError):
         return False
 

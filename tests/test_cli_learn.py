@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import doctor, engine, manual
+from penstock import doctor, engine, manual, testbed
 from penstock.cli import app
 from penstock.mistake import MistakeError
 from typer.testing import CliRunner
@@ -140,8 +139,9 @@ def test_doctor_names_what_is_missing_and_how_to_get_it(tmp_path: Path, monkeypa
 
 def test_doctor_finds_leftovers_and_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, interfaces = tmp_path / "netns", tmp_path / "net"
-    gone = 2**22 + 1  # above the highest process number
-    for path in (names / f"penstock-verify-{gone}-left", names / f"penstock-{os.getpid()}-0", interfaces / "penstock0"):
+    own = testbed.mark("test")
+    gone = f"penstock-verify-4194305-1-{own.rpartition('-')[2]}-left"  # above the highest process number
+    for path in (names / gone, names / f"{own}-0-c", interfaces / "penstock0"):
         path.mkdir(parents=True)
     (names / "somebody-else").mkdir()
     monkeypatch.setattr(doctor, "_NAMESPACES", names)
@@ -149,7 +149,7 @@ def test_doctor_finds_leftovers_and_leaves_them(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(doctor, "_emulator_runs", lambda: False)
     before = sorted(tmp_path.rglob("*"))
     found = {check.name: check for check in doctor.examine()}
-    assert found["leftover namespaces"].repair == f"ip netns delete penstock-verify-{gone}-left"
+    assert found["leftover namespaces"].repair == f"ip netns delete {gone}"
     assert found["leftover interfaces"].repair == "ip link delete penstock0"
     assert sorted(tmp_path.rglob("*")) == before
     monkeypatch.setattr(doctor, "_emulator_runs", lambda: True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from penstock import manual
+from penstock import manual, testbed
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
@@ -61,14 +60,7 @@ def impossible(text: str) -> str:
         pytest.importorskip("distributed")
     if not any(word in text for word in ("penstock-emulate", "penstock-gateway", "tcp-linux", "--on wire")):
         return ""
-    if os.geteuid() != 0:
-        return "needs root"
-    if not Path("/dev/net/tun").exists():
-        return "no /dev/net/tun"
-    missing = [name for name in ("ip", "nsenter", "iperf3") if not shutil.which(name)]
-    if not missing and subprocess.run(["ip", "netns", "list"], capture_output=True, check=False).returncode:
-        return "no namespaces"
-    return f"no {missing[0]}" if missing else ""
+    return testbed.impossible("iperf3") or ""
 
 
 @pytest.mark.parametrize("name", sorted(PROMISED))

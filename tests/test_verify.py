@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import marked
+from penstock import marked, testbed
 from penstock.mistake import MistakeError
 from penstock.verify import cases, compare, drawn, kernels, lab, page, real, selection, simulated, traffic
 from penstock.verify.measure import Measures, Packets, measure, median, period_s
@@ -335,7 +335,7 @@ def test_a_jar_says_which_kernel_it_has(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_a_jar_that_fails_says_why(tmp_path: Path, does: str, said: str) -> None:
-    with pytest.raises(lab.LabError, match=said):
+    with pytest.raises(testbed.LabError, match=said):
         jar(tmp_path, does).record({}, tmp_path, lambda _: None)
     with pytest.raises(MistakeError, match="tools/jar"):
         kernels.Jar(tmp_path / "nothing")
@@ -343,14 +343,14 @@ def test_a_jar_that_fails_says_why(tmp_path: Path, does: str, said: str) -> None
 
 def test_it_says_why_it_does_not_run(penstock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "root" in str(lab.impossible())
+    assert "root" in str(testbed.impossible())
     monkeypatch.undo()
     if os.geteuid() != 0:
         assert "SKIPPED" in penstock("verify", "tcp-linux").stdout
 
 
 def test_a_short_run_beside_the_kernel(penstock: Any, tmp_path: Path) -> None:
-    if reason := lab.impossible():
+    if reason := testbed.impossible():
         pytest.skip(reason)
     try:
         emulator = lab.find_emulator(None)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import on_wire as real
-from penstock import capture, engine, jar, manual, rundir, wire
+from penstock import capture, engine, jar, manual, rundir, testbed, wire
 from penstock.engine import BrokenInvariant, ScenarioError, Stopped
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
@@ -37,7 +37,6 @@ from penstock.wire import (
     kernel_queues,
     measure,
     network,
-    owner,
     packets,
     plan,
     position,
@@ -47,6 +46,8 @@ from penstock.wire import (
     world,
 )
 from penstock.wire.packets import Queue
+
+PREFIX = "penstock-wire-"
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """\
@@ -372,7 +373,7 @@ def test_what_a_host_needs_to_announce_rates_is_missed_at_its_key(monkeypatch: p
     said = refused(general, "jar")
     assert "home.toml:10:7\n" in said
     assert "no BPF" in said
-    monkeypatch.setattr(owner, "hierarchy", lambda: None)
+    monkeypatch.setattr(testbed, "hierarchy", lambda: None)
     said = refused(own)
     assert "home.toml:10:27\n" in said
     assert "mount -t cgroup2" in said
@@ -385,7 +386,7 @@ def test_a_kernel_that_refuses_the_program_of_rates_is_asked_by_the_agent(
     agent.write_text('#!/bin/sh\n[ "$*" = "announce --check" ] && echo "error: this kernel is too old" >&2 && exit 1\n')
     agent.chmod(0o755)
     monkeypatch.setenv("PENSTOCK_AGENT", str(agent))
-    monkeypatch.setattr(owner, "hierarchy", lambda: tmp_path)
+    monkeypatch.setattr(testbed, "hierarchy", lambda: tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert announcing.lacks("wire") == "this kernel is too old"
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -565,19 +566,25 @@ def test_invariants_are_checked_when_a_run_on_the_wire_is_over() -> None:
 
 
 def test_only_what_a_dead_maker_marked_is_removed() -> None:
-    mark = owner.mark()
-    assert not owner.is_dead(f"{mark}-left"), "this process lives"
-    pid, start, ns = mark.removeprefix(owner.PREFIX).split("-")
-    assert owner.is_dead(f"{owner.PREFIX}{pid}-{int(start) - 1}-{ns}-left"), "another process has the number since"
-    assert owner.is_dead(f"{owner.PREFIX}4194305-1-{ns}-left"), "no process has a number above the largest"
-    assert not owner.is_dead(f"{owner.PREFIX}4194305-1-{int(ns, 16) + 1:x}-left"), "its maker is in another container"
-    for name in ("left", "penstock-verify-1-left", f"{owner.PREFIX}left", f"my-{owner.PREFIX}4194305-1-{ns}"):
-        assert not owner.is_dead(name)
+    mark = testbed.mark("wire")
+    assert not testbed.is_dead(f"{mark}-left"), "this process lives"
+    pid, start, ns = mark.removeprefix(PREFIX).split("-")
+    assert testbed.is_dead(f"{PREFIX}{pid}-{int(start) - 1}-{ns}-left"), "another process has the number since"
+    assert testbed.is_dead(f"{PREFIX}4194305-1-{ns}-left"), "no process has a number above the largest"
+    assert not testbed.is_dead(f"{PREFIX}4194305-1-{int(ns, 16) + 1:x}-left"), "its maker is in another container"
+    for name in (
+        "left",
+        "penstock-verify-1-left",
+        f"penstock-{pid}-{start}-{ns}",
+        f"{PREFIX}left",
+        f"my-{PREFIX}4194305-1-{ns}",
+    ):
+        assert not testbed.is_dead(name)
 
 
 def test_only_the_programs_of_a_dead_maker_are_ended() -> None:
-    own = owner.mark()
-    dead = f"{owner.PREFIX}4194305-1-{own.rpartition('-')[2]}"
+    own = testbed.mark("wire")
+    dead = f"{PREFIX}4194305-1-{own.rpartition('-')[2]}"
     started = [
         ("setpriv", f"/tmp/{dead}-x/0.toml"),
         ("setpriv", f"/tmp/{own}-x/0.toml"),
@@ -588,7 +595,7 @@ def test_only_the_programs_of_a_dead_maker_are_ended() -> None:
         for name, marked in started
     ]
     try:
-        owner.remove_leftovers()
+        testbed.remove_leftovers()
         assert running[0].wait(10) == -signal.SIGKILL
         assert [one.poll() for one in running[1:]] == [None, None]
     finally:
@@ -606,9 +613,9 @@ def left() -> list[str]:
             commands.append(entry.read_bytes())
         except OSError:
             continue
-    running = [command.decode(errors="replace") for command in commands if owner.PREFIX.encode() in command]
-    folders = [folder for folder in (owner.NAMED, owner.CONTROL, owner.hierarchy()) if folder is not None]
-    return [path.name for folder in folders for path in folder.glob(f"{owner.PREFIX}*")] + running
+    running = [command.decode(errors="replace") for command in commands if PREFIX.encode() in command]
+    folders = [folder for folder in (testbed.NAMED, testbed.CONTROL, testbed.hierarchy()) if folder is not None]
+    return [path.name for folder in folders for path in folder.glob(f"{PREFIX}*")] + running
 
 
 SHORT = HEAD + '[aqm]\nname = "codel"\n[tcp]\ncc = { name = "newreno", compat = "linux" }\nrack = true\n'
@@ -712,7 +719,7 @@ def test_a_killed_run_leaves_nothing_after_the_next_start(
     mine = subprocess.Popen([sys.executable, "-m", "penstock", "run", "home.toml", "--on", on], cwd=tmp_path)
     try:
         end = time.monotonic() + 60
-        while not any(owner.NAMED.glob(f"{owner.PREFIX}{mine.pid}-*")) and time.monotonic() < end:
+        while not any(testbed.NAMED.glob(f"{PREFIX}{mine.pid}-*")) and time.monotonic() < end:
             time.sleep(0.02)
         time.sleep(later_s)
     finally:
@@ -721,7 +728,7 @@ def test_a_killed_run_leaves_nothing_after_the_next_start(
     assert [name for name in left() if f"-{mine.pid}-" in name], "killed while it had made something"
     end = time.monotonic() + 10
     while [name for name in left() if f"-{mine.pid}-" in name] and time.monotonic() < end:
-        owner.remove_leftovers()  # what the run had just started may end a moment after it
+        testbed.remove_leftovers()  # what the run had just started may end a moment after it
         time.sleep(0.02)
     assert not [name for name in left() if f"-{mine.pid}-" in name]
     temporary.rmdir()  # it is empty: there is no directory without a mark either
@@ -853,7 +860,7 @@ def test_a_run_whose_gateway_dies_says_so_and_leaves_nothing(tmp_path: Path) -> 
     mine = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     name = f"-{mine.pid}-"
     end = time.monotonic() + 60
-    while not (agents := [path for path in owner.CONTROL.glob("*-n2.sock") if name in path.name]):
+    while not (agents := [path for path in testbed.CONTROL.glob("*-n2.sock") if name in path.name]):
         assert mine.poll() is None, mine.communicate()
         assert time.monotonic() < end
         time.sleep(0.02)

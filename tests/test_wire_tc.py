@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import jar, wire
+from penstock import jar, testbed, wire
 from penstock.engine import ScenarioError
 from penstock.jar import qdiscs
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
-from penstock.wire import captures, kernel_queues, owner, packets, plan, world
+from penstock.wire import captures, kernel_queues, packets, plan, world
 
 HEAD = """\
 duration = "3s"
@@ -263,7 +263,7 @@ def test_flows_fill_the_queue_of_the_kernel() -> None:
     assert 15 * 1500 <= queue["queue_bytes"]["max"] <= 25 * 1500
     assert 0 < queue["queue_delay_ms"]["mean"] < 22 * 1.2
     assert all(flow["delivered_bytes"] > 100_000 for flow in found.summary["flows"])
-    assert not [*owner.NAMED.glob(f"{owner.PREFIX}{os.getpid()}-*")]
+    assert not [*testbed.NAMED.glob(f"penstock-wire-{os.getpid()}-*")]
 
 
 MARKED = """\

@@ -13,10 +13,10 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
-from penstock import engine, jar
+from penstock import engine, jar, testbed
 from penstock.jar import qdiscs
 from penstock.mistake import EXTRAS, MistakeError
-from penstock.wire import daemons, kernel_queues, owner, world
+from penstock.wire import daemons, kernel_queues, world
 
 _NET_ADMIN, _SYS_ADMIN = 12, 21  # bits of Linux's capabilities
 _TUN = Path("/dev/net/tun")
@@ -157,7 +157,7 @@ def _wire() -> Iterator[Check]:
         yield Check("the wire", False, str(error), needed)
     try:
         daemons.require()
-        yield Check("gateway and agents", True, str(owner.hierarchy()), f"{needed}: [cooperation]")
+        yield Check("gateway and agents", True, str(testbed.hierarchy()), f"{needed}: [cooperation]")
     except MistakeError as error:
         yield Check("gateway and agents", False, str(error), f"{needed}: [cooperation]")
     yield _disciplines("disciplines", kernel_queues.kinds(), "run --on tc")
@@ -243,7 +243,7 @@ def _leftovers() -> Iterator[Check]:
     """Checks for namespaces and interfaces of Penstock which ended programs left behind."""
     needed = "a machine without leftovers"
     names = [path.name for path in _NAMESPACES.glob("penstock-*")] if _NAMESPACES.is_dir() else []
-    dead = sorted(name for name in names if _is_dead(name))
+    dead = sorted(name for name in names if testbed.is_dead(name))
     remove = "; ".join(f"ip netns delete {name}" for name in dead)
     yield Check("leftover namespaces", not dead, ", ".join(dead) or "none", needed, repair=remove)
     left = sorted(path.name for path in _INTERFACES.glob("penstock*")) if _INTERFACES.is_dir() else []
@@ -251,14 +251,6 @@ def _leftovers() -> Iterator[Check]:
     remove = "; ".join(f"ip link delete {name}" for name in unused)
     told = ", ".join(unused) or (f"none; in use: {', '.join(left)}" if left else "none")
     yield Check("leftover interfaces", not unused, told, needed, repair=remove)
-
-
-def _is_dead(namespace: str) -> bool:
-    """Returns true if the process whose number is in the name of a namespace has ended."""
-    if namespace.startswith(owner.PREFIX):
-        return owner.is_dead(namespace)
-    maker = next((part for part in namespace.split("-") if part.isdigit()), None)
-    return maker is not None and not Path(f"/proc/{maker}").exists()
 
 
 def _emulator_runs() -> bool:

@@ -1,43 +1,22 @@
-//! The program in the kernel, with real connections over loopback in a cgroup of its own. Skipped where that is not
-//! possible.
+//! The program in the kernel, with real connections over loopback in a cgroup, in which this process is. Therefore it has no
+//! other tests.
 
 use nix::sys::socket::{setsockopt, sockopt::Mark};
 use penstock_core::units::Rate;
-use penstock_linux::limit::{Limit, hierarchy};
+use penstock_linux::limit::Limit;
+use penstock_linux::testing::{Testbed, skip};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A cgroup in which this process is, for the duration of a test.
+/// A cgroup which this process leaves at the end.
 struct Cgroup(PathBuf);
-
-impl Cgroup {
-    fn new(name: &str) -> Option<Self> {
-        let Some(root) = hierarchy() else {
-            eprintln!("skipped: no cgroup of version 2");
-            return None;
-        };
-        let path = root.join(format!("{name}{}", std::process::id()));
-        if let Err(why) = std::fs::create_dir(&path) {
-            eprintln!("skipped: cannot make a cgroup: {why}");
-            return None;
-        }
-        let cgroup = Self(path);
-        let joined = std::fs::write(cgroup.0.join("cgroup.procs"), "0");
-        if let Err(why) = joined {
-            eprintln!("skipped: cannot join a cgroup: {why}");
-            return None;
-        }
-        Some(cgroup)
-    }
-}
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = std::fs::write(self.0.with_file_name("cgroup.procs"), std::process::id().to_string());
-        let _ = std::fs::remove_dir(&self.0);
     }
 }
 
@@ -77,10 +56,15 @@ fn connections(marks: &[u32]) -> Vec<TcpStream> {
 /// One limit for one and for four connections, a change of it, and none after the order has ended.
 #[test]
 fn connections_keep_to_the_order_and_are_free_after_it() {
-    let Some(cgroup) = Cgroup::new("penstock-limit") else { return };
+    let Some(bed) = Testbed::new(&[], &[]) else { return };
+    let Some(path) = bed.cgroup("limit") else { return };
+    if let Err(why) = std::fs::write(path.join("cgroup.procs"), "0") {
+        return skip(format!("cannot join a cgroup: {why}"));
+    }
+    let cgroup = Cgroup(path);
     let limit = match Limit::attach(&cgroup.0, &BTreeMap::new(), None) {
         Ok(limit) => limit,
-        Err(why) => return eprintln!("skipped: {why}"),
+        Err(why) => return skip(why),
     };
     let keep = |rate: u64| {
         let limit = &limit;

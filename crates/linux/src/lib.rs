@@ -10,6 +10,7 @@
 //! - [`netns`] enters network namespaces; [`links`] watches interfaces, over `netlink`.
 //! - [`signals`] end a run or ask for a report; [`scheduling`] lets a process run promptly, [`stalls`] tells when it did not run.
 //! - [`random`] draws from the randomness of the system; [`error`] says what was refused.
+//! - With the feature `testing`, `testing` is the testbed of tests with real packets.
 
 pub mod bell;
 pub mod bpf;
@@ -30,5 +31,7 @@ pub mod segments;
 pub mod signals;
 pub mod stalls;
 pub mod tcp;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tun;
 pub mod udp;

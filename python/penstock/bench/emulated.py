@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.mistake import MistakeError
+from penstock.testbed import LabError, impossible, inside, namespaces, run
 from penstock.verify import lab
-from penstock.verify.recording import LabError, Program, inside
+from penstock.verify.recording import Program
 
 TUN, PORTS, KERNEL = "TUN", "ports", "kernel"
 # Bars: own processor time of a packet on TUN, part of the bare forwarder's rate, errors of a rate and of an idle round
@@ -176,7 +176,7 @@ NOT_REACHED = Costs("not reached")
 
 def measure(quick: bool, say: Callable[[str], None]) -> Costs:
     """Measures everything; needs root."""
-    if reason := lab.impossible():
+    if reason := impossible():
         return Costs(reason)
     try:
         emulator = lab.find_emulator(None)
@@ -344,7 +344,7 @@ class _Bench:
                 program.await_line("ready", of_stderr=True)
 
                 def status() -> Any:
-                    report = json.loads(_run([str(self._emulator), "status", "--json", "--socket", socket]))
+                    report = json.loads(run([str(self._emulator), "status", "--json", "--socket", socket]))
                     return {**report, "wakeups": _wakeups(program.pid)}
 
                 yield status
@@ -423,32 +423,25 @@ def _next_arrival(count: Callable[[], int]) -> tuple[float, int]:
 @contextlib.contextmanager
 def _network(path: str, rate: str = "") -> Iterator[_Net]:
     """Makes two hosts: for TUN interfaces, at the ends of two wires to ports, or of one wire with TBF at `rate`."""
-    mark = f"penstock-bench-{os.getpid()}"
-    left, middle, right = (f"{mark}-{part}" for part in "lmr")
-    spaces = [left, middle, right] if path == PORTS else [left, right]
-    try:
-        for space in spaces:
-            _run(["ip", "netns", "add", space])
-            _run([*inside(space), "sysctl", "-q", "-e", "-w", "net.ipv6.conf.all.disable_ipv6=1"])
+    spaces = ("l", "m", "r") if path == PORTS else ("l", "r")
+    with namespaces("bench", spaces, {"net.ipv6.conf.all.disable_ipv6": "1"}) as (left, *others, right):
         if path == TUN:
             yield _Net(left, right, "10.77.0.2", "penstock1", ("--left-netns", left, "--right-netns", right))
             return
+        middle = others[0] if others else right
         if path == KERNEL:
-            _run(["ip", "-n", left, "link", "add", "e0", "type", "veth", "peer", "name", "e0", "netns", right])
+            run(["ip", "-n", left, "link", "add", "e0", "type", "veth", "peer", "name", "e0", "netns", right])
         else:
             for host, port in ((left, "pl"), (right, "pr")):
-                _run(["ip", "-n", host, "link", "add", "e0", "type", "veth", "peer", "name", port, "netns", middle])
-                _run(["ip", "-n", middle, "link", "set", port, "up"])
+                run(["ip", "-n", host, "link", "add", "e0", "type", "veth", "peer", "name", port, "netns", middle])
+                run(["ip", "-n", middle, "link", "set", port, "up"])
         for number, host in ((1, left), (2, right)):
-            _run(["ip", "-n", host, "addr", "add", f"10.77.0.{number}/24", "dev", "e0"])
-            _run(["ip", "-n", host, "link", "set", "e0", "up"])
+            run(["ip", "-n", host, "addr", "add", f"10.77.0.{number}/24", "dev", "e0"])
+            run(["ip", "-n", host, "link", "set", "e0", "up"])
         if path == KERNEL and rate:
-            _run(["tc", "-n", left, "qdisc", "add", "dev", "e0", "root", "tbf", "rate", rate, *_bucket(rate)])
+            run(["tc", "-n", left, "qdisc", "add", "dev", "e0", "root", "tbf", "rate", rate, *_bucket(rate)])
         options = ("--left-netns", middle, "--right-netns", middle, "--left-port", "pl", "--right-port", "pr")
         yield _Net(left, right, "10.77.0.2", "e0", options)
-    finally:
-        for space in spaces:
-            subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)
 
 
 def _bucket(rate: str) -> list[str]:
@@ -456,13 +449,6 @@ def _bucket(rate: str) -> list[str]:
     bps = float(rate.removesuffix("mbit")) * 1e6 if rate.endswith("mbit") else float(rate.removesuffix("gbit")) * 1e9
     burst = max(2 * (_SIZE + _ETHERNET), int(bps / 8 * 0.004))
     return ["burst", str(burst), "limit", str(100 * (_SIZE + _ETHERNET))]
-
-
-def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
 
 
 LINE_COLUMNS = (

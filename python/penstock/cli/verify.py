@@ -78,12 +78,13 @@ def tcp_linux(
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run the kernel's reno, cubic and bbr through penstock-emulate, and compare with the simulator. Needs root."""
+    from penstock import testbed
     from penstock.verify import compare, lab, selection
     from penstock.verify.kernels import Host, Jar
 
     wanted = selection.Wanted(quick, tuple(only), paths, draw, control, seconds)
     chosen = selection.cases(wanted)
-    if jar is None and (reason := lab.impossible()):
+    if jar is None and (reason := testbed.impossible()):
         _skip(reason, json)
         return
     kernel = Jar(jar) if jar else Host()
@@ -110,13 +111,14 @@ def tcp_linux(
 
 def _measure(plan: Plan, quiet: bool) -> bool:
     """Runs the cases; returns false if they were interrupted."""
-    from penstock.verify import compare, lab
+    from penstock import testbed
+    from penstock.verify import compare
 
-    lab.clear_away()
+    testbed.remove_leftovers()
     try:
         with Bar("verify", quiet) as bar, _termination_is_an_interrupt():
             return compare.run(plan, bar)
-    except lab.LabError as error:
+    except testbed.LabError as error:
         raise MistakeError(f"{error}; finished runs are kept") from None
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock import jar, store
+from penstock.testbed import LabError
 from penstock.verify import recording
-from penstock.verify.recording import LabError
 
 Tick = Callable[[float], None]
 

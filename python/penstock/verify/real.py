@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.testbed import LabError
 from penstock.verify.cases import Case
 from penstock.verify.kernels import Kernel, Tick
 from penstock.verify.measure import Measures, Packets, measure
-from penstock.verify.recording import PATIENCE_S, TRAFFIC, LabError
+from penstock.verify.recording import PATIENCE_S, TRAFFIC
 from penstock.verify.traffic import SAMPLE_S
 
 __all__ = ["TRAFFIC", "Attempt", "run", "wanted"]

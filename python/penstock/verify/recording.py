@@ -1,6 +1,7 @@
 """One run through a kernel: two namespaces, the emulator between them, a sender and a receiver.
 
-Like `traffic`, this file imports nothing of the package, so that it also runs where only files are, as in the jar:
+Like `traffic`, this file imports nothing of the package but `testbed`, so that it also runs where only files are, as in
+the jar:
 
     python -I recording.py DIRECTORY
 
@@ -17,14 +18,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-PREFIX = "penstock-verify-"
-NAMED = Path("/run/netns")
-# Settings of a new namespace. They are set here, so that they do not depend on the defaults of the machine. Those that
-# a kernel does not know are passed over.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from penstock.testbed import LabError, inside, namespaces
+
+# Settings of a new namespace. They are set here, so that they do not depend on the defaults of the machine.
 SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": "1",
     "net.ipv4.tcp_ecn": "0",
@@ -34,36 +36,6 @@ SYSCTLS = {
 # Seconds after the duration of a run until a program that does not end is killed.
 PATIENCE_S = 15.0
 TRAFFIC = Path(__file__).with_name("traffic.py")
-
-
-class LabError(Exception):
-    """A program in the lab failed. The text names it and contains its messages."""
-
-
-@contextlib.contextmanager
-def namespaces(settings: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Creates two namespaces, and removes them at the end of the block; yields the names of the left and the right."""
-    names = tuple(f"{PREFIX}{os.getpid()}-{side}" for side in ("left", "right"))
-    try:
-        for name in names:
-            _run(["ip", "netns", "add", name])
-            told = [f"{key}={value}" for key, value in {**SYSCTLS, **settings}.items()]
-            _run([*inside(name), "sysctl", "-q", "-e", "-w", *told])
-        yield names[0], names[1]
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
-
-
-def inside(namespace: str) -> list[str]:
-    """Returns the beginning of a command line that runs a program in a namespace."""
-    return ["nsenter", f"--net={NAMED / namespace}"]
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 class Program:
@@ -128,7 +100,8 @@ def record(
     """Executes one run; returns what emulator, sender and receiver printed."""
     patience = wanted["patience_s"]
     with contextlib.ExitStack() as stack:
-        left, right = stack.enter_context(namespaces(wanted["sysctls"]))
+        settings = {**SYSCTLS, **wanted["sysctls"]}
+        left, right = stack.enter_context(namespaces("verify", ("left", "right"), settings))
         ends = ["--left-netns", left, "--right-netns", right, "--packets", str(directory / "packets.csv")]
         bottleneck = stack.enter_context(Program([*wanted["emulator"], *ends]))
         bottleneck.await_line("ready", of_stderr=True)

@@ -14,11 +14,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from penstock import store
+from penstock import store, testbed
 from penstock.engine import Result
 from penstock.jar import Jar
 from penstock.scenario import Scenario
-from penstock.wire import captures, jarred, kernel_queues, measure, owner, plan, programs, shell, tcp, world
+from penstock.wire import captures, jarred, kernel_queues, measure, plan, programs, shell, tcp, world
 from penstock.wire.packets import dropped_on_arrival, joined
 from penstock.wire.world import Tick
 
@@ -79,11 +79,11 @@ def play(
     wanted = replace(planned, keeps_capture=as_capture, keeps_datagrams=keeps_datagrams)
     if on_host is not None:
         shell.check(wanted, on_host)
-    with TemporaryDirectory(prefix=f"{owner.mark()}-packets-") as directory:
+    with TemporaryDirectory(prefix=testbed.mark("wire") + "-packets-") as directory:
         if kernel is None:
             found = world.play(wanted, Path(directory), on_progress, on_host=on_host, stop=stop)
         else:
-            owner.remove_leftovers()
+            testbed.remove_leftovers()
             found = jarred.play(wanted, Path(directory), kernel, on_progress, stop)
         for queue in found.tc:
             if queue["kind"] == "codel" and queue["dropped"]["overflow"]:

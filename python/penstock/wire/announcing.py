@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.wire import owner, programs
+from penstock import testbed
+from penstock.wire import programs
 
 CGROUP = "ern"  # the cgroup of senders that announce and have no agent
 
@@ -19,7 +20,7 @@ def lacks(world: str) -> str:
     """Says why hosts of a world cannot announce rates; empty if they can, or if only root could tell."""
     if world.startswith("jar"):
         return "no host in the jar announces its rate: its kernel has no BPF"
-    if owner.hierarchy() is None:
+    if testbed.hierarchy() is None:
         return "the program that announces rates needs cgroups of version 2: mount -t cgroup2 none /mnt"
     if os.geteuid() != 0:
         return ""
@@ -31,7 +32,7 @@ def lacks(world: str) -> str:
 
 def make(mark: str) -> Path:
     """Makes the cgroup of a run, whose names begin with a mark."""
-    hierarchy = owner.hierarchy()
+    hierarchy = testbed.hierarchy()
     assert hierarchy is not None, "lacks() has looked"
     cgroup = hierarchy / f"{mark}-{CGROUP}"
     cgroup.mkdir()

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import store
+from penstock import store, testbed
 from penstock.mistake import MistakeError
-from penstock.verify.recording import LabError
-from penstock.wire import cooperation, owner, programs
+from penstock.testbed import LabError
+from penstock.wire import cooperation, programs
 from penstock.wire.cooperation import Cooperation, Node
 from penstock.wire.plan import Plan
 
@@ -25,7 +25,7 @@ def require() -> None:
     """Raises `MistakeError` with what this machine lacks for budgets."""
     programs.find("gateway")
     programs.find("agent")
-    if owner.hierarchy() is None:
+    if testbed.hierarchy() is None:
         raise MistakeError("[cooperation] --on wire needs cgroups of version 2: mount -t cgroup2 none /mnt")
 
 
@@ -72,12 +72,12 @@ class Daemons:
         )
         store.write(file, told)
         agent, token = str(programs.find("agent")), self._token(node)
-        programs.run([*inside, agent, "enrol", str(file), "--token", str(token), "--called", node.name])
+        testbed.run([*inside, agent, "enrol", str(file), "--token", str(token), "--called", node.name])
         return {"agent": agent, "file": str(file), "cgroup": str(cgroup), "lead_s": node.lead_s}
 
     def cgroup(self, node: Node) -> Path:
         """Returns the cgroup of a node."""
-        hierarchy = owner.hierarchy()
+        hierarchy = testbed.hierarchy()
         assert hierarchy is not None, "require() has looked"
         return hierarchy / self._name(node.name)
 
@@ -107,7 +107,7 @@ class Daemons:
         """Makes a token for a node; returns the file which has it."""
         file = self.directory / f"{node.name}.token"
         gateway = str(programs.find("gateway"))
-        store.write(file, programs.run([gateway, "invite", str(self._file("gateway")), *node.share]))
+        store.write(file, testbed.run([gateway, "invite", str(self._file("gateway")), *node.share]))
         return file
 
     def _await(self, child: subprocess.Popen[bytes], log: Path, is_ready: Callable[[Any], bool]) -> None:
@@ -133,4 +133,4 @@ class Daemons:
 
     @property
     def _socket(self) -> Path:
-        return owner.CONTROL / f"{self._name('g')}.sock"
+        return testbed.CONTROL / f"{self._name('g')}.sock"

@@ -6,13 +6,11 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from penstock.mistake import MistakeError
-from penstock.verify.recording import LabError
+from penstock.testbed import LabError
 
 # A child that its killed parent leaves is killed by the kernel.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -32,14 +30,6 @@ def find(name: str) -> Path:
     raise MistakeError(
         f"--on wire needs the program penstock-{name}: `tools/setup appliances` builds it; or set {variable}"
     )
-
-
-def run(command: Sequence[str], text: str | None = None) -> str:
-    """Runs a program to its end, and returns what it printed; raises `LabError` with its message if it fails."""
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"{' '.join(command[:6])}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def ask(path: Path, request: dict[str, Any]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import store
+from penstock import store, testbed
 from penstock.engine import Stopped
 from penstock.mistake import MistakeError
 from penstock.scenario import to_toml
+from penstock.testbed import LabError, inside
 from penstock.units import number
-from penstock.verify.recording import SYSCTLS, LabError, Program, inside
-from penstock.wire import announcing, daemons, kernel_queues, owner, plan, programs, routes, shell
+from penstock.verify.recording import SYSCTLS, Program
+from penstock.wire import announcing, daemons, kernel_queues, plan, programs, routes, shell
 from penstock.wire.daemons import Daemons
 from penstock.wire.plan import Flow, Plan
 from penstock.wire.programs import WITH_PARENT
@@ -68,30 +68,24 @@ def emulator() -> Path:
 
 def require() -> None:
     """Raises `MistakeError` with what this machine lacks for real packets."""
-    if os.geteuid() != 0:
-        raise MistakeError("--on wire makes network namespaces, which needs root: sudo penstock run ... --on wire")
-    if missing := [name for name in ("ip", "nsenter", "setpriv", "sysctl", "unshare") if shutil.which(name) is None]:
-        raise MistakeError(f"--on wire needs {', '.join(missing)}: apt-get install iproute2 util-linux procps")
-    if not Path("/dev/net/tun").exists():
-        raise MistakeError(
-            "--on wire needs /dev/net/tun: modprobe tun, or run the container with --device /dev/net/tun"
-        )
+    if why := testbed.impossible():
+        raise MistakeError(f"--on wire: {why}")
     emulator()
 
 
 @contextlib.contextmanager
 def _marked() -> Iterator[tuple[str, Path]]:
     """Yields the mark of this run's namespaces and a directory; removes all of both at the end of the block."""
-    owner.remove_leftovers()
-    mark = owner.mark()
-    if owner.made_by(mark):
+    testbed.remove_leftovers()
+    mark = testbed.mark("wire")
+    if testbed.made_by(mark):
         raise MistakeError("--on wire: this process already plays a scenario; one after the other, please")
     with tempfile.TemporaryDirectory(prefix=f"{mark}-") as directory:
         try:
             yield mark, Path(directory)
         finally:
-            for made in owner.made_by(mark):
-                owner.remove(made)
+            for made in testbed.made_by(mark):
+                testbed.remove(made)
 
 
 def play(
@@ -154,7 +148,7 @@ class _Run:
         emulator = self._emulate([*links, *map(self._longer, self._groups)])
         self._make_queues()
         for space, wanted in lines.items():
-            programs.run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
+            testbed.run([*inside(self._name(space)), "ip", "-batch", "-"], "\n".join(wanted) + "\n")
         agents = self._enrolled()
         if self._wanted.announces:
             self._announce()
@@ -197,9 +191,9 @@ class _Run:
         return f"{self._mark}-{space}"
 
     def _make(self, space: str) -> None:
-        programs.run([*WITH_PARENT, "ip", "netns", "add", self._name(space)])
+        testbed.run([*WITH_PARENT, "ip", "netns", "add", self._name(space)])
         told = [f"{key}={value}" for key, value in self._sysctls.items()]
-        programs.run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
+        testbed.run([*inside(self._name(space)), "sysctl", "-q", "-e", "-w", *told])
 
     def _link(self, link: int, packets: Path) -> dict[str, Any]:
         """Returns the wire of a link, as the file of the emulator has it."""
@@ -227,9 +221,9 @@ class _Run:
     def _make_queues(self) -> None:
         for link, way in self._kernel_queues:
             begin = inside(self._name(routes.queue(link, way)))
-            programs.run([*begin, "ip", "route", "replace", "default", "dev", kernel_queues.INTERFACE])
+            testbed.run([*begin, "ip", "route", "replace", "default", "dev", kernel_queues.INTERFACE])
             lines = self._wanted.kernel_queues[link][way].lines(self._wanted.links[link].rate_bps, self._wanted.mtu)
-            programs.run([*begin, "tc", "-batch", "-"], "\n".join(lines) + "\n")
+            testbed.run([*begin, "tc", "-batch", "-"], "\n".join(lines) + "\n")
 
     def _shape(self, change: plan.Change) -> None:
         """Gives the shapers of a link the rates of a change."""
@@ -237,13 +231,13 @@ class _Run:
             if key in change.values:
                 queue = self._wanted.kernel_queues[change.link][way]
                 line = queue.shaped("change", number(change.values[key]), self._wanted.mtu)
-                programs.run([*inside(self._name(routes.queue(change.link, way))), "tc", *line.split()])
+                testbed.run([*inside(self._name(routes.queue(change.link, way))), "tc", *line.split()])
 
     def _told_of_queue(self, link: int, way: int) -> dict[str, Any]:
         """Returns how a queue of the kernel was made, and what it has counted."""
         queue, wanted = self._wanted.kernel_queues[link][way], self._wanted.links[link]
         command = ["tc", "-s", "-j", "qdisc", "show", "dev", kernel_queues.INTERFACE]
-        listed = programs.run([*inside(self._name(routes.queue(link, way))), *command])
+        listed = testbed.run([*inside(self._name(routes.queue(link, way))), *command])
         return {
             "link": wanted.name,
             "index": link,

@@ -1,11 +1,10 @@
-//! A gateway on a bridge of the kernel between namespaces, with real frames. Where that is not possible, the tests skip and
-//! say why.
+//! A gateway on a bridge of the kernel between namespaces, with real frames.
 
-use crate::lab::{Lab, transfer, wait_until};
+use crate::lab::{Lab, passes, transfer};
 use nix::sys::signal::Signal;
 use penstock_linux::port::Port;
+use penstock_linux::testing::wait_until;
 use serde_json::Value;
-use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -21,24 +20,14 @@ fn sum(pair: &Value) -> u64 {
     pair.as_array().unwrap().iter().map(|n| n.as_u64().or_else(|| n["packets"].as_u64()).unwrap()).sum()
 }
 
-/// Returns whether a datagram comes from one to the other.
-fn passes(client: &UdpSocket, server: &UdpSocket, to: &str) -> bool {
-    let mut buffer = [0; 64];
-    while server.recv(&mut buffer).is_ok() {}
-    (0..50).any(|n: u8| {
-        let _ = client.send_to(&[n; 40], to);
-        server.recv(&mut buffer).is_ok_and(|len| buffer[..len] == [n; 40])
-    })
-}
-
 /// One flow of TCP with the offloads that interfaces have: merged frames are taken apart. More datagrams than the link carries have
 /// the rate that is set.
 #[test]
 fn traffic_has_the_rate_that_is_set() {
     let Some(lab) = Lab::on_a_bridge() else { return };
     let gateway = lab.govern(&format!("{BRIDGE}{FQ}"));
-    transfer(&lab, &["-C", "cubic", "-t", "3"]);
-    let datagrams = transfer(&lab, &["-u", "-l", "1472", "-b", "12M", "-t", "5", "-O", "1"]);
+    transfer(&lab, "-C cubic -t 3");
+    let datagrams = transfer(&lab, "-u -l 1472 -b 12M -t 5 -O 1");
     let status = gateway.end();
     assert_eq!((&status["marks"], status["state"].as_str()), (&serde_json::json!([]), Some("governing")));
     assert!(sum(&status["frames"]["taken_apart"]) > 0, "{}", status["frames"]);
@@ -77,8 +66,8 @@ fn pink_writes_windows_and_checksums_are_right() {
     let over = AtomicBool::new(false);
     let (right, wrong) = std::thread::scope(|threads| {
         let seen = threads.spawn(|| checksums(&lab, &over));
-        transfer(&lab, &["-C", "reno", "-P", "4", "-t", "3"]);
-        transfer(&lab, &["-C", "reno", "-P", "4", "-t", "3", "-R"]);
+        transfer(&lab, "-C reno -P 4 -t 3");
+        transfer(&lab, "-C reno -P 4 -t 3 -R");
         over.store(true, Ordering::Relaxed);
         seen.join().unwrap()
     });
@@ -235,8 +224,7 @@ fn frames_pass_when_the_process_hangs_or_dies() {
         let past = &status["past"];
         passed && arrived(&status) > before && past["times"].as_u64() > Some(0) && sum(&status["frames"]["hung"]) > 0
     });
-    gateway.send(Signal::SIGKILL);
-    drop(gateway);
+    gateway.kill();
     wait_until("packets pass a gateway that is dead", passes);
     let gateway = lab.govern(&format!("{BRIDGE}{FQ}"));
     wait_until("another one governs", || passes() && arrived(&lab.status()) > 0);

@@ -1,19 +1,17 @@
-//! Real TCP through the emulator, between two network namespaces. Where that is not possible, the tests skip and say
-//! why.
+//! Real TCP through the emulator, between two namespaces.
 //!
 //! Numbers are compared with theory only when the emulator was on time, because results of a busy machine prove
 //! nothing.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use penstock_linux::netns::Namespace;
+use crate::lab::{EMULATOR, emulator, number, processor, report};
+use penstock_linux::testing::{Program, Sender, Testbed, skip};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
@@ -27,113 +25,14 @@ const ATTEMPTS: u32 = 3;
 /// Who holds it open keeps the processors awake.
 const AWAKE: &str = "/dev/cpu_dma_latency";
 
-/// Runs are serialized, because two at a time would disturb each other.
-static TURN: Mutex<()> = Mutex::new(());
-static LABS: AtomicU32 = AtomicU32::new(0);
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Two sides.
+fn testbed() -> Option<Testbed> {
+    Testbed::new(&["l", "r"], &["iperf3"])
 }
 
-/// Returns why nothing can be tested here; `None` if tests can run.
-fn impossible() -> Option<String> {
-    if !nix::unistd::geteuid().is_root() {
-        return Some("not root".into());
-    }
-    if !std::path::Path::new("/dev/net/tun").exists() {
-        return Some("no /dev/net/tun".into());
-    }
-    for program in ["ip", "iperf3", "nsenter", "timeout"] {
-        let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if found.is_err() {
-            return Some(format!("no {program}"));
-        }
-    }
-    None
-}
-
-/// Two namespaces which exist as long as this value.
-struct Lab {
-    left: String,
-    right: String,
-}
-
-impl Lab {
-    fn new() -> Result<Self, String> {
-        let name = format!("penstock-{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
-        let lab = Self { left: format!("{name}-l"), right: format!("{name}-r") };
-        for name in [&lab.left, &lab.right] {
-            let made = Command::new("ip").args(["netns", "add", name]).output().map_err(|e| e.to_string())?;
-            if !made.status.success() {
-                return Err(format!("no namespaces: {}", String::from_utf8_lossy(&made.stderr).trim()));
-            }
-        }
-        Ok(lab)
-    }
-
-    /// Runs a command inside a namespace and kills it after `seconds` in any case.
-    fn command(namespace: &str, seconds: u32, words: &[&str]) -> Command {
-        let mut command = Command::new("timeout");
-        command.args(["--kill-after=1", &seconds.to_string(), "nsenter", &format!("--net=/run/netns/{namespace}")]);
-        command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for name in [&self.left, &self.right] {
-            let _ = Command::new("ip").args(["netns", "delete", name]).stderr(Stdio::null()).status();
-        }
-    }
-}
-
-/// A child process that ends with the test.
-struct Running(Child);
-
-impl Running {
-    fn spawn(mut command: Command) -> Self {
-        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn wait_for_line(reader: impl Read, word: &str) {
-    let mut seen = String::new();
-    for line in BufReader::new(reader).lines() {
-        let line = line.unwrap();
-        if line.contains(word) {
-            return;
-        }
-        seen += &line;
-    }
-    panic!("{word:?} was never printed, but: {seen}");
-}
-
-fn start_emulator(lab: &Lab, arguments: &[&str]) -> Running {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
-    command.args(["--left-netns", &lab.left, "--right-netns", &lab.right, "--rate", "10Mbit/s", "--delay", "10ms"]);
-    // The duration is only for safety: the report comes at SIGTERM.
-    command.args(["--json", "--realtime", "--duration", "60s"]).args(arguments);
-    let mut emulator = Running::spawn(command);
-    wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
-    emulator
-}
-
-/// Ends the emulator with the signal a user would send, and reads its report.
-fn report(mut emulator: Running) -> Value {
-    kill(Pid::from_raw(emulator.0.id() as i32), Signal::SIGTERM).unwrap();
-    let mut text = String::new();
-    let stdout: &mut ChildStdout = emulator.0.stdout.as_mut().unwrap();
-    stdout.read_to_string(&mut text).unwrap();
-    assert!(emulator.0.wait().unwrap().success());
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("the report is no JSON: {e}: {text}"))
+fn start_emulator(bed: &Testbed, arguments: &[&str]) -> Program {
+    let common = ["--rate", "10Mbit/s", "--delay", "10ms", "--realtime"];
+    Program::ready(emulator(bed, &[&common, arguments].concat()), &["ready"])
 }
 
 /// The measurements of one run.
@@ -149,7 +48,7 @@ struct Run {
 
 impl Run {
     fn forward(&self, pointer: &str) -> u64 {
-        self.report["forward"].pointer(pointer).and_then(Value::as_u64).unwrap()
+        number(&self.report, &format!("/forward{pointer}"))
     }
 
     fn drops(&self) -> u64 {
@@ -158,19 +57,14 @@ impl Run {
 }
 
 /// One bulk transfer of six seconds, the first two of which do not count, with datagrams going to and fro beside it.
-fn transfer(lab: &Lab, emulator: Running) -> Run {
-    let mut server = Running::spawn(Lab::command(&lab.right, 20, &["iperf3", "-s", "-1", "--forceflush"]));
-    wait_for_line(server.0.stdout.as_mut().unwrap(), "listening");
-    let words = ["iperf3", "-c", "10.77.0.2", "-C", "reno", "-O", "2", "-t", "4", "-J"];
+fn transfer(bed: &Testbed, emulator: Program) -> Run {
     let stop = AtomicBool::new(false);
-    let (output, rtt_ms) = std::thread::scope(|scope| {
-        let probe = scope.spawn(|| median_rtt_ms(lab, &stop));
-        let output = Lab::command(&lab.left, 20, &words).output().unwrap();
+    let (json, rtt_ms) = std::thread::scope(|scope| {
+        let probe = scope.spawn(|| median_rtt_ms(bed, &stop));
+        let json = bed.transfer("l", ["r", "10.77.0.2"], "-C reno -O 2 -t 4");
         stop.store(true, Ordering::Relaxed);
-        (output, probe.join().unwrap())
+        (json, probe.join().unwrap())
     });
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    assert!(json.get("error").is_none() && output.status.success(), "iperf3 failed: {json}");
     Run {
         goodput: json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(),
         retransmits: json["end"]["sum_sent"]["retransmits"].as_u64().unwrap(),
@@ -181,13 +75,11 @@ fn transfer(lab: &Lab, emulator: Running) -> Run {
 }
 
 /// An echo on the right, and a probe on the left every 20 ms that waits up to a second for its echo.
-fn median_rtt_ms(lab: &Lab, stop: &AtomicBool) -> f64 {
-    let open = |name: &str, address: &str| {
-        let socket = Namespace::open(Some(name)).unwrap().run(|| Ok(UdpSocket::bind(address).unwrap())).unwrap();
+fn median_rtt_ms(bed: &Testbed, stop: &AtomicBool) -> f64 {
+    let (probe, echo) = (bed.udp("l", "10.77.0.1:7007"), bed.udp("r", "10.77.0.2:7007"));
+    for socket in [&probe, &echo] {
         socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        socket
-    };
-    let (probe, echo) = (open(&lab.left, "10.77.0.1:7007"), open(&lab.right, "10.77.0.2:7007"));
+    }
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut buffer = [0; 64];
@@ -219,14 +111,10 @@ fn median_rtt_ms(lab: &Lab, stop: &AtomicBool) -> f64 {
     })
 }
 
-/// Every packet is accounted for, whether the run was disturbed or not.
-fn check_conservation(report: &Value) {
-    for direction in ["forward", "reverse"] {
-        let of = |pointer: &str| report[direction].pointer(pointer).and_then(Value::as_u64).unwrap();
-        let accounted = ["/delivered/packets", "/dropped/early", "/dropped/overflow", "/dropped/dequeue", "/in_flight"];
-        let accounted: u64 = accounted.iter().map(|p| of(p)).sum::<u64>() + of("/waiting/packets");
-        assert_eq!(of("/arrived/packets"), accounted, "{direction}: {report}");
-        assert!(of("/delivered/packets") > 0 && of("/refused") == 0, "{direction}: {report}");
+/// Packets came through in both directions, and no interface refused one.
+fn check(report: &Value) {
+    for way in ["forward", "reverse"] {
+        assert!(report[way]["delivered"]["packets"].as_u64() > Some(0) && report[way]["refused"] == 0, "{report}");
     }
 }
 
@@ -236,20 +124,14 @@ fn undisturbed(arguments: &[&str]) -> Option<Run> {
 }
 
 /// The same, beside what `begin` starts when the path is there.
-fn undisturbed_beside<T>(arguments: &[&str], begin: impl Fn(&Lab) -> T) -> Option<Run> {
+fn undisturbed_beside<T>(arguments: &[&str], begin: impl Fn(&Testbed) -> T) -> Option<Run> {
     for attempt in 1..=ATTEMPTS {
-        let lab = match Lab::new() {
-            Ok(lab) => lab,
-            Err(reason) => {
-                println!("SKIPPED: {reason}");
-                return None;
-            }
-        };
-        let emulator = start_emulator(&lab, arguments);
-        let beside = begin(&lab);
-        let run = transfer(&lab, emulator);
+        let bed = testbed()?;
+        let emulator = start_emulator(&bed, arguments);
+        let beside = begin(&bed);
+        let run = transfer(&bed, emulator);
         drop(beside);
-        check_conservation(&run.report);
+        check(&run.report);
         if run.report["disturbed"] == Value::Bool(false) {
             let (mbps, drops) = (run.goodput / 1e6, run.drops());
             println!("{arguments:?}: {mbps:.3} Mbit/s, rtt {:.1} ms, {drops} drops", run.rtt_ms);
@@ -257,20 +139,11 @@ fn undisturbed_beside<T>(arguments: &[&str], begin: impl Fn(&Lab) -> T) -> Optio
         }
         println!("{arguments:?}, attempt {attempt}: disturbed by {}: {}", run.report["disturbed_by"], run.report);
     }
-    println!("SKIPPED: this machine is too busy for numbers");
-    None
-}
-
-fn skip() -> bool {
-    impossible().inspect(|reason| println!("SKIPPED: {reason}")).is_some()
+    skip("this machine is too busy for numbers")
 }
 
 #[test]
 fn codel_keeps_the_delay_short_where_a_full_buffer_does_not() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
     let (Some(codel), Some(droptail)) =
         (undisturbed(&["--aqm", "codel", "--limit", "1000p"]), undisturbed(&["--aqm", "droptail", "--limit", "100p"]))
     else {
@@ -289,10 +162,6 @@ fn codel_keeps_the_delay_short_where_a_full_buffer_does_not() {
 
 #[test]
 fn red_drops_early_and_never_for_want_of_room() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
     let Some(red) = undisturbed(&["--aqm", "red", "--limit", "1000p"]) else { return };
     assert!((RENO..=1.01).contains(&(red.goodput / FULL)), "{}", red.goodput);
     assert!(red.forward("/dropped/early") > 0 && red.drops() == red.forward("/dropped/early"));
@@ -301,10 +170,6 @@ fn red_drops_early_and_never_for_want_of_room() {
 /// The queue has room for less than two bandwidth-delay products.
 #[test]
 fn pink_drops_nothing_where_tail_drop_does() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
     let pink = ["--aqm", "pink", "--limit", "30p"];
     let (Some(pink), Some(droptail)) = (undisturbed(&pink), undisturbed(&["--aqm", "droptail", "--limit", "30p"]))
     else {
@@ -325,16 +190,15 @@ fn pink_drops_nothing_where_tail_drop_does() {
 struct Idle(Arc<AtomicBool>, Vec<std::thread::JoinHandle<()>>);
 
 impl Idle {
-    fn open(lab: &Lab, count: usize) -> Self {
-        let inside = |name: &str| Namespace::open(Some(name)).unwrap();
-        let listener = inside(&lab.right).run(|| Ok(TcpListener::bind("10.77.0.2:7100").unwrap())).unwrap();
+    fn open(bed: &Testbed, count: usize) -> Self {
+        let listener = bed.run("r", || TcpListener::bind("10.77.0.2:7100").unwrap());
         let (mut near, mut far) = (Vec::new(), Vec::new());
         while near.len() < count {
             // Not all at once: the backlog of a listener of the standard library has 128 places.
             let some = 30.min(count - near.len());
             let connect = || std::thread::spawn(|| TcpStream::connect("10.77.0.2:7100").unwrap());
-            let open = || Ok((0..some).map(|_| connect()).collect::<Vec<_>>());
-            let opening = inside(&lab.left).run(open).unwrap(); // a thread begins where its parent is
+            let open = || (0..some).map(|_| connect()).collect::<Vec<_>>();
+            let opening = bed.run("l", open); // a thread begins where its parent is
             near.extend(opening.into_iter().map(|one| one.join().unwrap()));
             far.extend((0..some).map(|_| listener.accept().unwrap().0));
         }
@@ -372,13 +236,9 @@ impl Drop for Idle {
 /// One transfer beside up to three hundred connections that say little, with the defaults of everything.
 #[test]
 fn idle_connections_take_nothing_from_a_transfer() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
     let mut alone = None;
     for count in [0, 1, 9, 30, 300] {
-        let Some(run) = undisturbed_beside(&["--aqm", "pink"], |lab| Idle::open(lab, count)) else { return };
+        let Some(run) = undisturbed_beside(&["--aqm", "pink"], |bed| Idle::open(bed, count)) else { return };
         let goodput = run.goodput;
         let alone = *alone.get_or_insert(goodput);
         println!("beside {count}: {:.3} of {:.3} Mbit/s", goodput / 1e6, alone / 1e6);
@@ -414,24 +274,18 @@ print(sent)
 /// and how many packets of the flood arrived.
 fn flooded(protocol: &str, rate: &str) -> Option<(Run, u64)> {
     let arguments = ["--aqm", "pink", "--reverse-rate", "1Gbit/s", "--reverse-limit", "10000p"];
-    let run = undisturbed_beside(&arguments, |lab| {
-        let mut command = Lab::command(&lab.right, 20, &["python3", "-c", GENERATOR, protocol, rate, "8"]);
-        command.stdout(Stdio::null());
-        Running::spawn(command)
+    let run = undisturbed_beside(&arguments, |bed| {
+        Program::start(bed.command("r", &["python3", "-c", GENERATOR, protocol, rate, "8"]))
     })?;
-    let arrived = run.report["reverse"].pointer("/arrived/packets").and_then(Value::as_u64)?;
+    let arrived = number(&run.report, "/reverse/arrived/packets");
     Some((run, arrived))
 }
 
-/// Takes a minute or more, and cores that nobody else uses: `cargo test --release -p penstock-emulator --test namespaces --
+/// Takes a minute or more, and cores that nobody else uses: `cargo test --release -p penstock-emulator --test all --
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "takes both cores for a minute"]
 fn forged_syns_on_the_wire_cost_no_more_than_their_bytes() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
     let rate = std::env::var("PENSTOCK_FLOOD").unwrap_or_else(|_| "100000".into());
     let (Some((tracked, syns)), Some((reference, others))) = (flooded("6", &rate), flooded("253", &rate)) else {
         return;
@@ -445,54 +299,29 @@ fn forged_syns_on_the_wire_cost_no_more_than_their_bytes() {
 
 /// Transfers of four seconds from two addresses at once, each in so many flows, after two seconds that do not count: the
 /// goodput of each.
-fn goodputs(lab: &Lab, hosts: [(&str, u32); 2]) -> [f64; 2] {
-    let ports = ["5201", "5202"];
-    let servers = ports.map(|port| {
-        let mut server =
-            Running::spawn(Lab::command(&lab.right, 20, &["iperf3", "-s", "-1", "--forceflush", "-p", port]));
-        wait_for_line(server.0.stdout.as_mut().unwrap(), "listening");
-        server
-    });
-    let outputs = std::thread::scope(|scope| {
-        let transfer = |(port, (address, flows)): (&'static str, (&str, u32))| {
-            let (flows, mut words) = (flows.to_string(), vec!["iperf3", "-c", "10.77.0.2", "-C", "reno", "-J"]);
-            words.extend(["-O", "2", "-t", "4", "-p", port, "-B", address, "-P", &flows]);
-            let mut command = Lab::command(&lab.left, 20, &words);
-            scope.spawn(move || command.output().unwrap())
-        };
-        let [first, second] = hosts;
-        let clients = [transfer((ports[0], first)), transfer((ports[1], second))];
-        clients.map(|client| client.join().unwrap())
-    });
-    drop(servers);
-    outputs.map(|output| {
-        let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        assert!(json.get("error").is_none() && output.status.success(), "iperf3 failed: {json}");
-        json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
-    })
+fn goodputs(bed: &Testbed, hosts: [(&str, u32); 2]) -> [f64; 2] {
+    let words = hosts.map(|(address, flows)| format!("-C reno -O 2 -t 4 -B {address} -P {flows}"));
+    let senders = [0, 1].map(|at| Sender::new("l", &words[at]));
+    let rates = bed
+        .begin(&senders, ["r", "10.77.0.2"])
+        .into_iter()
+        .map(|transfer| transfer.result()["end"]["sum_received"]["bits_per_second"].as_f64().unwrap());
+    rates.collect::<Vec<f64>>().try_into().unwrap()
 }
 
 /// Two hosts on the left, one with eight flows and the other with one: the emulator knows them by their addresses.
 #[test]
 fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
     let sets = ["queue=qrm", "c=0.95"];
     let pink: Vec<&str> =
         ["--aqm", "pink"].into_iter().chain(sets.into_iter().flat_map(|set| ["--set", set])).collect();
     for attempt in 1..=ATTEMPTS {
-        let lab = match Lab::new() {
-            Ok(lab) => lab,
-            Err(reason) => return println!("SKIPPED: {reason}"),
-        };
-        let emulator = start_emulator(&lab, &pink);
-        let address = ["-n", &lab.left, "address", "add", "10.77.0.3/24", "dev", "penstock0"];
-        assert!(Command::new("ip").args(address).status().unwrap().success());
-        let [many, one] = goodputs(&lab, [("10.77.0.1", 8), ("10.77.0.3", 1)]);
+        let Some(bed) = testbed() else { return };
+        let emulator = start_emulator(&bed, &pink);
+        bed.sh("l", "ip addr add 10.77.0.3/24 dev penstock0");
+        let [many, one] = goodputs(&bed, [("10.77.0.1", 8), ("10.77.0.3", 1)]);
         let report = report(emulator);
-        check_conservation(&report);
+        check(&report);
         println!(
             "attempt {attempt}: {:.3} and {:.3} Mbit/s, disturbed: {}",
             many / 1e6,
@@ -509,59 +338,39 @@ fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
             return;
         }
     }
-    println!("SKIPPED: this machine is too busy for numbers");
+    skip::<()>("this machine is too busy for numbers");
 }
 
-/// Field 41 of /proc/PID/stat is the policy (1 is SCHED_FIFO), fields 14 and 15 are the processor time in hundredths of a
-/// second: proc_pid_stat(5). A run without packets sleeps, unless it spins.
+/// A run without packets sleeps, unless it spins.
 #[test]
 fn options_say_how_a_run_uses_the_processor() {
-    if skip() {
-        return;
-    }
-    let _turn = turn();
+    let Some(bed) = testbed() else { return };
     // Looks after a second, and then until that many hundredths are used: on a busy machine who spins has a part of a core.
-    let used = |option: Option<&str>, least: u64| -> (u64, u64, bool) {
-        let lab = Lab::new().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
-        command.args([
-            "--left-netns",
-            &lab.left,
-            "--right-netns",
-            &lab.right,
-            "--rate",
-            "10Mbit/s",
-            "--duration",
-            "9s",
-        ]);
-        let mut emulator = Running::spawn({
-            command.args(option);
-            command
-        });
-        wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
-        let files = std::fs::read_dir(format!("/proc/{}/fd", emulator.0.id())).unwrap();
+    let used = |option: &[&str], least: u64| -> (u64, u64, bool) {
+        let words = [&["--rate", "10Mbit/s", "--duration", "9s"], option].concat();
+        let emulator = Program::ready(emulator(&bed, &words), &["ready"]);
+        let files = std::fs::read_dir(format!("/proc/{}/fd", emulator.pid())).unwrap();
         let awake =
             files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).any(|to| to == Path::new(AWAKE));
         let mut found = (0, 0, awake);
         for _ in 0..8 {
             std::thread::sleep(Duration::from_secs(1));
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", emulator.0.id())).unwrap();
-            let (_, fields) = stat.rsplit_once(") ").unwrap(); // from field 3 on
-            let number = |field: usize| fields.split(' ').nth(field - 3).unwrap().parse::<u64>().unwrap();
-            found = (number(41), number(14) + number(15), awake);
-            if found.1 >= least {
+            let (ticks, policy) = processor(emulator.pid());
+            found = (policy, ticks, awake);
+            if ticks >= least {
                 break;
             }
         }
         found
     };
-    let (policy, ticks, awake) = used(None, 0);
+    let (policy, ticks, awake) = used(&[], 0);
+    // 1 is SCHED_FIFO.
     assert!(policy == 0 && ticks < 20 && !awake, "policy {policy}, {ticks} ticks, processors kept awake: {awake}");
     // A container may have no such device.
     let offered = std::fs::File::options().write(true).open(AWAKE).is_ok();
-    let (policy, _, awake) = used(Some("--realtime"), 0);
+    let (policy, _, awake) = used(&["--realtime"], 0);
     assert_eq!((policy, awake), (1, offered));
-    let (_, ticks, awake) = used(Some("--spin"), 20);
+    let (_, ticks, awake) = used(&["--spin"], 20);
     assert!(ticks >= 20 && awake == offered, "{ticks} ticks, processors kept awake: {awake}");
 }
 
@@ -618,7 +427,7 @@ fn a_mistake_ends_with_code_2_and_says_what_to_do() {
         (&["--rate", "10Mbit/s", "--left-netns", "penstock-nowhere"], "ip netns add"),
         (&["--rate", "10Mbit/s"], "--right-netns"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_penstock-emulate")).args(arguments).output().unwrap();
+        let output = Command::new(EMULATOR).args(arguments).output().unwrap();
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");

@@ -1,84 +1,56 @@
 //! The capture of `--pcapng`: real packets between two namespaces, read back by this project's reader and by tshark, beside
-//! the report of the same run. Where that is not possible, the tests skip and say why.
+//! the report of the same run.
 
-use nix::sys::signal::{Signal, kill};
+use crate::lab::{emulator, number, report};
 use nix::sys::socket::{setsockopt, sockopt::Ipv4Tos};
-use nix::unistd::Pid;
-use penstock_linux::netns::Namespace;
+use penstock_linux::testing::{Program, Testbed};
 use penstock_trace::packets::{COLUMNS, Packets};
 use penstock_trace::read::read;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufReader;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Command;
 use std::time::Duration;
 
-static RUNS: AtomicU32 = AtomicU32::new(0);
 /// Bytes of a datagram with its headers of UDP and IPv4.
 const SIZE: u32 = 1000 + 28;
 
-/// A run between two namespaces of its own.
+/// An emulator of 10 Mbit/s with a capture, and a directory for files.
 struct Run {
-    netns: [String; 2],
-    child: Child,
-    file: PathBuf,
+    emulator: Program,
+    bed: Testbed,
 }
 
 impl Run {
-    /// Starts an emulator of 10 Mbit/s with a capture; `None` if that is not possible here.
+    /// Starts an emulator; in the arguments `ROOM/` is the directory. `None` if that is not possible here.
     fn start(arguments: &[&str]) -> Option<Self> {
-        let name = format!("pncapture-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-        let netns = ["l", "r"].map(|side| format!("{name}-{side}"));
-        let made = |name: &String| Command::new("ip").args(["netns", "add", name]).stderr(Stdio::null()).status();
-        if !Path::new("/dev/net/tun").exists() || !netns.iter().all(|name| made(name).is_ok_and(|s| s.success())) {
-            println!("SKIPPED: no namespaces, or no /dev/net/tun");
-            return None;
-        }
-        let file = std::env::temp_dir().join(format!("{name}.pcapng"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
-        command.args(["--left-netns", &netns[0], "--right-netns", &netns[1], "--rate", "10Mbit/s", "--json"]);
-        command.args(["--duration", "60s", "--pcapng"]).arg(&file).args(arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let ready = BufReader::new(child.stderr.as_mut().unwrap()).lines().map_while(Result::ok);
-        assert!({ ready }.any(|line| line.contains("ready")), "the emulator did not start");
-        Some(Self { netns, child, file })
+        let bed = Testbed::new(&["l", "r"], &[])?;
+        let words = [&["--rate", "10Mbit/s", "--pcapng", "ROOM/capture.pcapng"], arguments].concat();
+        let room = bed.file("");
+        let words: Vec<String> = words.iter().map(|word| word.replace("ROOM/", room.to_str().unwrap())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Some(Self { emulator: Program::ready(emulator(&bed, &words), &["ready"]), bed })
     }
 
     /// Returns a socket on the left to a port on the right, with this field of ECN.
     fn socket(&self, ecn: i32) -> UdpSocket {
-        let open = || Ok(UdpSocket::bind("10.77.0.1:0").unwrap());
-        let socket = Namespace::open(Some(&self.netns[0])).unwrap().run(open).unwrap();
+        let socket = self.bed.udp("l", "10.77.0.1:0");
         setsockopt(&socket, Ipv4Tos, &ecn).unwrap();
         socket.connect("10.77.0.2:9").unwrap();
         socket
     }
 
-    /// Ends the run; returns its report.
-    fn report(&mut self) -> Value {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
-        let text = std::io::read_to_string(self.child.stdout.as_mut().unwrap()).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{text}");
-        serde_json::from_str(&text).unwrap()
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.file);
-        for name in &self.netns {
-            let _ = Command::new("ip").args(["netns", "delete", name]).status();
-        }
+    /// Ends the run; returns its report, its capture, and the testbed, in whose directory that is.
+    fn end(self) -> (Value, PathBuf, Testbed) {
+        (report(self.emulator), self.bed.file("capture.pcapng"), self.bed)
     }
 }
 
 /// What a capture and a report say of the forward queue: packets by their fate.
 fn in_report(report: &Value) -> BTreeMap<&'static str, u64> {
-    let of = |pointer: &str| report["forward"].pointer(pointer).and_then(Value::as_u64).unwrap();
+    let of = |pointer: &str| number(report, &format!("/forward{pointer}"));
     let left = of("/delivered/packets") + of("/in_flight");
     let fates = [
         ("", left - of("/marked")),
@@ -124,7 +96,7 @@ fn in_reader(file: &Path) -> [u64; 2] {
 #[test]
 fn each_fate_in_the_capture_is_one_in_the_report() {
     let codel = ["--aqm", "codel", "--set", "ecn=true", "--set", "target=1ms", "--set", "interval=5ms"];
-    let Some(mut run) = Run::start(&[&codel[..], &["--limit", "30p"]].concat()) else { return };
+    let Some(run) = Run::start(&[&codel[..], &["--limit", "30p"]].concat()) else { return };
     let sockets = [run.socket(2), run.socket(0)];
     for _ in 0..70 {
         for number in 0..12 {
@@ -133,15 +105,15 @@ fn each_fate_in_the_capture_is_one_in_the_report() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(100));
-    let report = run.report();
+    let (report, file, _bed) = run.end();
     let expected = in_report(&report);
     println!("{expected:?}");
     assert!(["", "mark", "drop_overflow", "drop_dequeue"].iter().all(|fate| expected.contains_key(fate)), "{report}");
     let dropped: u64 = expected.iter().filter(|(fate, _)| fate.starts_with("drop_")).map(|(_, packets)| packets).sum();
-    assert_eq!(in_reader(&run.file), [expected.values().sum(), dropped], "{report}");
+    assert_eq!(in_reader(&file), [expected.values().sum(), dropped], "{report}");
     let written = &report["pcapng_file"];
     assert_eq!((&written["lost"], &written["error"]), (&0.into(), &Value::Null));
-    if let Some(read) = in_tshark(&run.file, "forward") {
+    if let Some(read) = in_tshark(&file, "forward") {
         let read: BTreeMap<&str, u64> = read.iter().map(|(fate, packets)| (fate.as_str(), *packets)).collect();
         assert_eq!(read, expected);
     }
@@ -151,16 +123,14 @@ fn each_fate_in_the_capture_is_one_in_the_report() {
 /// is in the order of time, and a packet leaves by as many milliseconds after its arrival as it says.
 #[test]
 fn the_log_of_a_link_has_the_packets_of_the_report() {
-    let log = std::env::temp_dir().join(format!("pncapture-{}.log", std::process::id()));
-    let Some(mut run) = Run::start(&["--limit", "20p", "--uplink-log", log.to_str().unwrap()]) else { return };
+    let Some(run) = Run::start(&["--limit", "20p", "--uplink-log", "ROOM/log"]) else { return };
     let socket = run.socket(0);
     for _ in 0..100 {
         let _ = socket.send(&[0x55; 1000]);
     }
     std::thread::sleep(Duration::from_millis(1500));
-    let report = run.report();
-    let text = std::fs::read_to_string(&log).unwrap();
-    std::fs::remove_file(&log).unwrap();
+    let (report, _, bed) = run.end();
+    let text = std::fs::read_to_string(bed.file("log")).unwrap();
     assert!(text.starts_with("# ") && text.contains("\n# base timestamp: 0\n"), "{text}");
     let (mut counts, mut bytes, mut last) = (BTreeMap::new(), BTreeMap::new(), 0);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -172,7 +142,7 @@ fn the_log_of_a_link_has_the_packets_of_the_report() {
         *bytes.entry(words[1]).or_default() += number(if words[1] == "d" { 3 } else { 2 });
         assert!(words[1] != "-" || number(3) <= number(0), "{line}");
     }
-    let of = |pointer: &str| report["forward"].pointer(pointer).and_then(Value::as_u64).unwrap();
+    let of = |pointer: &str| crate::lab::number(&report, &format!("/forward{pointer}"));
     let overflow = of("/dropped/overflow");
     assert!(overflow > 0, "{report}");
     let expected = BTreeMap::from([("+", of("/arrived/packets")), ("-", of("/delivered/packets")), ("d", overflow)]);
@@ -186,19 +156,17 @@ fn the_log_of_a_link_has_the_packets_of_the_report() {
 
 #[test]
 fn packets_that_the_wire_lost_are_told() {
-    let Some(mut run) = Run::start(&["--loss", "0.5"]) else { return };
+    let Some(run) = Run::start(&["--loss", "0.5"]) else { return };
     let socket = run.socket(0);
     for _ in 0..100 {
         let _ = socket.send(&[0x55; 1000]);
     }
     std::thread::sleep(Duration::from_millis(300));
-    let (report, expected) = {
-        let report = run.report();
-        (report.clone(), in_report(&report))
-    };
+    let (report, file, _bed) = run.end();
+    let expected = in_report(&report);
     assert!(expected["lost"] > 0 && report["pcapng_file"]["lost"] == 0, "{report}");
-    assert_eq!(in_reader(&run.file), [expected.values().sum(), 0]);
-    if let Some(read) = in_tshark(&run.file, "forward") {
+    assert_eq!(in_reader(&file), [expected.values().sum(), 0]);
+    if let Some(read) = in_tshark(&file, "forward") {
         assert_eq!(read["lost"], expected["lost"]);
     }
 }

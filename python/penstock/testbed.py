@@ -1,7 +1,10 @@
-"""What the wire makes on a machine has its maker's mark, so that the next start removes what a killed run left.
+"""The testbed of all that has real packets: network namespaces, whose names say who made them, and what they need.
 
-A mark is the number of the process, when it started, and its PID namespace: a number that another process has since, or
-that belongs to another container, is not taken for the maker. Nothing without such a mark is touched.
+docs/architecture.md ("Testbeds") has the names, which tests in Rust make as well (`crates/linux/src/testing/`).
+A number that another process has since, or that belongs to another container, is not taken for the maker, so that the
+next start removes what a killed run left. Nothing without such a mark is touched.
+
+This file imports nothing of the package, so that it also serves where only files are.
 """
 
 from __future__ import annotations
@@ -14,21 +17,78 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-PREFIX = "penstock-wire-"
 NAMED = Path("/run/netns")
 CONTROL = Path("/run/penstock")  # control sockets and locks of the daemons
-_MARKED = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-(?P<ns>[0-9a-f]+)(?:-.*)?")
+_MARKED = re.compile(r"penstock-[a-z]+-(?P<pid>\d+)-(?P<start>\d+)-(?P<ns>[0-9a-f]+)(?:-.*)?")
 # The programs whose command lines have marked names.
-_STARTED = {"ip", "nsenter", "penstock-agent", "penstock-emulate", "penstock-gateway", "setpriv"}
+_STARTED = {"ip", "nsenter", "penstock-agent", "penstock-emulate", "penstock-gateway", "setpriv", "timeout"}
+# What every testbed runs, and the packages of Debian which have it.
+_PROGRAMS, _PACKAGES = ("ip", "nsenter", "setpriv", "sysctl", "unshare"), "iproute2 util-linux procps"
 _TRIES, _WAIT_S = 100, 0.02  # until a cgroup is empty
 _START_FIELD = 21  # of /proc/PID/stat: when the process started, in clock ticks since the boot
 
 
-def mark() -> str:
-    """Returns the beginning of the names of all that this process makes."""
-    return f"{PREFIX}{os.getpid()}-{_started(os.getpid())}-{_pid_namespace():x}"
+class LabError(Exception):
+    """A program in the lab failed. The text names it and contains its messages."""
+
+
+def impossible(*programs: str) -> str | None:
+    """Returns why this machine cannot have real packets between namespaces; `None` if it can.
+
+    Who asks also needs these programs.
+    """
+    if os.geteuid() != 0:
+        return "not root: interfaces and namespaces need it"
+    if missing := [name for name in (*_PROGRAMS, *programs) if shutil.which(name) is None]:
+        return f"needs {', '.join(missing)}: apt-get install {' '.join([_PACKAGES, *programs])}"
+    if not Path("/dev/net/tun").exists():
+        return "/dev/net/tun is missing: `modprobe tun`, or give the container the device (--device /dev/net/tun)"
+    probe = f"{mark('probe')}-{time.monotonic_ns()}"
+    made = subprocess.run(["ip", "netns", "add", probe], capture_output=True, text=True, check=False)
+    if made.returncode:
+        return f"no network namespaces: {made.stderr.strip()}"
+    subprocess.run(["ip", "netns", "delete", probe], check=False)
+    return None
+
+
+def run(command: Sequence[str], text: str | None = None) -> str:
+    """Runs a program to its end, and returns what it printed; raises `LabError` with its message if it fails."""
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{' '.join(command[:12])}: {done.stderr.strip()}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def namespaces(kind: str, sides: Sequence[str], settings: Mapping[str, str] | None = None) -> Iterator[list[str]]:
+    """Makes a namespace for each side, and removes them at the end of the block; yields their names.
+
+    Settings of `sysctl` that a kernel does not know are passed over.
+    """
+    names = [f"{mark(kind)}-{side}" for side in sides]
+    try:
+        for name in names:
+            run(["ip", "netns", "add", name])
+            if settings:
+                told = [f"{key}={value}" for key, value in settings.items()]
+                run([*inside(name), "sysctl", "-q", "-e", "-w", *told])
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+def inside(namespace: str) -> list[str]:
+    """Returns the beginning of a command line that runs a program in a namespace."""
+    return ["nsenter", f"--net={NAMED / namespace}"]
+
+
+def mark(kind: str) -> str:
+    """Returns the beginning of the names of all that this process makes as a part of one kind."""
+    return f"penstock-{kind}-{os.getpid()}-{_started(os.getpid())}-{_pid_namespace():x}"
 
 
 def _started(pid: int) -> int | None:
@@ -54,7 +114,7 @@ def is_dead(name: str) -> bool:
 
 def leftovers() -> list[Path]:
     """Lists the namespaces, cgroups and files of runs that ended without removing them."""
-    return sorted(path for folder in _folders() for path in folder.glob(f"{PREFIX}*") if is_dead(path.name))
+    return sorted(path for folder in _folders() for path in folder.glob("penstock-*") if is_dead(path.name))
 
 
 def _folders() -> list[Path]:

@@ -1,12 +1,9 @@
-//! A gateway hangs, or is killed, and its standby serves its nodes with the budgets that they had; when it is back, they return. Where
-//! that is not possible, the test skips and says why.
+//! A gateway hangs, or is killed, and its standby serves its nodes with the budgets that they had; when it is back, they return.
 
-mod scene;
-
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use scene::{GATEWAY, HOSTS, PART, PATIENCE, Scene, WEIGHTS};
-use std::fs;
+use crate::link::GATEWAY;
+use crate::scene::{DIVIDED, HOSTS, PART, Scene, WEIGHTS, send};
+use nix::sys::signal::Signal;
+use penstock_linux::testing::{PATIENCE, wait_until};
 use std::time::{Duration, Instant};
 
 /// Follows all hosts until each has its budget from the gateway at `port`; returns for how long the one that was without
@@ -37,37 +34,30 @@ fn without_budget(scene: &Scene, port: usize) -> Duration {
 #[test]
 fn a_standby_takes_over_before_budgets_end_and_gives_them_back() {
     let Some(mut scene) = Scene::new("8Mbit/s") else { return };
-    let file = |name: &str, directory: &str, more: &str| {
-        format!(
-            "name = \"{}{name}\"\n[link]\nrate = \"8Mbit/s\"\n[c2ml]\nsharing = \"weighted\"\npercent = 95\n\
-             directory = \"{directory}\"\n{more}\n",
-            scene.name
-        )
-    };
-    fs::write(scene.directory.join("gateway.toml"), file("g", "c2ml", "")).unwrap();
-    let standby = "standby = \"127.0.0.1:7443\"\nlisten = \"0.0.0.0:7444\"";
-    fs::write(scene.directory.join("standby.toml"), file("b", "copy", standby)).unwrap();
+    scene.write(DIVIDED);
+    let standby = DIVIDED.replace("\"c2ml\"", "\"copy\"") + "standby = \"127.0.0.1:7443\"\nlisten = \"0.0.0.0:7444\"\n";
+    scene.write_named("standby.toml", "b", &standby);
     let gateway = scene.gateway();
     scene.standby = true;
     scene.join(PART, "");
     // The standby has the keys and the nodes of the first one.
     scene.sh("g", "cp -a c2ml copy");
-    scene.start("g", &format!("exec {GATEWAY} run standby.toml"));
+    scene.start("g", &format!("{GATEWAY} run standby.toml"));
     let serves = |scene: &Scene| scene.ask_named("b", "status").and_then(|status| status["c2ml"]["serves"].as_bool());
-    scene::wait_until("the standby waits", || serves(&scene) == Some(false));
+    wait_until("the standby waits", || serves(&scene) == Some(false));
 
     for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
-        kill(Pid::from_raw(gateway), signal).unwrap();
+        send(gateway, signal);
         let without = without_budget(&scene, 7444);
         eprintln!("after {signal} no host was without a budget for longer than {without:?}");
         assert!(without < Duration::from_secs(2), "{without:?}");
-        scene::wait_until("the standby gives all", || {
+        wait_until("the standby gives all", || {
             let status = scene.ask_named("b", "status");
             status.is_some_and(|status| status["c2ml"]["granted_bps"].as_f64() == Some(8.0 * PART))
         });
 
         if signal == Signal::SIGSTOP {
-            kill(Pid::from_raw(gateway), Signal::SIGCONT).unwrap();
+            send(gateway, Signal::SIGCONT);
         } else {
             scene.gateway();
         }
@@ -75,7 +65,6 @@ fn a_standby_takes_over_before_budgets_end_and_gives_them_back() {
         eprintln!("when it was back, no host was without a budget for longer than {without:?}");
         assert!(without < Duration::from_secs(5), "{without:?}: a lease and a grace period");
     }
-    scene::wait_until("the standby waits again", || serves(&scene) == Some(false));
-    scene.sh("g", "ip link del eth0");
-    scene.link.take().unwrap().join().unwrap();
+    wait_until("the standby waits again", || serves(&scene) == Some(false));
+    scene.end_link();
 }

@@ -1,14 +1,13 @@
 //! Equations 2.1 and 2.2 in the kernel beside the control of the core: real connections of hosts whose budgets go up and
-//! down have the windows that the core computes. Where that is not possible, the test skips and says why.
+//! down have the windows that the core computes.
 
-mod scene;
-
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::link::GATEWAY;
+use crate::scene::{PART, Scene, TCP, WEIGHTS, send};
+use nix::sys::signal::Signal;
 use penstock_core::cc::c2ml::{C2ml, Form};
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, Setup};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
-use scene::{PART, Scene, TCP, WEIGHTS, wait_until};
+use penstock_linux::testing::{skip, wait_until};
 use std::fs;
 
 const MSS: Bytes = Bytes::new(1448);
@@ -80,12 +79,12 @@ impl Core {
 fn windows_in_the_kernel_are_those_of_the_core() {
     let Some(mut scene) = Scene::divided() else { return };
     if let Some(why) = scene.refused("control = \"c2ml_cubic\"") {
-        return eprintln!("skipped: {why}");
+        return skip(why);
     }
     let agents = scene.join_each(PART, &["", "", "control = \"c2ml_reno\"", "control = \"c2ml_cubic\""]);
     let hosts = CONTROLS.map(|(host, _)| host);
-    let transfers = scene.transfers_of(&hosts, 5700, 50, TCP);
-    let ports = hosts.map(|host| 5700 + host);
+    let transfers = scene.transfers_of(&hosts, 50, TCP);
+    let ports: Vec<u16> = transfers.iter().map(|transfer| transfer.port).collect();
     let look = |at: usize| {
         let (host, control) = CONTROLS[at];
         seen(&scene.sh(&format!("c{host}"), &format!("ss -tinHO dport = :{}", ports[at])), control)
@@ -93,7 +92,7 @@ fn windows_in_the_kernel_are_those_of_the_core() {
     let mut cores = CONTROLS.map(|(_, control)| Core::new(control));
     // Parts of the whole link, three quarters, a quarter, and the whole again.
     for reverse_rate in [8u64, 6, 2, 8] {
-        let set = format!("{} set reverse_rate={reverse_rate}Mbit/s --name {}g", scene::GATEWAY, scene.name);
+        let set = format!("{} set reverse_rate={reverse_rate}Mbit/s --name {}", GATEWAY, scene.namespace("g"));
         scene.sh("g", &set);
         for (at, (host, control)) in CONTROLS.into_iter().enumerate() {
             // iperf3 has two connections, of which one is silent: both count when they begin, and later one.
@@ -113,15 +112,10 @@ fn windows_in_the_kernel_are_those_of_the_core() {
     }
     // Nobody is left who could free the connection: the end of the order does.
     let (host, control) = CONTROLS[1];
-    kill(Pid::from_raw(agents[host]), Signal::SIGKILL).unwrap();
-    let guard = fs::read_to_string(format!("/run/penstock/{}c{host}.guard", scene.name)).unwrap();
-    kill(Pid::from_raw(guard.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
+    send(agents[host], Signal::SIGKILL);
+    let guard = fs::read_to_string(format!("/run/penstock/{}.guard", scene.namespace(&format!("c{host}")))).unwrap();
+    send(guard.trim().parse().unwrap(), Signal::SIGKILL);
     wait_until(&format!("{control} is free"), || look(1).is_some_and(|seen| seen.window > 2 * 19));
-    for mut transfer in transfers {
-        // `timeout` passes that on to its child.
-        kill(Pid::from_raw(transfer.id() as i32), Signal::SIGTERM).unwrap();
-        let _ = transfer.wait();
-    }
-    scene.sh("g", "ip link del eth0");
-    scene.link.take().unwrap().join().unwrap();
+    drop(transfers);
+    scene.end_link();
 }

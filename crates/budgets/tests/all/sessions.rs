@@ -1,8 +1,6 @@
 //! Budgets over real sockets: the same as those of the state machines alone, through all that happens to a network.
 
-mod lab;
-
-use lab::{Lab, Node, mbit};
+use crate::lab::{Lab, Node, mbit};
 use penstock_budgets::agent::RETRY;
 use penstock_budgets::gateway::Settings;
 use penstock_core::coop::client::{Client, Config};

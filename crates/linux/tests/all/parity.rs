@@ -1,10 +1,9 @@
 //! The program of the kernel and the PINK of the core see the same segments and write the same windows.
 //!
 //! Test runs of the program need BPF; where that is not permitted, or the program was not built, the test says so and is
-//! skipped. `PENSTOCK_PARITY=100000 cargo test --release -p penstock-linux --test parity -- --nocapture` is the long form.
+//! skipped. `PENSTOCK_PARITY=100000 cargo test --release -p penstock-linux --test all parity -- --nocapture` is the long form.
 
-mod traffic;
-
+use crate::traffic::{self, Frame, Traffic};
 use penstock_core::ack::AckPath;
 use penstock_core::ack::pink::{Config, Pink};
 use penstock_core::aqm::{Aqm, Meta};
@@ -14,8 +13,8 @@ use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_core::wire::{FlowKey, Headers, RealPacket, Transport};
 use penstock_linux::bpf::{Control, Datapath, MISSING, Program, Way};
+use penstock_linux::testing::bpf;
 use std::collections::BTreeMap;
-use traffic::{Frame, Traffic};
 
 /// Segments of the short form.
 const SHORT: u64 = 4000;
@@ -117,10 +116,7 @@ impl Model {
 }
 
 fn loaded(config: &Config, room: Limit) -> Option<Datapath> {
-    if !MISSING.is_empty() {
-        eprintln!("skipped: the_program_and_the_core_write_the_same_windows: {MISSING}");
-        return None;
-    }
+    bpf()?;
     let (bytes, in_packets) = match room {
         Limit::Bytes(bytes) => (bytes.get(), false),
         Limit::Packets(packets) => (packets, true),
@@ -140,15 +136,7 @@ fn loaded(config: &Config, room: Limit) -> Option<Datapath> {
         patience: never,
         ..Control::new(SETS, [0x1234_5678_9abc_def0, 42], RATES.map(way))
     };
-    match Datapath::load(control) {
-        Ok(path) => Some(path),
-        Err(error) => {
-            assert!(!std::env::var("PENSTOCK_BPF_NEEDED").is_ok_and(|v| v == "1"), "{error}");
-            assert!(!error.is_of_verifier(), "{error}");
-            eprintln!("skipped: the_program_and_the_core_write_the_same_windows: {error}");
-            None
-        }
-    }
+    Some(Datapath::load(control).unwrap())
 }
 
 /// The sums of the program are those of the core.

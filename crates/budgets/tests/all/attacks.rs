@@ -1,9 +1,7 @@
 //! What attackers did to version 1 of C²LP, and what is left of it: each attack succeeds against the state machines as
 //! version 1 exposes them, and fails against sessions, where honest nodes keep at least 98 % of their budgets.
 
-mod lab;
-
-use lab::{Lab, Node, local, mbit};
+use crate::lab::{self, Lab, Node, local, mbit};
 use penstock_budgets::agent::Identity;
 use penstock_budgets::endpoint::{Endpoint, Event, Id};
 use penstock_budgets::frame::Frame;

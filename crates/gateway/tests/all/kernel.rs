@@ -1,15 +1,9 @@
-//! The kernel data path on a router between namespaces, with real TCP. Where BPF is not permitted, where clang was missing
-//! when this was built, or where there are no namespaces, the tests skip and say why.
-//!
-//! What depends on the speed of this machine is asserted only if the machine was on time.
+//! The kernel data path on a router between namespaces, with real TCP.
 
-#[allow(dead_code, reason = "the other tests of this laboratory use all of it")]
-mod lab;
-
-use lab::{Gateway, Lab, signed, transfer, wait_until};
+use crate::lab::{Lab, signed, transfer};
 use nix::sys::signal::Signal;
 use penstock_linux::bpf::datapath::{Hook, programs_at};
-use penstock_linux::netns::Namespace;
+use penstock_linux::testing::{bpf, wait_until};
 
 /// A FIFO of the product of rate and delay: 10 Mbit/s, 100 ms.
 const PRODUCT: &str = "--rate 10Mbit/s --delay 50ms --limit 125kB --reverse-limit 125kB";
@@ -19,16 +13,7 @@ const FILE: &str =
 
 /// Makes the network; `None` if this cannot be tested here.
 fn lab(link: &str) -> Option<Lab> {
-    if !penstock_linux::bpf::MISSING.is_empty() {
-        eprintln!("skipped: {}", penstock_linux::bpf::MISSING);
-        return None;
-    }
-    let control = penstock_linux::bpf::Control::new(1, [0; 2], Default::default());
-    if let Err(error) = penstock_linux::bpf::Datapath::load(control) {
-        assert!(!error.is_of_verifier(), "{error}");
-        eprintln!("skipped: {error}");
-        return None;
-    }
+    bpf()?;
     Lab::new(link)
 }
 
@@ -36,14 +21,9 @@ fn lab(link: &str) -> Option<Lab> {
 fn programs(lab: &Lab) -> Vec<String> {
     let found = || {
         let hooks = [Hook::Egress, Hook::Ingress];
-        Ok(hooks.into_iter().flat_map(|hook| programs_at("eth0", hook).unwrap_or_default()).collect())
+        hooks.into_iter().flat_map(|hook| programs_at("eth0", hook).unwrap_or_default()).collect()
     };
-    Namespace::open(Some(&lab.namespace("r"))).unwrap().run(found).unwrap()
-}
-
-fn kill(gateway: Gateway) {
-    gateway.send(Signal::SIGKILL);
-    drop(gateway);
+    lab.run("r", found)
 }
 
 /// Eight uploads and two downloads over a FIFO of one product behind PINK: no packet is dropped, and it stays short.
@@ -52,8 +32,8 @@ fn pink_in_the_kernel_governs_real_tcp_without_a_drop() {
     let Some(mut lab) = lab(PRODUCT) else { return };
     let gateway = lab.govern(FILE);
     assert_eq!(programs(&lab), ["outward", "inward"]);
-    transfer(&lab, &["-C", "reno", "-P", "8", "-t", "6"]);
-    transfer(&lab, &["-C", "cubic", "-P", "2", "-t", "4", "-R"]);
+    transfer(&lab, "-C reno -P 8 -t 6");
+    transfer(&lab, "-C cubic -P 2 -t 4 -R");
     let status = gateway.end();
     let link = lab.end_link();
     assert_eq!((status["attached"].as_str(), status["marks"].to_string().as_str()), (Some("tcx"), "[]"), "{status}");
@@ -92,25 +72,25 @@ fn signed_connections_pass_untouched() {
 fn the_programs_go_with_the_process_and_pass_all_when_it_hangs() {
     let Some(lab) = lab(QUICK) else { return };
     let gateway = lab.govern(FILE);
-    transfer(&lab, &["-t", "1"]);
+    transfer(&lab, "-t 1");
     let written = || lab.status()["reverse"]["pink"]["rewritten"].as_u64().unwrap();
     let before = written();
     assert!(before > 0);
     gateway.send(Signal::SIGSTOP);
     std::thread::sleep(std::time::Duration::from_millis(1200));
-    transfer(&lab, &["-t", "1"]);
+    transfer(&lab, "-t 1");
     gateway.send(Signal::SIGCONT);
     assert_eq!(written(), before, "nothing is written without a sign of life");
     wait_until("it tells that it hung", || lab.status()["events"].to_string().contains("hung"));
-    transfer(&lab, &["-t", "1"]);
+    transfer(&lab, "-t 1");
     assert!(written() > before);
     assert!(lab.set(&["set", "rate=8Mbit/s", "reverse_rate=3Mbit/s"]).0);
     assert_eq!(lab.status()["reverse"]["rate_bps"], 3_000_000);
     let (done, said) = lab.set(&["set", "discipline.c=0.9"]);
     assert!(!done && said.contains("pink keeps state"), "{said}");
-    kill(gateway);
+    gateway.kill();
     wait_until("no program is left", || programs(&lab).is_empty());
-    transfer(&lab, &["-t", "1"]);
+    transfer(&lab, "-t 1");
 }
 
 /// Packets that this process never sees are recorded as well, and `support` packs what the kernel tells.
@@ -121,7 +101,7 @@ fn headers_are_recorded_and_support_is_packed() {
     let (done, said) = std::thread::scope(|threads| {
         let run = threads.spawn(|| lab.set(&["record", "3s", "--out", "r.pcap"]));
         std::thread::sleep(std::time::Duration::from_millis(500));
-        transfer(&lab, &["-t", "1"]);
+        transfer(&lab, "-t 1");
         run.join().unwrap()
     });
     assert!(done && said.contains("packets of eth0 in r.pcap, headers only"), "{said}");

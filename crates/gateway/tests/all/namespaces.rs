@@ -1,16 +1,13 @@
-//! A gateway on a router or on a bridge between namespaces, with real packets. Where that is not possible, the tests skip and say why.
-//!
-//! What depends on the speed of this machine is asserted only if the machine was on time.
+//! A gateway on a router.
 
-mod bridge;
-mod lab;
-
-use lab::{Gateway, Lab, signed, transfer, wait_until};
+use crate::lab::{Lab, passes, signed, transfer};
+use crate::link::{GATEWAY, body};
 use nix::sys::signal::Signal;
+use penstock_linux::testing::wait_until;
 use serde_json::Value;
 use std::io::Read;
 use std::net::UdpSocket;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
 const FULL: f64 = 10e6 * 1448.0 / 1500.0;
@@ -29,8 +26,8 @@ fn drops(direction: &Value) -> u64 {
 fn pink_governs_real_tcp_without_a_drop() {
     let Some(mut lab) = Lab::new(PRODUCT) else { return };
     let gateway = lab.govern(LINK);
-    let up = transfer(&lab, &["-C", "reno", "-P", "8", "-t", "6", "-O", "2"]);
-    let down = transfer(&lab, &["-C", "cubic", "-P", "2", "-t", "4", "-O", "2", "-R"]);
+    let up = transfer(&lab, "-C reno -P 8 -t 6 -O 2");
+    let down = transfer(&lab, "-C cubic -P 2 -t 4 -O 2 -R");
     let status = gateway.end();
     let link = lab.end_link();
     let [forward, reverse] = [&status["forward"], &status["reverse"]];
@@ -70,18 +67,6 @@ fn send(from: &UdpSocket, count: usize) {
         let _ = from.send_to(&[7; 500], "10.77.0.2:9999");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Returns whether a datagram that is sent now, or one of a few after it, comes through.
-fn passes(client: &UdpSocket, server: &UdpSocket) -> bool {
-    let mut buffer = [0; 600];
-    while server.recv(&mut buffer).is_ok() {}
-    let mark = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id());
-    let mark = [mark.to_ne_bytes(), server.local_addr().unwrap().port().to_ne_bytes().repeat(4).try_into().unwrap()];
-    (0..50).any(|_| {
-        let _ = client.send_to(&mark.concat(), "10.77.0.2:9999");
-        server.recv(&mut buffer).is_ok_and(|len| buffer[..len] == mark.concat())
-    })
 }
 
 #[test]
@@ -127,9 +112,9 @@ fn packets_pass_when_the_process_hangs_or_dies() {
     let text = LINK.replace("10s", "200ms");
     let gateway = lab.govern(&text);
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
-    wait_until("packets pass the gateway", || passes(&client, &server));
+    wait_until("packets pass the gateway", || passes(&client, &server, "10.77.0.2:9999"));
     gateway.send(Signal::SIGSTOP);
-    wait_until("packets pass a gateway that hangs", || passes(&client, &server));
+    wait_until("packets pass a gateway that hangs", || passes(&client, &server, "10.77.0.2:9999"));
     wait_until("the guard has opened all rules", || !lab.rules().contains("NFQUEUE"));
     gateway.send(Signal::SIGCONT);
     wait_until("it governs again", || {
@@ -137,26 +122,21 @@ fn packets_pass_when_the_process_hangs_or_dies() {
         status["state"] == "governing" && status["past"]["times"].as_u64() > Some(0)
     });
     wait_until("all rules are back", || lab.rules().matches("NFQUEUE").count() == 4);
-    kill(gateway);
-    wait_until("packets pass a gateway that is dead", || passes(&client, &server));
+    gateway.kill();
+    wait_until("packets pass a gateway that is dead", || passes(&client, &server, "10.77.0.2:9999"));
     wait_until("the guard removes the rules", || lab.rules().is_empty());
     // Both die: the rules stay, and packets pass. This guard is patient enough to be killed before it opens them.
     let gateway = lab.govern(LINK);
     gateway.send(Signal::SIGSTOP);
-    lab.sh("r", &format!("kill -KILL $(cat /proc/{0}/task/{0}/children)", gateway.0.id()));
-    kill(gateway);
-    wait_until("packets pass rules that nobody serves", || passes(&client, &server));
+    lab.sh("r", &format!("kill -KILL $(cat /proc/{0}/task/{0}/children)", gateway.0.pid()));
+    gateway.kill();
+    wait_until("packets pass rules that nobody serves", || passes(&client, &server, "10.77.0.2:9999"));
     assert!(lab.rules().contains("NFQUEUE"));
     let gateway = lab.govern(LINK);
     let events = lab.status()["events"].to_string();
     assert!(events.contains("that an earlier run left were removed"), "{events}");
     gateway.end();
     assert_eq!(lab.rules(), "");
-}
-
-fn kill(gateway: Gateway) {
-    gateway.send(Signal::SIGKILL);
-    drop(gateway);
 }
 
 #[test]
@@ -199,7 +179,7 @@ fn what_was_set_returns_and_is_noted() {
     let (done, said) = lab.set(&["set", "discipline.c=0.9"]);
     assert!(!done && said.contains("pink keeps state"), "{said}");
     gateway.end();
-    let log = std::fs::read_to_string(lab.directory.join("log.jsonl")).unwrap();
+    let log = std::fs::read_to_string(lab.file("log.jsonl")).unwrap();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let done: Vec<&str> = lines.iter().filter_map(|line| line["do"].as_str()).filter(|what| *what != "event").collect();
     assert_eq!(done, ["start", "set", "set", "lapse", "set", "keep", "rollback", "rollback", "end"]);
@@ -216,10 +196,10 @@ fn a_file_is_applied_without_a_loss() {
     };
     let gateway = lab.govern(&file(20, "1s", "1000p"));
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
-    wait_until("packets pass", || passes(&client, &server));
+    wait_until("packets pass", || passes(&client, &server, "10.77.0.2:9999"));
     let over = std::sync::atomic::AtomicBool::new(false);
     let (sent, came) = std::thread::scope(|threads| {
-        let flow = threads.spawn(|| transfer(&lab, &["-C", "cubic", "-t", "8", "-w", "100K"]));
+        let flow = threads.spawn(|| transfer(&lab, "-C cubic -t 8 -w 100K"));
         let sender = threads.spawn(|| {
             let mut sent = 0;
             while !over.load(std::sync::atomic::Ordering::Relaxed) {
@@ -316,7 +296,7 @@ fn what_cannot_be_is_refused_and_nothing_is_changed() {
     let key = refused(&LINK.replace("rate", "raet"));
     assert!(key.contains("gateway.toml:") && key.contains("did you mean `rate`?"), "{key}");
     let gateway = lab.govern(LINK);
-    let path = lab.directory.join("second.toml");
+    let path = lab.file("second.toml");
     std::fs::write(&path, format!("name = \"{}b\"\n{LINK}", lab.namespace("r"))).unwrap();
     let output = lab.ask(&["run", path.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -331,7 +311,7 @@ fn who_only_observes_changes_nothing() {
     // At 8 kbit/s a datagram would take half a second.
     let gateway = lab.govern(&format!("observe = true\n{}", LINK.replace("10Mbit/s", "8kbit/s")));
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
-    wait_until("packets pass", || passes(&client, &server));
+    wait_until("packets pass", || passes(&client, &server, "10.77.0.2:9999"));
     send(&client, 100);
     wait_until("all are seen", || lab.status()["observed"][1]["packets"].as_u64() >= Some(100));
     let status = gateway.end();
@@ -345,7 +325,7 @@ fn who_only_observes_changes_nothing() {
 #[test]
 fn a_script_tells_the_rates() {
     let Some(lab) = Lab::new(QUICK) else { return };
-    let told = lab.directory.join("told");
+    let told = lab.file("told");
     let tell = |text: &str| std::fs::write(&told, text).unwrap();
     tell("8Mbit/s 1Mbit/s\n");
     let source = format!(
@@ -379,7 +359,7 @@ fn a_bottleneck_behind_the_gateway_is_marked() {
     let gateway = lab.govern(&format!("{}[discipline]\nname = \"fq-codel\"\n", LINK.replace("10Mbit/s", "14Mbit/s")));
     let behind = std::sync::Mutex::new(Value::Null);
     std::thread::scope(|threads| {
-        let run = threads.spawn(|| transfer(&lab, &["-C", "cubic", "-P", "2", "-t", "9", "-R"]));
+        let run = threads.spawn(|| transfer(&lab, "-C cubic -P 2 -t 9 -R"));
         while !run.is_finished() {
             let found = lab.status()["link"]["behind"].clone();
             if !found.is_null() {
@@ -408,9 +388,8 @@ fn every_number_of_the_page_is_that_of_the_status() {
                 operators = [\"12ea12eace7d655f471ce55e34f89b1b77a3d9d05a445ca82877dd2235beaa51\"]\n";
     let gateway = lab.govern(&format!("{LINK}{page}"));
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
-    wait_until("packets pass", || passes(&client, &server));
+    wait_until("packets pass", || passes(&client, &server, "10.77.0.2:9999"));
     let get = |path: &str| lab.page(&format!("GET {path} HTTP/1.1\nAuthorization: Bearer look"));
-    let body = |answer: String| answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
     wait_until("the page answers", || get("/api/now").contains("\"elapsed_s\""));
     assert!(lab.page("GET /api/now HTTP/1.1").starts_with("HTTP/1.1 401"), "nothing without a token");
     assert!(lab.page("GET / HTTP/1.1").contains("<label for=\"token\">"));
@@ -420,8 +399,8 @@ fn every_number_of_the_page_is_that_of_the_status() {
         // Nothing passes between equal answers.
         let before = lab.status();
         std::thread::sleep(Duration::from_millis(1500));
-        let now: Value = serde_json::from_str(&body(get("/api/now"))).unwrap();
-        last = (before, now["status"].clone(), body(get("/metrics")));
+        let now: Value = serde_json::from_str(body(&get("/api/now"))).unwrap();
+        last = (before, now["status"].clone(), body(&get("/metrics")).to_owned());
         ["forward", "reverse", "windows", "delays", "flows", "past", "unclassified"]
             .iter()
             .all(|key| last.0[key] == last.1[key])
@@ -440,9 +419,10 @@ fn every_number_of_the_page_is_that_of_the_status() {
         assert_eq!(value, status.pointer(pointer).and_then(Value::as_f64), "{name}: {metrics}");
     }
     assert!(status["reverse"]["arrived"]["packets"].as_u64() >= Some(50));
-    let rows = body(get("/api/history?span=600"));
+    let answer = get("/api/history?span=600");
+    let rows = body(&answer);
     assert!(
-        serde_json::from_str::<Value>(&rows).unwrap()["rows"].as_array().is_some_and(|rows| !rows.is_empty()),
+        serde_json::from_str::<Value>(rows).unwrap()["rows"].as_array().is_some_and(|rows| !rows.is_empty()),
         "{rows}"
     );
     let set = "{\"values\":{\"rate\":\"6Mbit/s\"},\"for\":\"1h\"}";
@@ -454,8 +434,11 @@ fn every_number_of_the_page_is_that_of_the_status() {
     assert!(post("look").starts_with("HTTP/1.1 403"));
     assert!(post("change").starts_with("HTTP/1.1 200"), "{}", post("change"));
     assert_eq!(lab.status()["forward"]["rate_bps"].as_u64(), Some(6_000_000));
-    let user = "for p in $(pgrep -f '^penstock-gateway page'); do grep -q pgwt /proc/$p/cmdline && grep ^Uid /proc/$p/status; done";
-    assert!(lab.sh("r", user).lines().all(|line| !line.contains("\t0")), "the page has no rights of root");
+    let user = format!(
+        "for p in $(pgrep -f '^penstock-gateway page'); do grep -q {} /proc/$p/cmdline && grep ^Uid /proc/$p/status; done",
+        lab.name()
+    );
+    assert!(lab.sh("r", &user).lines().all(|line| !line.contains("\t0")), "the page has no rights of root");
     gateway.end();
     wait_until("the page ends with its gateway", || lab.page("GET / HTTP/1.1").is_empty());
 }
@@ -474,7 +457,7 @@ fn headers_are_recorded_and_support_is_packed() {
         run.join().unwrap()
     });
     assert!(done && said.contains("packets of eth0 in r.pcap, headers only"), "{said}");
-    let capture = std::fs::read(lab.directory.join("r.pcap")).unwrap();
+    let capture = std::fs::read(lab.file("r.pcap")).unwrap();
     assert_eq!(capture[20..24], [0, 0, 0, 113], "LINUX_SLL");
     let udp = |packet: &[u8]| packet.len() == 44 && packet[..2] == [0, 4] && packet[16] == 0x45 && packet[25] == 17;
     assert!(capture.windows(44).any(udp), "a datagram that left, without its 500 bytes");
@@ -591,7 +574,7 @@ fn a_hardware_address_is_a_subscriber() {
     let server = lab.socket("s", "10.77.0.2:9999");
     let clients = ["10.88.0.2:0", "10.88.0.3:0"].map(|address| lab.socket("c", address));
     for client in &clients {
-        wait_until("packets pass up", || passes(client, &server));
+        wait_until("packets pass up", || passes(client, &server, "10.77.0.2:9999"));
         // Something from each address has come, so what goes back is known.
         let to = client.local_addr().unwrap();
         let mut buffer = [0; 600];
@@ -616,7 +599,7 @@ fn a_hardware_address_is_a_subscriber() {
     assert!(done && said.contains(" device\n") && !said.contains("10.88.0"), "one row: {said}");
     lab.sh("c", "ip link set eth0 address 02:00:5e:00:53:02; ip route add default via 10.88.0.1 || true");
     wait_until("another interface has the address", || {
-        passes(&clients[0], &server) && came(&lab.status(), "reverse", None) >= 1
+        passes(&clients[0], &server, "10.77.0.2:9999") && came(&lab.status(), "reverse", None) >= 1
     });
     let (_, said) = lab.set(&["top", "--by", "node"]);
     assert!(said.contains("10.88.0.2 (not provisioned)"), "{said}");
@@ -627,13 +610,13 @@ fn a_hardware_address_is_a_subscriber() {
 #[test]
 fn the_guide_works_as_written() {
     let Some(lab) = Lab::new(QUICK) else { return };
-    let page = include_str!("../../../docs/gateway.md");
+    let page = include_str!("../../../../docs/gateway.md");
     let (_, rest) = page.split_once("## Five minutes").unwrap();
     let (guide, _) = rest.split_once("\n## ").unwrap();
     let blocks: Vec<&str> =
         guide.split("```").skip(1).step_by(2).map(|block| block.strip_prefix("sh\n").unwrap()).collect();
     assert!(blocks.len() >= 6, "{blocks:?}");
-    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_penstock-gateway")).parent().unwrap();
+    let bin = std::path::Path::new(GATEWAY).parent().unwrap();
     // Its control socket and its log are those of this shell alone.
     let script = format!(
         "set -euo pipefail\nmkdir -p /run/penstock /var/log/penstock\nmount -t tmpfs none /run/penstock\n\
@@ -691,9 +674,9 @@ fn scone_packets_are_lowered_to_the_part_of_their_flow() {
     // Checksums as they are on the wire, which kernels do not always verify.
     let open = || {
         use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
-        Ok(socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::Udp).unwrap())
+        socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_NONBLOCK, SockProtocol::Udp).unwrap()
     };
-    let raw = std::fs::File::from(lab.open("s").run(open).unwrap());
+    let raw = std::fs::File::from(lab.run("s", open));
     let other = lab.socket("c", "10.88.0.2:0");
     let mut packet = [0; 600];
     wait_until("a lowered packet is seen", || {

@@ -1,60 +1,21 @@
-//! What can go wrong while the emulator runs: whatever it is, the report is printed, and every packet is in it. Where there are
-//! no rights for namespaces, the tests skip and say why.
+//! What can go wrong while the emulator runs: whatever it is, the report is printed, and every packet is in it.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use penstock_linux::netns::Namespace;
+use crate::lab::{EMULATOR, emulator, number, report_in};
+use nix::sys::signal::Signal;
+use penstock_linux::testing::{Ended, Program, Testbed, skip, wait_until};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-const EMULATOR: &str = env!("CARGO_BIN_EXE_penstock-emulate");
-/// Nothing here takes longer.
-const PATIENCE: Duration = Duration::from_secs(15);
-
-static TURN: Mutex<()> = Mutex::new(());
-static RUNS: AtomicU32 = AtomicU32::new(0);
-
-/// A running emulator between two namespaces of its own, and a datagram socket in each of them.
+/// A running emulator between two namespaces, and a datagram socket in each of them.
 struct Run {
-    left: String,
-    right: String,
-    child: Child,
+    emulator: Program,
     sockets: Option<(UdpSocket, UdpSocket)>,
-    /// A directory for files, which is removed at the end.
-    room: PathBuf,
-    _turn: MutexGuard<'static, ()>,
-}
-
-/// What a run has left.
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn ip(words: &[&str]) -> bool {
-    Command::new("ip").args(words).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-}
-
-fn skips() -> bool {
-    let reason = if !nix::unistd::geteuid().is_root() {
-        "not root"
-    } else if !Path::new("/dev/net/tun").exists() {
-        "no /dev/net/tun"
-    } else if Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_err() {
-        "no ip"
-    } else {
-        return false;
-    };
-    println!("SKIPPED: {reason}");
-    true
+    bed: Testbed,
 }
 
 impl Run {
@@ -70,58 +31,35 @@ impl Run {
         Some(run)
     }
 
-    /// Starts it, and does not wait until it is ready. In the arguments `ROOM` is a directory for files.
+    /// Starts it, and does not wait until it is ready. In the arguments `ROOM/` is a directory for files.
     fn begin(shell: &str, arguments: &[&str]) -> Option<Self> {
-        if skips() {
-            return None;
-        }
-        let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let name = format!("pnfault-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-        let (left, right) = (format!("{name}-l"), format!("{name}-r"));
-        if !ip(&["netns", "add", &left]) || !ip(&["netns", "add", &right]) {
-            println!("SKIPPED: no namespaces");
-            return None;
-        }
-        let room = std::env::temp_dir().join(&name);
-        std::fs::create_dir(&room).unwrap();
+        let bed = Testbed::new(&["l", "r"], &[])?;
+        Some(Self { emulator: Self::started(&bed, shell, arguments), sockets: None, bed })
+    }
+
+    fn started(bed: &Testbed, shell: &str, arguments: &[&str]) -> Program {
+        let room = bed.file("");
+        let words: Vec<String> = arguments.iter().map(|word| word.replace("ROOM/", room.to_str().unwrap())).collect();
+        let words: Vec<&str> = ["--rate", "1Gbit/s"].into_iter().chain(words.iter().map(String::as_str)).collect();
         // Whoever started the tests may ignore signals, as a shell does for what runs in its background.
         let mut command = Command::new("env");
-        command.args([
-            "--default-signal",
-            "sh",
-            "-c",
-            shell,
-            "sh",
-            EMULATOR,
-            "--left-netns",
-            &left,
-            "--right-netns",
-            &right,
-        ]);
-        command.args(["--rate", "1Gbit/s", "--json"]);
-        if !arguments.contains(&"--duration") {
-            command.args(["--duration", "30s"]);
-        }
-        command.args(arguments.iter().map(|word| word.replace("ROOM", room.to_str().unwrap())));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap();
-        Some(Self { left, right, child, sockets: None, room, _turn: turn })
+        command.args(["--default-signal", "sh", "-c", shell, "sh", EMULATOR]);
+        command.args(emulator(bed, &words).get_args());
+        Program::start(command)
     }
 
     fn open_sockets(&mut self) {
-        let begin = Instant::now();
-        let open = |namespace: &str, address: &str, other: &str| loop {
-            let namespace = Namespace::open(Some(namespace)).unwrap();
-            let inside = namespace
-                .run(|| Ok(UdpSocket::bind(address).and_then(|socket| socket.connect(other).map(|()| socket))));
-            match inside.unwrap() {
-                Ok(socket) => return socket,
-                Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
-                Err(e) => panic!("the emulator is not ready: {e}"),
-            }
+        let open = |side: &str, address: &str, other: &str| {
+            let mut socket = None;
+            wait_until("the emulator is ready", || {
+                let opened = || UdpSocket::bind(address).and_then(|socket| socket.connect(other).map(|()| socket));
+                socket = self.bed.run(side, opened).ok();
+                socket.is_some()
+            });
+            socket.unwrap()
         };
         let (left, right) = ("10.77.0.1:7007", "10.77.0.2:7007");
-        let (left, right) = (open(&self.left, left, right), open(&self.right, right, left));
+        let (left, right) = (open("l", left, right), open("r", right, left));
         right.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         self.sockets = Some((left, right));
     }
@@ -138,22 +76,16 @@ impl Run {
     }
 
     fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+        self.emulator.signal(signal);
     }
 
-    /// Waits for the end.
-    fn ended(mut self) -> Ended {
-        let begin = Instant::now();
-        let status = loop {
-            match self.child.try_wait().unwrap() {
-                Some(status) => break status,
-                None if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(2)),
-                None => panic!("the emulator does not end"),
-            }
-        };
-        let stdout = self.child.stdout.take().map(everything).unwrap_or_default();
-        let stderr = self.child.stderr.take().map(everything).unwrap_or_default();
-        Ended { code: status.code(), stdout, stderr }
+    /// Waits for the end; returns what is left, and the testbed with its files.
+    fn leave(self) -> (Ended, Testbed) {
+        (self.emulator.ended(), self.bed)
+    }
+
+    fn ended(self) -> Ended {
+        self.leave().0
     }
 
     /// Ends the run as a user does.
@@ -163,7 +95,7 @@ impl Run {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.room.join(name)
+        self.bed.file(name)
     }
 
     fn ask(&self, line: &str) -> Value {
@@ -176,46 +108,14 @@ impl Run {
     }
 }
 
-impl Drop for Run {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for name in [&self.left, &self.right] {
-            ip(&["netns", "delete", name]);
-        }
-        let _ = std::fs::remove_dir_all(&self.room);
-    }
-}
-
-fn everything(mut pipe: impl Read) -> String {
-    let mut text = String::new();
-    pipe.read_to_string(&mut text).unwrap();
-    text
-}
-
-/// Returns the last report in a text, in which every packet is accounted for.
-fn report_in(text: &str) -> Value {
-    let line = text.lines().rfind(|line| line.starts_with('{')).unwrap_or_else(|| panic!("no report in {text:?}"));
-    let report: Value = serde_json::from_str(line).unwrap();
-    for direction in ["forward", "reverse"] {
-        let of = |pointer: &str| report[direction].pointer(pointer).and_then(Value::as_u64).unwrap();
-        let ways = ["/delivered/packets", "/dropped/early", "/dropped/overflow", "/dropped/dequeue", "/in_flight"];
-        let all: u64 = ways.iter().map(|pointer| of(pointer)).sum::<u64>() + of("/waiting/packets") + of("/lost");
-        assert_eq!(of("/arrived/packets"), all, "{direction}: {report}");
-    }
-    report
-}
-
-impl Ended {
-    /// Returns the report; the run must have ended with this exit code.
-    fn report(&self, code: i32) -> Value {
-        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
-        report_in(&self.stdout)
-    }
+/// Returns the report; the run must have ended with this exit code.
+fn report(ended: &Ended, code: i32) -> Value {
+    assert_eq!(ended.code, Some(code), "stdout: {}\nstderr: {}", ended.stdout, ended.stderr);
+    report_in(&ended.stdout)
 }
 
 fn arrived(report: &Value) -> u64 {
-    report["forward"]["arrived"]["packets"].as_u64().unwrap()
+    number(report, "/forward/arrived/packets")
 }
 
 fn causes(report: &Value) -> Vec<&str> {
@@ -228,7 +128,7 @@ fn ends_by(signal: Signal) {
     run.exchange(20, 100);
     run.signal(signal);
     let ended = run.ended();
-    let report = ended.report(0);
+    let report = report(&ended, 0);
     assert_eq!(report["ended"], signal.as_str());
     assert!(arrived(&report) >= 20);
 }
@@ -261,7 +161,7 @@ fn f05_other_signals() {
         run.exchange(5, 100);
         run.signal(signal);
         let ended = run.ended();
-        assert_eq!(ended.report(1)["ended"], signal.as_str());
+        assert_eq!(report(&ended, 1)["ended"], signal.as_str());
         assert!(ended.stderr.contains(signal.as_str()), "{}", ended.stderr);
     }
 }
@@ -276,7 +176,7 @@ fn f06_a_report_meanwhile() {
     }
     run.exchange(10, 100);
     let ended = run.terminated();
-    assert!(arrived(&ended.report(0)) >= 40);
+    assert!(arrived(&report(&ended, 0)) >= 40);
     let lines: Vec<Value> = ended.stdout.lines().map(report_in).collect();
     assert_eq!(lines.len(), 4, "three on the way and the last one");
     assert!(lines[..3].iter().all(|line| line["ended"] == "running"), "{lines:?}");
@@ -289,16 +189,15 @@ fn f07_nohup() {
     run.signal(Signal::SIGHUP);
     std::thread::sleep(Duration::from_millis(50));
     run.exchange(20, 100);
-    assert_eq!(run.terminated().report(0)["ended"], "SIGTERM");
+    assert_eq!(report(&run.terminated(), 0)["ended"], "SIGTERM");
 }
 
-fn interface_is_removed(side: &str) {
+fn interface_is_removed(side: &str, name: &str) {
     let Some(run) = Run::start(&[]) else { return };
     run.exchange(20, 100);
-    let (namespace, name) = if side == "left" { (&run.left, "penstock0") } else { (&run.right, "penstock1") };
-    assert!(ip(&["-n", namespace, "link", "delete", name]));
+    run.bed.sh(side, &format!("ip link delete {name}"));
     let ended = run.ended();
-    let report = ended.report(1);
+    let report = report(&ended, 1);
     assert!(report["ended"].as_str().unwrap().contains(name), "{report}");
     assert!(arrived(&report) >= 20);
     assert!(ended.stderr.contains("was it removed?"), "{}", ended.stderr);
@@ -306,12 +205,12 @@ fn interface_is_removed(side: &str) {
 
 #[test]
 fn f08_left_interface_removed() {
-    interface_is_removed("left");
+    interface_is_removed("l", "penstock0");
 }
 
 #[test]
 fn f09_right_interface_removed() {
-    interface_is_removed("right");
+    interface_is_removed("r", "penstock1");
 }
 
 /// While the right interface is down it refuses packets; when it is up again they pass.
@@ -319,13 +218,13 @@ fn f09_right_interface_removed() {
 fn f10_interface_down_and_up() {
     let Some(run) = Run::start(&[]) else { return };
     run.exchange(5, 100);
-    assert!(ip(&["-n", &run.right, "link", "set", "penstock1", "down"]));
+    run.bed.sh("r", "ip link set penstock1 down");
     let (left, _) = run.sockets.as_ref().unwrap();
     (0..10).for_each(|_| assert_eq!(left.send(&[0; 100]).unwrap(), 100));
     std::thread::sleep(Duration::from_millis(100));
-    assert!(ip(&["-n", &run.right, "link", "set", "penstock1", "up"]));
+    run.bed.sh("r", "ip link set penstock1 up");
     run.exchange(5, 100);
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert!(report["forward"]["refused"].as_u64().unwrap() >= 10, "{report}");
     assert!(arrived(&report) >= 20);
 }
@@ -334,9 +233,12 @@ fn f10_interface_down_and_up() {
 #[test]
 fn f11_namespaces_removed() {
     let Some(run) = Run::start(&[]) else { return };
-    assert!(ip(&["netns", "delete", &run.left]) && ip(&["netns", "delete", &run.right]));
+    for side in ["l", "r"] {
+        let deleted = Command::new("ip").args(["netns", "delete", &run.bed.namespace(side)]).status();
+        assert!(deleted.unwrap().success());
+    }
     run.exchange(20, 100);
-    assert!(arrived(&run.terminated().report(0)) >= 20);
+    assert!(arrived(&report(&run.terminated(), 0)) >= 20);
 }
 
 #[test]
@@ -345,11 +247,11 @@ fn f12_mtu_raised() {
     run.exchange(5, 1000);
     for size in [2000, 9000, 65_000] {
         let mtu = if size == 65_000 { "65535" } else { "9100" };
-        assert!(ip(&["-n", &run.left, "link", "set", "penstock0", "mtu", mtu]));
+        run.bed.sh("l", &format!("ip link set penstock0 mtu {mtu}"));
         run.exchange(5, size);
         run.exchange(5, 100);
     }
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert_eq!(report["forward"]["oversize"], 15, "{report}");
     assert_eq!(report["unclassified"]["malformed"], 0, "{report}");
 }
@@ -357,10 +259,10 @@ fn f12_mtu_raised() {
 #[test]
 fn f13_mtu_lowered() {
     let Some(run) = Run::start(&[]) else { return };
-    assert!(ip(&["-n", &run.left, "link", "set", "penstock0", "mtu", "1000"]));
+    run.bed.sh("l", "ip link set penstock0 mtu 1000");
     // In two fragments.
     run.exchange(10, 1400);
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert!(arrived(&report) >= 20 && report["forward"]["oversize"] == 0, "{report}");
 }
 
@@ -372,7 +274,7 @@ fn f14_stopped_and_continued() {
     std::thread::sleep(Duration::from_millis(700));
     run.signal(Signal::SIGCONT);
     run.exchange(5, 100);
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert!(causes(&report).contains(&"stalled"), "{report}");
     let longest = report["stalled"]["longest_s"].as_f64().unwrap();
     assert!((0.5..3.0).contains(&longest), "{report}");
@@ -389,7 +291,7 @@ fn f15_packets_not_read_in_time() {
     let sent = (0..2000).filter(|_| left.send(&[0; 100]).is_ok()).count() as u64;
     run.signal(Signal::SIGCONT);
     std::thread::sleep(Duration::from_millis(100));
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     let unread = report["forward"]["unread"].as_u64().unwrap();
     assert!(unread >= 1000 && causes(&report).contains(&"unread"), "{report}");
     assert!(arrived(&report) + unread >= sent + 5, "what was sent has arrived or was dropped by the kernel: {report}");
@@ -409,9 +311,9 @@ fn f16_no_processor() {
         std::thread::sleep(Duration::from_millis(2));
     }
     if burner.wait().unwrap().code() != Some(124) {
-        return println!("SKIPPED: no real-time priority here");
+        return skip("no real-time priority here");
     }
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert!(report["disturbed"] == true && !causes(&report).is_empty(), "{report}");
     // It depends on what the emulator was doing when it lost the processor whether the wire is known to have starved.
     let (starved, stalled) = (&report["forward"]["starved_s"], &report["stalled"]["total_s"]);
@@ -431,7 +333,7 @@ fn f17_full_standard_output() {
 #[test]
 fn f18_reader_of_the_output_has_gone() {
     let Some(mut run) = Run::start(&[]) else { return };
-    drop(run.child.stdout.take());
+    drop(run.emulator.stdout.take());
     run.exchange(20, 100);
     let ended = run.terminated();
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
@@ -472,7 +374,7 @@ fn f20_blocked_standard_output() {
 fn f21_closed_standard_error() {
     let Some(run) = Run::start_in("exec \"$@\" 2>&-", &[]) else { return };
     run.exchange(20, 100);
-    assert!(arrived(&run.terminated().report(0)) >= 20);
+    assert!(arrived(&report(&run.terminated(), 0)) >= 20);
 }
 
 /// With both outputs full the report becomes a file.
@@ -480,7 +382,7 @@ fn f21_closed_standard_error() {
 fn f22_both_outputs_full() {
     let Some(run) = Run::start_in("exec \"$@\" > /dev/full 2>&1", &[]) else { return };
     run.exchange(20, 100);
-    let file = PathBuf::from(format!("/run/penstock/emulate-{}.report", run.child.id()));
+    let file = PathBuf::from(format!("/run/penstock/emulate-{}.report", run.emulator.pid()));
     assert_eq!(run.terminated().code, Some(1));
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
@@ -489,7 +391,7 @@ fn f22_both_outputs_full() {
 
 #[test]
 fn f23_file_of_packets_cannot_be() {
-    let paths = ["/nowhere/p.csv", "/dev/full", "ROOM"].map(|path| ["--packets", path]);
+    let paths = ["/nowhere/p.csv", "/dev/full", "ROOM/"].map(|path| ["--packets", path]);
     for [option, path] in paths.into_iter().chain([["--pcapng", "/dev/full"]]) {
         let Some(run) = Run::begin("exec \"$@\"", &[option, path]) else { return };
         let ended = run.ended();
@@ -514,39 +416,45 @@ fn f24_file_of_packets_while_packets_pass() {
     let file = run.file("p.csv");
     assert!(whole_lines(&file) >= 30, "lines come while packets pass");
     run.exchange(30, 100);
-    let (kept, saved) = (std::env::temp_dir().join(format!("pnfault-{}.csv", std::process::id())), file);
-    std::fs::hard_link(&saved, &kept).unwrap();
-    let report = run.terminated().report(0);
-    let lines = whole_lines(&kept);
-    std::fs::remove_file(&kept).unwrap();
+    run.signal(Signal::SIGTERM);
+    let (ended, _bed) = run.leave();
+    let (report, lines) = (report(&ended, 0), whole_lines(&file));
     let sent = |way: &str| report[way]["arrived"]["packets"].as_u64().unwrap();
     assert_eq!(report["packets_file"]["lines"], lines);
     assert!(lines >= 60 && lines == sent("forward") + sent("reverse"), "{report}");
 }
 
+/// A file system that goes before the directory in which it is.
+struct Disk(PathBuf);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// A disk with 16 KiB, on which not even a thousand lines have room.
 #[test]
 fn f25_full_disk() {
-    let disk = std::env::temp_dir().join(format!("pnfault-disk-{}", std::process::id()));
-    if skips() {
-        return;
-    }
-    std::fs::create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"]).arg(&disk).status();
+    let Some(bed) = Testbed::new(&["l", "r"], &[]) else { return };
+    let disk = Disk(bed.file("disk"));
+    std::fs::create_dir(&disk.0).unwrap();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k", "tmpfs"]).arg(&disk.0).status();
     if !mount.is_ok_and(|status| status.success()) {
-        std::fs::remove_dir(&disk).unwrap();
-        return println!("SKIPPED: no mount");
+        return skip("no mount");
     }
-    let file = disk.join("p.csv");
-    let run = Run::start(&["--packets", file.to_str().unwrap()]).unwrap();
+    let file = disk.0.join("p.csv");
+    let emulator = Run::started(&bed, "exec \"$@\"", &["--packets", file.to_str().unwrap()]);
+    let mut run = Run { emulator, sockets: None, bed };
+    run.open_sockets();
     for _ in 0..3 {
         run.exchange(400, 64);
         std::thread::sleep(Duration::from_millis(1050));
     }
-    let ended = run.terminated();
-    let (report, lines) = (ended.report(1), whole_lines(&file));
-    assert!(Command::new("umount").arg(&disk).status().unwrap().success());
-    std::fs::remove_dir(&disk).unwrap();
+    run.signal(Signal::SIGTERM);
+    let (ended, _bed) = run.leave();
+    let (report, lines) = (report(&ended, 1), whole_lines(&file));
+    drop(disk);
     assert_eq!(report["packets_file"]["lines"], lines, "{report}");
     assert!(report["packets_file"]["lost"].as_u64().unwrap() >= 300, "{report}");
     assert!(report["packets_file"]["error"].as_str().unwrap().contains("No space left"), "{report}");
@@ -559,7 +467,7 @@ fn f26_limit_of_file_sizes() {
     let Some(run) = Run::start_in("ulimit -f 8; exec \"$@\"", &["--packets", "ROOM/p.csv"]) else { return };
     run.exchange(400, 64);
     let ended = run.terminated();
-    let report = ended.report(1);
+    let report = report(&ended, 1);
     assert!(report["packets_file"]["lost"].as_u64().unwrap() > 0, "{report}");
     assert!(ended.stderr.contains("File too large"), "{}", ended.stderr);
 }
@@ -567,19 +475,18 @@ fn f26_limit_of_file_sizes() {
 /// The file is a pipe whose reader goes away.
 #[test]
 fn f27_reader_of_packets_has_gone() {
-    if skips() {
-        return;
-    }
-    let pipe = std::env::temp_dir().join(format!("pnfault-pipe-{}", std::process::id()));
+    let Some(bed) = Testbed::new(&["l", "r"], &[]) else { return };
+    let pipe = bed.file("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut reader = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
-    let run = Run::start(&["--packets", pipe.to_str().unwrap()]).unwrap();
+    let emulator = Run::started(&bed, "exec \"$@\"", &["--packets", "ROOM/pipe"]);
+    let mut run = Run { emulator, sockets: None, bed };
+    run.open_sockets();
     reader.read_exact(&mut [0; 37]).unwrap(); // the first line
     drop(reader);
     run.exchange(50, 64);
     let ended = run.terminated();
-    std::fs::remove_file(&pipe).unwrap();
-    assert!(ended.report(1)["packets_file"]["lost"].as_u64().unwrap() >= 50);
+    assert!(report(&ended, 1)["packets_file"]["lost"].as_u64().unwrap() >= 50);
     assert!(ended.stderr.contains("Broken pipe"), "{}", ended.stderr);
 }
 
@@ -589,7 +496,7 @@ fn f28_too_few_descriptors_at_the_start() {
         let Some(run) = Run::begin(&format!("ulimit -n {limit}; exec \"$@\""), &["--duration", "10ms"]) else { return };
         let ended = run.ended();
         match ended.code {
-            Some(0) => drop(ended.report(0)),
+            Some(0) => drop(report(&ended, 0)),
             code => {
                 assert!(matches!(code, Some(1 | 2)) && !ended.stderr.contains("panicked"), "{limit}: {}", ended.stderr)
             }
@@ -607,7 +514,7 @@ fn f29_too_few_descriptors_for_clients() {
     drop(clients);
     std::thread::sleep(Duration::from_millis(2200));
     assert_eq!(run.ask(r#"{"v":1,"do":"status"}"#)["ok"]["ended"], "running", "it recovers");
-    assert!(arrived(&run.terminated().report(0)) >= 50);
+    assert!(arrived(&report(&run.terminated(), 0)) >= 50);
 }
 
 #[test]
@@ -623,13 +530,13 @@ fn f30_too_little_memory_at_the_start() {
 #[test]
 fn f31_too_little_memory_while_packets_pass() {
     let Some(run) = Run::start(&["--limit", "1000000p", "--delay", "60s", "--socket", "ROOM/s"]) else { return };
-    let pid = run.child.id();
+    let pid = run.emulator.pid();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
     let kib: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
     let limit = format!("--as={}", (kib + 40_000) << 10);
     if !Command::new("prlimit").args(["--pid", &pid.to_string(), &limit]).status().is_ok_and(|s| s.success()) {
-        return println!("SKIPPED: no prlimit");
+        return skip("no prlimit");
     }
     let (left, _) = run.sockets.as_ref().unwrap();
     // On a busy machine many are not read in time.
@@ -644,7 +551,7 @@ fn f31_too_little_memory_while_packets_pass() {
             break;
         }
     }
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert!(report["short_of_memory"].as_u64().unwrap() > 0, "{report}");
     assert!(arrived(&report) > 1000, "{report}");
 }
@@ -653,25 +560,24 @@ fn f31_too_little_memory_while_packets_pass() {
 fn f32_second_run_of_the_same_name() {
     let Some(run) = Run::start(&["--socket", "ROOM/s"]) else { return };
     let socket = run.file("s");
-    let mut second = Command::new(EMULATOR);
-    second.args(["--left-netns", &run.left, "--right-netns", &run.right, "--rate", "1Mbit/s", "--left", "pn2"]);
-    let output = second.args(["--right", "pn3", "--socket"]).arg(&socket).output().unwrap();
+    let mut second = emulator(&run.bed, &["--rate", "1Mbit/s", "--left", "pn2", "--right", "pn3", "--socket"]);
+    let output = second.arg(&socket).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && message.contains("another program is in charge"), "{message}");
     assert!(run.ask(r#"{"v":1,"do":"status"}"#)["ok"].is_object(), "the first one still answers");
     run.exchange(20, 100);
-    assert!(arrived(&run.terminated().report(0)) >= 20);
+    assert!(arrived(&report(&run.terminated(), 0)) >= 20);
 }
 
 /// What a killed run leaves does not hinder the next one.
 #[test]
 fn f33_after_a_kill() {
-    let Some(mut run) = Run::start(&["--socket", "ROOM/s"]) else { return };
-    run.child.kill().unwrap();
-    run.child.wait().unwrap();
-    assert!(run.file("s").exists());
-    let words = ["--left-netns", &run.left, "--right-netns", &run.right, "--rate", "1Mbit/s", "--duration", "50ms"];
-    let output = Command::new(EMULATOR).args(words).args(["--json", "--socket"]).arg(run.file("s")).output().unwrap();
+    let Some(run) = Run::start(&["--socket", "ROOM/s"]) else { return };
+    run.signal(Signal::SIGKILL);
+    let (_, bed) = run.leave();
+    assert!(bed.file("s").exists());
+    let mut next = emulator(&bed, &["--rate", "1Mbit/s", "--duration", "50ms", "--socket"]);
+    let output = next.arg(bed.file("s")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     report_in(&String::from_utf8_lossy(&output.stdout));
 }
@@ -693,7 +599,7 @@ fn f34_hostile_clients() {
     let refused = run.ask(r#"{"v":1,"do":"set","values":{"rate":"1Mbit/s","dealy":"1ms"}}"#);
     assert!(refused["error"]["what"].as_str().unwrap().contains("did you mean"), "{refused}");
     drop(clients);
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     assert_eq!(report["forward"]["rate_bps"], 1_000_000_000, "of a refused request nothing is set");
 }
 
@@ -715,7 +621,7 @@ fn f35_changes_while_packets_pass() {
     let (left, _) = run.sockets.as_ref().unwrap();
     (0..10).for_each(|_| assert_eq!(left.send(&[0; 100]).unwrap(), 100));
     std::thread::sleep(Duration::from_millis(50));
-    let report = run.terminated().report(0);
+    let report = report(&run.terminated(), 0);
     let forward = &report["forward"];
     assert_eq!((&forward["rate_bps"], &forward["limit"]), (&20_000_000.into(), &"500p".into()));
     assert_eq!((&forward["parameters"]["target"], &forward["loss"]), (&"50ms".into(), &1.0.into()));

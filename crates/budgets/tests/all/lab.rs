@@ -1,5 +1,4 @@
 //! A gateway and its nodes in one thread, over real sockets of the loopback interface.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use penstock_budgets::agent::{Agent, Enrolment, Identity};
 use penstock_budgets::gateway::{Role, Settings};

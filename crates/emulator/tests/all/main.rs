@@ -1,0 +1,8 @@
+//! The emulator between namespaces, with real packets. Where that is not possible, the tests skip and say why.
+
+mod capture;
+mod faults;
+mod lab;
+mod namespaces;
+mod ports;
+mod wires;
