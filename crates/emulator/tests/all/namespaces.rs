@@ -377,23 +377,17 @@ fn options_say_how_a_run_uses_the_processor() {
 /// The interface and its namespace are those of the run; `support` packs its status.
 #[test]
 fn headers_are_recorded_and_support_is_packed() {
-    let _turn = turn();
-    if let Some(why) = impossible() {
-        return eprintln!("skipped: {why}");
-    }
-    let lab = Lab::new().unwrap();
-    let name = lab.left.trim_end_matches("-l");
-    let emulator = start_emulator(&lab, &["--name", name]);
-    let directory = std::env::temp_dir().join(name);
+    let Some(bed) = testbed() else { return };
+    let emulator = start_emulator(&bed, &["--name", bed.name()]);
+    let directory = bed.file("support");
     std::fs::create_dir(&directory).unwrap();
     let ask = |words: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
-        let output = command.args(words).args(["--name", name]).current_dir(&directory).output().unwrap();
+        let mut command = Command::new(EMULATOR);
+        let output = command.args(words).args(["--name", bed.name()]).current_dir(&directory).output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let bind = || Ok(UdpSocket::bind("10.77.0.1:0").unwrap());
-    let socket = Namespace::open(Some(&lab.left)).unwrap().run(bind).unwrap();
+    let socket = bed.udp("l", "10.77.0.1:0");
     let said = std::thread::scope(|scope| {
         let run = scope.spawn(|| ask(&["record", "2s"]));
         while !run.is_finished() {
@@ -416,7 +410,6 @@ fn headers_are_recorded_and_support_is_packed() {
     assert!(text.contains("\"interface\": \"penstock0\"") && text.contains("rate = \"1Mbit/s\""), "{text}");
     assert!(!text.contains("10.9.9.9"), "{text}");
     drop(emulator);
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]
