@@ -171,6 +171,21 @@ pub fn set(answer: &Value) -> String {
     text
 }
 
+/// Returns what was changed, and until when.
+pub fn changed(answer: &Value) -> String {
+    let mut text = set(answer);
+    if answer["set"].as_object().is_some_and(serde_json::Map::is_empty) {
+        text += "nothing differs\n";
+    }
+    for (key, meaning) in [("for", "returns after"), ("confirm", "returns unless `set --keep` comes within")] {
+        if let Some(span) = answer[key].as_str() {
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(text, "{meaning} {span}");
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,8 @@
 //! The options of what asks an appliance that runs.
 
-use crate::socket::message::{By, Request, Until};
+use crate::ask::pairs;
+use crate::error::Error;
+use crate::socket::message::{Apply, By, LONGEST_REQUEST, Request, Set, Until};
 use crate::socket::place::is_name;
 use clap::Args;
 use penstock_core::units::{Span, UnitError};
@@ -103,4 +105,81 @@ pub fn name(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("{text:?} is no name; allowed are up to 64 letters, digits, '-', '_' and '.', which is not the first"))
+}
+
+/// When former values return.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Temporary {
+    /// Undo the change after this time: 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
+    duration: Option<Span>,
+    /// Undo the change after this time, unless `set --keep` confirms it
+    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
+    confirm: Option<Span>,
+}
+
+impl Temporary {
+    /// Returns when former values return; `None` if they do not.
+    pub fn until(self) -> Option<Until> {
+        self.duration.map(Until::For).or(self.confirm.map(Until::Confirmed))
+    }
+}
+
+/// A change of an appliance that runs, or the order to keep the last one.
+#[derive(Debug, Clone, Args)]
+pub struct Change {
+    /// Which run to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Parameters and their new values: rate=2Mbit/s
+    #[arg(value_name = "KEY=VALUE", required_unless_present = "keep")]
+    pub values: Vec<String>,
+    /// When the former values return.
+    #[command(flatten)]
+    pub until: Temporary,
+    /// Keep the last change that was made with --for or --confirm
+    #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
+    pub keep: bool,
+}
+
+/// A file whose settings are to hold.
+#[derive(Debug, Clone, Args)]
+pub struct Applied {
+    /// Which run to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// Configuration file
+    pub file: PathBuf,
+    /// When the former values return.
+    #[command(flatten)]
+    pub until: Temporary,
+}
+
+impl Change {
+    /// Returns what these options ask.
+    ///
+    /// # Errors
+    /// Returns the first text that is no setting.
+    pub fn request(&self) -> Result<Request, Error> {
+        if self.keep {
+            return Ok(Request::Keep);
+        }
+        Ok(Request::Set(Set { values: pairs(&self.values)?, until: self.until.until() }))
+    }
+}
+
+impl Applied {
+    /// Returns what these options ask, with this text of the file.
+    ///
+    /// # Errors
+    /// Fails if the file is longer than a request may be.
+    pub fn request(&self, text: String) -> Result<Request, Error> {
+        let name = self.file.to_string_lossy().into_owned();
+        let request = Request::Apply(Apply { name, text, until: self.until.until() });
+        if request.line().len() > LONGEST_REQUEST {
+            let file = self.file.display();
+            return Err(Error::Control(format!("{file} is longer than a request may be ({LONGEST_REQUEST} bytes)")));
+        }
+        Ok(request)
+    }
 }

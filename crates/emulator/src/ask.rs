@@ -1,11 +1,12 @@
 //! The verbs that ask an emulator that runs, and print its answer.
 
 use crate::cli::Command;
-use penstock_appliance::ask::{ROWS, converse, pairs, set, socket, table, top};
+use penstock_appliance::ask::{ROWS, changed, converse, socket, table, top};
+use penstock_appliance::cli::Applied;
 use penstock_appliance::error::Error;
 use penstock_appliance::output::print;
 use penstock_appliance::record::{self, Place};
-use penstock_appliance::socket::message::{self, Request};
+use penstock_appliance::socket::message::Request;
 use penstock_appliance::support::{self, Parts};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -35,12 +36,20 @@ pub fn run(command: &Command) -> Result<(), Error> {
     let (ask, request, show): (_, _, fn(&Value) -> String) = match command {
         Command::Status(ask) => (ask, Request::Status, status),
         Command::Top(asked) => (&asked.ask, asked.request(), |answer| top(answer, &["to right", "to left"])),
-        Command::Set { ask, values } => (ask, Request::Set(message::Set { values: pairs(values)?, until: None }), set),
+        Command::Set(change) => (&change.ask, change.request()?, changed),
+        Command::Apply(applied) => (&applied.ask, apply(applied)?, changed),
+        Command::Rollback(ask) => (ask, Request::Rollback, changed),
         Command::Record(record) => return printed(record::run(record, DEFAULT_NAME, PROGRAM, left)?),
         Command::Support(support) => return printed(support::run(support, &PARTS)?),
     };
     let path = socket(ask, DEFAULT_NAME, PROGRAM)?;
     converse(&path, &request, ask.json, matches!(command, Command::Top(_)), show)
+}
+
+/// Reads a file for the emulator that runs, which checks it.
+fn apply(applied: &Applied) -> Result<Request, Error> {
+    let text = std::fs::read_to_string(&applied.file);
+    applied.request(text.map_err(|e| Error::Options(format!("cannot read {}: {e}", applied.file.display())))?)
 }
 
 /// Returns the left interface of a run.

@@ -6,7 +6,7 @@ use crate::file::{Contents, EndKeys, File, INTERFACES, ThroughKeys};
 use crate::through;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
-use penstock_appliance::cli::{Ask, Record, Support, Top};
+use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
 use penstock_conntrack::Named;
 use penstock_core::foreign::Library;
 use penstock_core::qdisc::DropReason;
@@ -216,14 +216,17 @@ pub enum Command {
     /// List the flows or hosts with the highest rates; a terminal is refreshed every second
     Top(Top),
     /// Change parameters of the running emulator: rate, delay, loss, limit, aqm.PARAMETER (right to left: reverse_rate, ...)
-    Set {
-        /// Which run to ask.
-        #[command(flatten)]
-        ask: Ask,
-        /// Parameters and their new values: rate=2Mbit/s
-        #[arg(value_name = "KEY=VALUE", required = true)]
-        values: Vec<String>,
-    },
+    #[command(after_help = "Examples:\n  penstock-emulate set rate=2Mbit/s loss=0.01\n  \
+                            penstock-emulate set rate=1Mbit/s --confirm 1min\n  penstock-emulate set --keep")]
+    Set(Change),
+    /// Apply a configuration file to the running emulator; a change that needs a restart is refused
+    #[command(
+        after_help = "Examples:\n  penstock-emulate apply emulate.toml\n  penstock-emulate apply emulate.toml --for 2h"
+    )]
+    Apply(Applied),
+    /// Undo the last change of the running emulator
+    #[command(after_help = "Example:\n  penstock-emulate rollback")]
+    Rollback(Ask),
     /// Record packet headers at the left interface, as a capture that `penstock what-if` reads
     #[command(after_help = "Examples:\n  penstock-emulate record 10min\n  \
                             penstock-emulate record 10min --interface eth0 --netns a --out before.pcap\n  penstock what-if before.pcap")]

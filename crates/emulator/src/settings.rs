@@ -107,6 +107,21 @@ pub fn read(name: &str, text: &str, options: &Options, plan: &Plan) -> Result<Se
         let said = what.to_string();
         Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
     };
+    // What the file says counts, and no option with which the run began.
+    let options = Options {
+        rate: None,
+        delay: None,
+        limit: None,
+        loss: None,
+        aqm: None,
+        set: Vec::new(),
+        reverse_rate: None,
+        reverse_delay: None,
+        reverse_limit: None,
+        reverse_aqm: None,
+        reverse_set: Vec::new(),
+        ..options.clone()
+    };
     let plans = options.plans_of(text, name, &()).map_err(|e| refuse(&e))?;
     let new = plans.into_iter().find(|one| one.wire == plan.wire);
     let Some(new) = new else {
@@ -166,7 +181,7 @@ mod tests {
     }
 
     fn read_of(text: &str) -> Result<Settings, Refusal> {
-        read("f.toml", text, &Options { rate: None, ..options() }, &plan())
+        read("f.toml", text, &options(), &plan())
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! `status`, `top`, `set` and `rollback`: asks a gateway that runs, and prints its answer.
 
-use crate::cli::{Applied, Change, Verb};
+use crate::cli::Verb;
 use crate::error::Error;
 use crate::file::Kind;
 use crate::kernel;
-use penstock_appliance::ask::{self, converse};
-use penstock_appliance::cli::Ask;
-use penstock_appliance::error::Error as AskError;
-use penstock_appliance::socket::message::{Apply, LONGEST_REQUEST, Request, Set};
+use penstock_appliance::ask::{self, changed, converse};
+use penstock_appliance::cli::{Applied, Ask};
+use penstock_appliance::socket::message::Request;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -27,7 +26,7 @@ pub fn run(verb: &Verb) -> Result<(), Error> {
     let (which, request, show): (&Ask, _, fn(&Value) -> String) = match verb {
         Verb::Status(ask) => (ask, Request::Status, status),
         Verb::Top(top) => (&top.ask, top.request(), |answer| ask::top(answer, &DIRECTIONS)),
-        Verb::Set(change) => (&change.ask, set(change)?, changed),
+        Verb::Set(change) => (&change.ask, change.request()?, changed),
         Verb::Apply(applied) => (&applied.ask, apply(applied)?, changed),
         Verb::Rollback(ask) => (ask, Request::Rollback, changed),
         _ => return Ok(()),
@@ -36,39 +35,13 @@ pub fn run(verb: &Verb) -> Result<(), Error> {
     Ok(converse(&path, &request, which.json, matches!(verb, Verb::Top(_)), show)?)
 }
 
-fn set(change: &Change) -> Result<Request, Error> {
-    if change.keep {
-        return Ok(Request::Keep);
-    }
-    Ok(Request::Set(Set { values: ask::pairs(&change.values)?, until: change.until.until() }))
-}
-
 /// Reads a file, so that a mistake is told as by `check`, and makes the request of it.
 fn apply(applied: &Applied) -> Result<Request, Error> {
     let path = &applied.file;
     let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
     let name = path.to_string_lossy().into_owned();
     Kind::parse(&text, &name).map_err(Box::new)?;
-    let request = Request::Apply(Apply { name, text, until: applied.until.until() });
-    if request.line().len() > LONGEST_REQUEST {
-        let what = format!("{} is longer than a request may be ({LONGEST_REQUEST} bytes)", path.display());
-        return Err(Error::Ask(AskError::Control(what)));
-    }
-    Ok(request)
-}
-
-fn changed(answer: &Value) -> String {
-    let mut text = ask::set(answer);
-    if answer["set"].as_object().is_some_and(serde_json::Map::is_empty) {
-        text += "nothing differs\n";
-    }
-    for (key, meaning) in [("for", "returns after"), ("confirm", "returns unless `set --keep` comes within")] {
-        if let Some(span) = answer[key].as_str() {
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(text, "{meaning} {span}");
-        }
-    }
-    text
+    Ok(applied.request(text)?)
 }
 
 /// Returns a rate in Mbit/s.

@@ -3,8 +3,7 @@
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
 pub use penstock_appliance::cli::Described;
-use penstock_appliance::cli::{Ask, Record, Support, Top, lasting};
-use penstock_appliance::socket::message::Until;
+use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
 use penstock_budgets::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_core::coop::Floor;
 use penstock_core::units::Span;
@@ -114,54 +113,6 @@ fn valid(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
     let allowed = (Span::from_secs(1)..=LONGEST_TOKEN).contains(&span);
     if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {LONGEST_TOKEN}")) }
-}
-
-/// When former values return.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Temporary {
-    /// Undo the change after this time: 2h
-    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
-    duration: Option<Span>,
-    /// Undo the change after this time, unless `set --keep` confirms it
-    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
-    confirm: Option<Span>,
-}
-
-impl Temporary {
-    /// Returns when former values return; `None` if they do not.
-    pub fn until(self) -> Option<Until> {
-        self.duration.map(Until::For).or(self.confirm.map(Until::Confirmed))
-    }
-}
-
-/// A change of a gateway that runs, or the order to keep the last one.
-#[derive(Debug, Clone, Args)]
-pub struct Change {
-    /// Which gateway to ask.
-    #[command(flatten)]
-    pub ask: Ask,
-    /// Parameters and their new values: rate=2Mbit/s
-    #[arg(value_name = "KEY=VALUE", required_unless_present = "keep")]
-    pub values: Vec<String>,
-    /// When the former values return.
-    #[command(flatten)]
-    pub until: Temporary,
-    /// Keep the last change that was made with --for or --confirm
-    #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
-    pub keep: bool,
-}
-
-/// A file whose settings are to hold.
-#[derive(Debug, Clone, Args)]
-pub struct Applied {
-    /// Which gateway to ask.
-    #[command(flatten)]
-    pub ask: Ask,
-    /// Configuration file of the gateway, such as gateway.toml
-    pub file: PathBuf,
-    /// When the former values return.
-    #[command(flatten)]
-    pub until: Temporary,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! nothing.
 
 use crate::lab::{EMULATOR, emulator, number, processor, report};
-use penstock_linux::testing::{Program, Sender, Testbed, skip};
+use penstock_linux::testing::{Program, Sender, Testbed, skip, wait_until};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -425,4 +425,55 @@ fn a_mistake_ends_with_code_2_and_says_what_to_do() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
     }
+}
+
+/// Asks an emulator; returns what it said, and whether it did what was asked.
+fn ask(bed: &Testbed, words: &[&str]) -> (String, bool) {
+    let output = Command::new(EMULATOR).args(words).args(["--name", bed.name()]).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+/// Returns the rates that hold.
+fn rates(bed: &Testbed) -> [u64; 2] {
+    let status: Value = serde_json::from_str(&ask(bed, &["status", "--json"]).0).unwrap();
+    ["forward", "reverse"].map(|way| number(&status, &format!("/{way}/rate_bps")))
+}
+
+#[test]
+fn changes_go_back_and_files_are_applied() {
+    let Some(bed) = testbed() else { return };
+    let emulator = start_emulator(&bed, &["--name", bed.name(), "--aqm", "codel"]);
+    let file = bed.file("new.toml");
+    let words = ["apply", file.to_str().unwrap(), "--for", "1s"];
+    std::fs::write(&file, "[link]\nrate = \"2Mbit/s\"\ndelay = \"5ms\"\n[aqm]\nname = \"pie\"\n").unwrap();
+    let (said, done) = ask(&bed, &words);
+    assert!(done && said.contains("rate=2Mbit/s") && said.contains("returns after 1s"), "{said}");
+    wait_until("the former rates are back", || rates(&bed) == [10_000_000; 2]);
+
+    assert!(ask(&bed, &["set", "rate=3Mbit/s"]).1);
+    assert_eq!(rates(&bed), [3_000_000, 10_000_000]);
+    assert!(ask(&bed, &["rollback"]).1 && rates(&bed) == [10_000_000; 2]);
+    let (said, done) = ask(&bed, &["rollback"]);
+    assert!(!done && said.contains("nothing was changed"), "{said}");
+
+    std::fs::write(&file, "seed = 9\n[link]\nrate = \"2Mbit/s\"\ndelay = \"5ms\"\n").unwrap();
+    let (said, done) = ask(&bed, &words);
+    assert!(!done && said.contains("new.toml:1:") && said.contains("`seed` cannot change"), "{said}");
+    assert_eq!(rates(&bed), [10_000_000; 2]);
+    report(emulator);
+}
+
+/// A packet that begins at 100 bit/s would take a minute. When the former rate is back, so is the link.
+#[test]
+fn a_rate_that_held_for_a_second_leaves_nothing_behind() {
+    let Some(bed) = testbed() else { return };
+    let emulator = start_emulator(&bed, &["--name", bed.name()]);
+    let (near, far) = (bed.udp("l", "10.77.0.1:7001"), bed.udp("r", "10.77.0.2:7001"));
+    assert!(ask(&bed, &["set", "rate=100bit/s", "--confirm", "1s"]).1);
+    near.send_to(&[1; 700], "10.77.0.2:7001").unwrap();
+    wait_until("the former rate is back", || rates(&bed) == [10_000_000; 2]);
+    far.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(far.recv(&mut [0; 1000]).unwrap(), 700);
+    report(emulator);
 }
