@@ -3,7 +3,6 @@
 
 use crate::answers;
 use crate::apply::Read;
-use crate::calls::Calls;
 use crate::enforce::{Enforcer, UP};
 use crate::error::Error;
 use crate::file::{File, Keys};
@@ -110,14 +109,9 @@ fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
 fn taps(file: &File, hashes: HashKeys, nodes: usize) -> Result<Taps, Error> {
     let upload = file.bottlenecks[UP.index()].rate;
     let enforcer = |keys: &C2ml| Enforcer::new(keys.enforce && !file.keys.observe, upload, nodes);
-    Ok(Taps {
-        steer: Steer::start(file.source.clone(), hashes.talkers)?,
-        talkers: Talkers::new(hashes.talkers),
-        windows: Default::default(),
-        calls: Calls::default(),
-        enforcer: file.c2ml.as_ref().map(enforcer),
-        scone: (file.keys.scone && !file.keys.observe).then(Advice::default),
-    })
+    let scone = (file.keys.scone && !file.keys.observe).then(Advice::default);
+    let steer = Steer::start(file.source.clone(), hashes.talkers)?;
+    Ok(Taps::new(steer, Talkers::new(hashes.talkers), file.c2ml.as_ref().map(enforcer), scone))
 }
 
 /// Returns the number of a subscriber by its name.

@@ -14,11 +14,28 @@ use penstock_shaper::classify::PacketFacts;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::talkers::Talkers;
 
+/// What an observer begins with: what is given, or nothing.
+macro_rules! begin {
+    () => {
+        Default::default()
+    };
+    ($given:ident) => {
+        $given
+    };
+}
+
 macro_rules! taps {
-    ($($(#[$doc:meta])* $name:ident: $tap:ty,)*) => {
+    ($($(#[$doc:meta])* $name:ident: $tap:ty $(= $given:ident)?,)*) => {
         /// All observers.
         pub struct Taps {
             $($(#[$doc])* pub $name: $tap,)*
+        }
+
+        impl Taps {
+            /// Takes the observers that the file decides about; the others begin with nothing.
+            pub fn new($($($given: $tap,)?)*) -> Self {
+                Self { $($name: begin!($($given)?),)* }
+            }
         }
 
         /// Each is shown everything, in the order of the table.
@@ -47,15 +64,15 @@ macro_rules! taps {
 
 taps! {
     /// What the gateway knows of its link.
-    steer: Steer,
+    steer: Steer = steer,
     /// Who carries most.
-    talkers: Talkers,
+    talkers: Talkers = talkers,
     /// Windows as they came and as they went on.
     windows: [Windows; 2],
     /// How calls would sound.
     calls: Calls,
     /// Who keeps to its budget, if the file has budgets; holds hosts to them if it says so.
-    enforcer: Option<Enforcer>,
+    enforcer: Option<Enforcer> = enforcer,
     /// Tells flows of QUIC their part, if the file says so.
-    scone: Option<Advice>,
+    scone: Option<Advice> = scone,
 }
