@@ -57,7 +57,7 @@ pub struct Report {
     pub pcapng_file: Option<Captured>,
     /// The time that an algorithm of somebody's own takes; `None` without one.
     pub algorithm: Option<AlgorithmTime>,
-    /// What was set while packets passed, at most [`MOST_CHANGES`](penstock_appliance::change::MOST_CHANGES) entries.
+    /// What was set while packets passed, the first 256 values.
     pub changes: Vec<Change>,
     /// Processor time of this process so far, in seconds.
     pub cpu_s: f64,
