@@ -141,7 +141,7 @@ impl Changes {
 /// Checks the channels of stations that a machine is to follow.
 ///
 /// # Errors
-/// Refuses what no link may have, and states that last less than [`SHORTEST`].
+/// Refuses what no link may have, and states that last less than a millisecond on average.
 pub fn in_real_time(stations: &[StationSpec]) -> Result<(), ConfigError> {
     stations::validate(stations)?;
     match stations.iter().filter_map(StationSpec::shortest).find(|mean| *mean < SHORTEST) {

@@ -4,7 +4,7 @@
 //!
 //! 1. [`pool`] has its buffer. [`classify`] makes a packet with a flow from the bytes, by the table of `penstock-conntrack`,
 //!    whose hashes have the [`keys`]; [`nodes`] knows the node to which a flow belongs, [`numbered`] the class of its host, and
-//!    [`announced`] what the packet tells of the rate of its flow. A [`carrier`] is the packet with what its owner needs.
+//!    [`announced`] what the packet tells of the rate of its flow. A [`carrier`](mod@carrier) is the packet with what its owner needs.
 //! 2. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a delay line.
 //! 3. `records` keeps what is wanted of each packet on a [`sheet`]: [`journal`] its fate, [`tap`] its headers as well, [`log`]
 //!    what happened on the link.
