@@ -499,3 +499,442 @@ def test_a_rule_without_its_reason_is_refused(key: str) -> None:
     assert key in text
     with pytest.raises((law.LawError, KeyError)):
         law.parse(text.replace(f", {key}", "").replace(key, ""))
+
+
+# The whole command, on a copy of the sources in which everything below is planted at once.
+
+LONG = "\n".join(f"    step({i});" for i in range(60))
+LONG_PYTHON = "\n".join(f"    step({i})" for i in range(60))
+# Kind, file, what is written at its end (or a pair: what becomes what), and what has to be told of it.
+PLANTED: list[tuple[str, str, str | tuple[str, str], str]] = [
+    (
+        "a crate of ours",
+        "crates/trace/Cargo.toml",
+        ("[dependencies]", '[dependencies]\npenstock-sim = { path = "../sim" }'),
+        "crate trace: must not know sim",
+    ),
+    (
+        "a crate of ours in tests",
+        "crates/conntrack/Cargo.toml",
+        '\n[dev-dependencies.penstock-emulator]\npath = "../emulator"\n',
+        "crate conntrack: its tests must not know emulator",
+    ),
+    (
+        "an outside package",
+        "crates/core/Cargo.toml",
+        ("[dependencies]", '[dependencies]\nsocket2 = "0.6"'),
+        "crate core: must not use socket2",
+    ),
+    (
+        "an outside package that builds",
+        "crates/grammar/Cargo.toml",
+        '\n[build-dependencies]\ngetrandom = "0.3"\n',
+        "crate grammar: must not use getrandom",
+    ),
+    (
+        "an outside package under another name",
+        "crates/fluid/Cargo.toml",
+        ("[dependencies]", '[dependencies]\nlibm2 = { package = "chrono", version = "0.4" }'),
+        "crate fluid: must not use chrono",
+    ),
+    (
+        "an outside package of one target",
+        "crates/sim/Cargo.toml",
+        "\n[target.'cfg(unix)'.dependencies]\nnix = \"0.30\"\n",
+        "crate sim: must not use nix",
+    ),
+    (
+        "a crate with lints of its own",
+        "crates/web/Cargo.toml",
+        ("[lints]\nworkspace = true", '[lints.rust]\nunsafe_code = "allow"'),
+        "crates/web/Cargo.toml: must have the lints of the workspace",
+    ),
+    (
+        "upwards in core",
+        "crates/core/src/units.rs",
+        "use crate::coop::Gateway;",
+        "core/units.rs:{}: units must not know coop",
+    ),
+    (
+        "upwards in core by a path",
+        "crates/core/src/packet.rs",
+        "fn planted() { crate::registry::planted() }",
+        "core/packet.rs:{}: packet must not know registry",
+    ),
+    (
+        "upwards in sim",
+        "crates/sim/src/segment.rs",
+        "use crate::world::World;",
+        "sim/segment.rs:{}: segment must not know world",
+    ),
+    (
+        "upwards in linux",
+        "crates/linux/src/error.rs",
+        "use crate::netlink;",
+        "linux/error.rs:{}: error must not know netlink",
+    ),
+    (
+        "upwards in conntrack",
+        "crates/conntrack/src/sets.rs",
+        "use crate::table::Table;",
+        "conntrack/sets.rs:{}: sets must not know table",
+    ),
+    (
+        "upwards in shaper",
+        "crates/shaper/src/pool.rs",
+        "use crate::{path::Path, direction};",
+        "shaper/pool.rs:{}: pool must not know path",
+    ),
+    (
+        "upwards in appliance",
+        "crates/appliance/src/socket/message.rs",
+        "use crate::run::run;",
+        "appliance/socket/message.rs:{}: socket must not know run",
+    ),
+    (
+        "upwards in emulator",
+        "crates/emulator/src/carried.rs",
+        "use super::emulator::Emulator;",
+        "emulator/carried.rs:{}: carried must not know emulator",
+    ),
+    (
+        "upwards in budgets",
+        "crates/budgets/src/identity.rs",
+        "pub use crate::command::*;",
+        "budgets/identity.rs:{}: identity must not know command",
+    ),
+    (
+        "upwards in gateway",
+        "crates/gateway/src/held.rs",
+        "use crate::daemon::Daemon as Owner;",
+        "gateway/held.rs:{}: held must not know daemon",
+    ),
+    (
+        "upwards in grammar",
+        "crates/grammar/src/range.rs",
+        "macro_rules! planted { () => { $crate::named::planted() } }",
+        "grammar/range.rs:{}: range must not know named",
+    ),
+    (
+        "upwards in trace",
+        "crates/trace/src/arrival.rs",
+        "type Planted = crate::replay::Outcome;",
+        "trace/arrival.rs:{}: arrival must not know replay",
+    ),
+    (
+        "upwards in tempest",
+        "crates/tempest/src/numbers.rs",
+        "use crate::run;\nfn f() { crate::run::run() }",
+        "tempest/numbers.rs:{}: numbers must not know run",
+    ),
+    (
+        "upwards in fluid",
+        "crates/fluid/src/model.rs",
+        "use crate::solver::Solver;",
+        "fluid/model.rs:{}: model must not know solver",
+    ),
+    (
+        "upwards in web",
+        "crates/web/src/samples.rs",
+        "use crate::edit::set;",
+        "web/samples.rs:{}: samples must not know edit",
+    ),
+    (
+        "upwards in py",
+        "crates/py/src/convert.rs",
+        "use crate::own::PyLibrary;",
+        "py/convert.rs:{}: convert must not know own",
+    ),
+    ("a module without a row", "crates/trace/src/planted.rs", "", "[modules.trace]: planted is missing"),
+    (
+        "a circle of three files",
+        "crates/core/src/cc/planted_a.rs",
+        "use super::planted_b::B;",
+        "a circle of 3 modules: core::cc::planted_a, core::cc::planted_b, core::cc::planted_c",
+    ),
+    (
+        "cycles above their number",
+        "crates/core/src/cc/planted_d.rs",
+        "use super::planted_e::E;",
+        "[counts]: {} import cycles",
+    ),
+    (
+        "imports against the layers above their number",
+        "crates/core/src/rng.rs",
+        "use crate::slab::Slab;",
+        "[counts]: {} imports against the layers",
+    ),
+    (
+        "a socket of TCP",
+        "crates/appliance/src/log.rs",
+        "use std::net::TcpStream;",
+        "crates/appliance/src/log.rs:{}: only linux may name TcpStream",
+    ),
+    (
+        "a socket of UDP",
+        "crates/budgets/src/roster.rs",
+        "use std::net::UdpSocket as Other;",
+        "crates/budgets/src/roster.rs:{}: only linux may name UdpSocket",
+    ),
+    (
+        "a socket of this machine",
+        "crates/gateway/src/voice.rs",
+        "fn planted(_: &std::os::unix::net::UnixStream) {}",
+        "crates/gateway/src/voice.rs:{}: only linux may name UnixStream",
+    ),
+    (
+        "a socket that listens",
+        "crates/emulator/src/waits.rs",
+        "use std::net::{TcpListener};",
+        "crates/emulator/src/waits.rs:{}: only linux may name TcpListener",
+    ),
+    (
+        "an unsafe function",
+        "crates/core/src/slab.rs",
+        "unsafe fn planted() {}",
+        "crates/core/src/slab.rs:{}: only linux/",
+    ),
+    (
+        "an unsafe block",
+        "crates/shaper/src/sheet.rs",
+        "fn planted() { unsafe { other() } }",
+        "crates/shaper/src/sheet.rs:{}: only linux/",
+    ),
+    (
+        "an unsafe trait",
+        "crates/emulator/src/machine.rs",
+        "struct P;\nunsafe impl Send for P {}",
+        "crates/emulator/src/machine.rs:{}: only linux/",
+    ),
+    (
+        "an unsafe attribute",
+        "crates/web/src/session.rs",
+        "#[unsafe(no_mangle)]\npub fn planted() {}",
+        "crates/web/src/session.rs:{}: only linux/",
+    ),
+    (
+        "leave for unsafe",
+        "crates/sim/src/digest.rs",
+        "#[allow(dead_code, unsafe_code)]\nfn planted() {}",
+        "crates/sim/src/digest.rs:{}: only linux/",
+    ),
+    (
+        "unsafe in tests",
+        "crates/gateway/tests/planted.rs",
+        "#[test]\nfn planted() { unsafe { other() } }",
+        "crates/gateway/tests/planted.rs:{}: only linux/",
+    ),
+    (
+        "a clock in a pure crate",
+        "crates/shaper/src/talkers.rs",
+        "#[allow(clippy::disallowed_methods)]\nfn planted() { std::time::Instant::now(); }",
+        "crates/shaper/src/talkers.rs: allows clippy::disallowed_methods",
+    ),
+    (
+        "a file in a pure crate",
+        "crates/grammar/src/source.rs",
+        '#[expect(clippy::disallowed_methods, reason = "planted")]\nfn planted() { std::fs::read("x"); }',
+        "crates/grammar/src/source.rs: allows clippy::disallowed_methods",
+    ),
+    (
+        "a hash map in a pure crate",
+        "crates/conntrack/src/pool.rs",
+        "#[allow(clippy::disallowed_types)]\nstruct Planted(std::collections::HashMap<u8, u8>);",
+        "crates/conntrack/src/pool.rs: allows clippy::disallowed_types",
+    ),
+    (
+        "all lints at once",
+        "crates/core/src/recency.rs",
+        "#[cfg_attr(unix, allow(clippy::all))]\nfn planted() {}",
+        "crates/core/src/recency.rs: allows clippy::disallowed_macros",
+    ),
+    (
+        "a pure crate without its lints",
+        "crates/tempest/src/lib.rs",
+        (crates.DENIED, ""),
+        "crates/tempest/src/lib.rs: must have",
+    ),
+    (
+        "an exception that is gone",
+        "crates/trace/src/read.rs",
+        ("clippy::disallowed_types", "clippy::planted"),
+        "[[lints]]: crates/trace/src/read.rs does not allow",
+    ),
+    (
+        "code from another place",
+        "crates/appliance/src/change.rs",
+        '#[path = "../../sim/src/run.rs"]\nmod planted;',
+        "crates/appliance/src/change.rs: #[path] hides",
+    ),
+    (
+        "included code",
+        "crates/budgets/src/tls.rs",
+        'include!("planted.rs");',
+        "crates/budgets/src/tls.rs: include! hides",
+    ),
+    (
+        "a long function",
+        "crates/linux/src/random.rs",
+        f"fn planted() {{\n{LONG}\n}}",
+        "crates/linux/src/random.rs:{}: planted has 62 lines",
+    ),
+    ("a long file", "crates/fluid/src/history.rs", "fn f() {}\n" * 601, "crates/fluid/src/history.rs: "),
+    (
+        "a long function of Python",
+        "python/penstock/units.py",
+        f"\n\ndef planted():\n{LONG_PYTHON}",
+        "python/penstock/units.py:{}: planted has 61 lines",
+    ),
+    ("a long file of a tool", "tools/layers/page.py", "pass\n" * 601, "tools/layers/page.py: "),
+    (
+        "upwards in Python",
+        "python/penstock/units.py",
+        "import penstock.engine",
+        "penstock/units.py:{}: units must not know engine",
+    ),
+    (
+        "upwards in Python by a dot",
+        "python/penstock/fairness.py",
+        "from . import cli",
+        "penstock/fairness.py:{}: fairness must not know cli",
+    ),
+    ("a package without a row", "python/penstock/planted/__init__.py", "", "[python]: planted is missing"),
+    (
+        "a circle of Python",
+        "python/penstock/claims/planted_a.py",
+        "from penstock.claims import planted_b",
+        "a circle of 3 modules: penstock::claims::planted_a, penstock::claims::planted_b, penstock::claims::planted_c",
+    ),
+    (
+        "figures in a verdict",
+        "python/penstock/papers/pink_c/claims.py",
+        "from penstock.plots import style",
+        "penstock/papers/pink_c/claims.py:{}: penstock.papers.pink_c.claims must not know",
+    ),
+    (
+        "a package of others",
+        "python/penstock/ecn.py",
+        "import matplotlib.figure",
+        "penstock/ecn.py:{}: only penstock.plots may import matplotlib",
+    ),
+    (
+        "a network",
+        "python/penstock/columns.py",
+        "import urllib.request",
+        "penstock/columns.py:{}: only nobody may import urllib",
+    ),
+    ("another program", "python/penstock/marked.py", "import subprocess", "penstock/marked.py:{}: only "),
+    ("a write", "python/penstock/link.py", "open('x', 'w')", "penstock/link.py:{}: open changes the disk"),
+    (
+        "a write of a path",
+        "python/penstock/manual.py",
+        "Path('x').write_text('y')",
+        "penstock/manual.py:{}: write_text changes the disk",
+    ),
+    (
+        "a removal",
+        "python/penstock/capture.py",
+        "import shutil; shutil.rmtree('x')",
+        "penstock/capture.py:{}: rmtree changes the disk",
+    ),
+    (
+        "a computed import",
+        "python/penstock/tcp_trace.py",
+        "import importlib; importlib.import_module(name)",
+        "penstock/tcp_trace.py:{}: import_module brings in code",
+    ),
+    ("code from a text", "python/penstock/typed.py", "exec('x')", "penstock/typed.py:{}: exec brings in code"),
+    (
+        "another table on the page",
+        "docs/architecture.md",
+        ("| `trace` | `core` |", "| `trace` | `core`, `sim` |"),
+        "docs/architecture.md: `| `trace`",
+    ),
+]
+# Further files that circles need.
+BESIDE = {
+    "crates/core/src/cc/planted_b.rs": "use super::planted_c::C;",
+    "crates/core/src/cc/planted_c.rs": "use crate::cc::planted_a::A;",
+    "crates/core/src/cc/planted_e.rs": "use super::planted_d::D;",
+    "python/penstock/claims/planted_b.py": "def f():\n    from . import planted_c",
+    "python/penstock/claims/planted_c.py": "import penstock.claims.planted_a",
+}
+
+
+def written(text: str, change: str | tuple[str, str]) -> str:
+    """A text with what is planted in it."""
+    if isinstance(change, tuple):
+        assert change[0] in text
+        return text.replace(*change)
+    return f"{text}\n{change}\n"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What the check tells of a copy of the sources with everything planted in it."""
+    root = tmp_path_factory.mktemp("planted")
+    kept = ("Cargo.toml", "crates/**/*.rs", "crates/*/Cargo.toml", "python/**/*.py", "python/**/*.pyi",
+            "tools/layers/*.py", "docs/architecture.md")  # fmt: skip
+    files = check.texts(ROOT, *kept)
+    files |= {f"tools/{name}": (ROOT / "tools" / name).read_text(encoding="utf-8") for name in check.SCRIPTS}
+    for _, name, change, _ in PLANTED:
+        files[name] = written(files.get(name, ""), change)
+    for name, text in {**files, **BESIDE}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return list(check.violations(root, RULES))
+
+
+@pytest.mark.parametrize(("kind", "file", "change", "message"), PLANTED, ids=[row[0] for row in PLANTED])
+def test_what_is_planted_into_a_copy_is_caught(
+    told: list[str], kind: str, file: str, change: str | tuple[str, str], message: str
+) -> None:
+    before, _, after = message.partition("{}")
+    found = [wrong for wrong in told if wrong.startswith(before) and after in wrong]
+    assert found, f"{kind} in {file}: {change!r} is not caught"
+
+
+def test_cycles_are_counted_at_every_level() -> None:
+    two = crate(a="use crate::b::B;", b="use crate::a::A;", x__mod="", x__c="use super::d::D;", x__d="use super::c::C;")
+    assert sorted(sorted(cycle.members) for cycle in graph.cycles(two)) == [
+        ["small::a", "small::b"],
+        ["small::x::c", "small::x::d"],
+    ]
+
+
+def test_rows_are_ordered_from_the_ground_up() -> None:
+    tree = crate(a="use crate::c::C;", b="", c="use crate::d::D;", d="use crate::c::C;")
+    assert graph.ordered(tree, ["a", "d", "c", "b"]) == ["d", "c", "a", "b"]
+    assert list(graph.upwards(tree, ["d", "c", "a", "b"])) == [
+        "small/d.rs:1: d names c, which stands on a higher layer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "now", "message"),
+    [
+        (law.Count(1), 2, "[counts]: 2 import cycles; at most 1"),
+        (law.Count(1, 3), 4, "[counts]: 4 import cycles; at most 3"),
+        (law.Count(1, 3), 2, "[counts]: there are 2 import cycles now; write that to `today`"),
+        (law.Count(1, 3), 1, "[counts]: cycles keeps its rule now; remove `today`"),
+        (law.Count(1, 3), 3, None),
+        (law.Count(1), 1, None),
+    ],
+)
+def test_a_count_may_only_fall(count: law.Count, now: int, message: str | None) -> None:
+    rules = replace(RULES, counts={"cycles": count, "upwards": law.Count(0)})
+    found = list(check.wrong_counts({"cycles": ["a place"] * now, "upwards": []}, rules))
+    assert [wrong.split("\n")[0] for wrong in found] == ([message] if message else [])
+
+
+def test_a_crate_of_several_modules_needs_a_table() -> None:
+    rules = replace(RULES, modules={name: rows for name, rows in RULES.modules.items() if name != "web"})
+    wrong = list(check.violations(ROOT, rules))
+    assert "[modules.web] is missing: crate web has several modules" in wrong
+
+
+def test_a_home_without_unsafe_is_caught() -> None:
+    sources = {"linux/src/port.rs": "// unsafe\nfn f() {}", "core/src/units.rs": 'const A: &str = "unsafe";'}
+    assert list(crates.wrong_unsafe(sources, frozenset({"linux/"}))) == [
+        "[unsafe]: crates/linux/ has none any more; remove it from `only`"
+    ]

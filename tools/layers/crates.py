@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from layers.law import Crate, Law
 LINTS = ("clippy::disallowed_macros", "clippy::disallowed_methods", "clippy::disallowed_types")
 DENIED = f"#![cfg_attr(not(test), deny({', '.join(LINTS)}))]"
 OURS = "penstock-"
+# The word, and a level of the lint that lets it pass.
+UNSAFE = re.compile(r"\bunsafe\b|\b(?:allow|expect|warn)\s*\([^()]*\bunsafe_code\b")
 LEVEL = re.compile(r"\b(?:allow|expect|warn)\s*\(([^()]*)\)")
 
 
@@ -109,3 +112,27 @@ def wrong_types(sources: Mapping[str, str], rules: Law) -> Iterator[str]:
                 yield from (f"crates/{path}:{line}: only {homes} may name {name}" for line, name in lines)
     for path in sorted(rules.types_known - found):
         yield f"[types]: crates/{path} names none of them any more; remove its row"
+
+
+def wrong_unsafe(sources: Mapping[str, str], homes: frozenset[str]) -> Iterator[str]:
+    """Returns `unsafe` in files that may not have it, and leave for it; `homes` are beginnings of paths.
+
+    `sources` are the texts of all files of all crates by their paths, `core/src/lib.rs` for one. Tests count as well.
+    """
+    found = set()
+    for path, text in sources.items():
+        code = rust.bare(text)
+        lines = [code.count("\n", 0, match.start()) + 1 for match in UNSAFE.finditer(code)]
+        ours = {home for home in homes if path.startswith(home)}
+        found |= ours if lines else set()
+        if not ours:
+            yield from (f"crates/{path}:{line}: only {', '.join(sorted(homes))} may have `unsafe`" for line in lines)
+    for home in sorted(homes - found):
+        yield f"[unsafe]: crates/{home} has none any more; remove it from `only`"
+
+
+def wrong_manifests(manifests: Mapping[str, str]) -> Iterator[str]:
+    """Returns crates that do not have the lints of the workspace, which deny `unsafe`."""
+    for path, text in manifests.items():
+        if tomllib.loads(text).get("lints") != {"workspace": True}:
+            yield f"crates/{path}: must have the lints of the workspace, and no others"

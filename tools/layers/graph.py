@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from layers.law import Part
@@ -62,17 +62,48 @@ def circles(tree: Tree) -> Iterator[Circle]:
 
     A module counts as one with the files of its own folder, so a parent and its children may name each other.
     """
+    yield from (circle for circle in cycles(tree) if len(circle.members) > 2)
+
+
+def cycles(tree: Tree) -> Iterator[Circle]:
+    """Returns all circles of two or more modules, at every level of the tree."""
     parents = {m[:i] for m in tree.modules for i in range(len(m))}
     for parent in sorted(parents):
         edges = tree.edges(parent)
-        known: dict[str, set[str]] = {child[-1]: set() for child in tree.children(parent)}
-        for source, target in edges:
-            known.setdefault(source, set()).add(target)
-            known.setdefault(target, set())
-        for group in components(known):
-            if len(group) > 2:
+        for group in components(_known(tree, parent)):
+            if len(group) > 1:
                 places = tuple(ref for (a, b), ref in sorted(edges.items()) if a in group and b in group)
                 yield Circle(frozenset("::".join((tree.name, *parent, name)) for name in group), places)
+
+
+def _known(tree: Tree, parent: Module) -> dict[str, set[str]]:
+    """Returns which children of `parent` name which."""
+    known: dict[str, set[str]] = {child[-1]: set() for child in tree.children(parent)}
+    for source, target in tree.edges(parent):
+        known.setdefault(source, set()).add(target)
+        known.setdefault(target, set())
+    return known
+
+
+def ordered(tree: Tree, rows: Iterable[str]) -> list[str]:
+    """Returns the top modules from the ground up: each after those that it names, and otherwise as in `rows`."""
+    known = _known(tree, ())
+    circle = {name: group for group in components(known) for name in group}
+    left = [*(name for name in rows if name in known), *sorted(set(known) - set(rows))]
+    found: list[str] = []
+    while left:
+        ready = next(name for name in left if known[name] - circle[name] <= set(found))
+        left.remove(ready)
+        found.append(ready)
+    return found
+
+
+def upwards(tree: Tree, rows: Iterable[str]) -> Iterator[str]:
+    """Returns the imports against the layers: a module names one whose row stands below its own in the table."""
+    place = {name: i for i, name in enumerate(rows)}
+    for (source, target), reference in sorted(tree.edges(()).items()):
+        if source in place and target in place and place[source] < place[target]:
+            yield f"{reference.file}:{reference.line}: {source} names {target}, which stands on a higher layer"
 
 
 def components(known: Mapping[str, set[str]]) -> list[set[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,14 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Count:
+    """A row of `[counts]`: how many of a kind the rule allows, and how many there are while that is more."""
+
+    most: int
+    today: int | None = None
+
+
+@dataclass(frozen=True)
 class Law:
     """All tables of `tools/layers.toml`."""
 
@@ -55,6 +63,8 @@ class Law:
     types: frozenset[str] = frozenset()  # types of the standard library that only `type_homes` may name
     type_homes: frozenset[str] = frozenset()
     types_known: frozenset[str] = frozenset()
+    unsafe_homes: frozenset[str] = frozenset()  # the beginnings of the paths of files that may have `unsafe`
+    counts: Mapping[str, Count] = field(default_factory=dict)
 
 
 def read(file: Path = FILE) -> Law:
@@ -82,7 +92,13 @@ def parse(text: str) -> Law:
         types=frozenset(_why("types", "names", table["types"])["names"]),
         type_homes=frozenset(table["types"]["only"]),
         types_known=frozenset(_why("types", row["file"], row)["file"] for row in table["types"].get("known", [])),
+        unsafe_homes=frozenset(_why("unsafe", "only", table["unsafe"])["only"]),
+        counts={name: _count(name, row) for name, row in table["counts"].items()},
     )
+
+
+def _count(name: str, row: Mapping[str, Any]) -> Count:
+    return Count(_why("counts", name, row)["most"], row.get("today"))
 
 
 def _crate(name: str, row: Mapping[str, Any]) -> Crate:
