@@ -11,6 +11,7 @@ use penstock_core::wire::RealPacket;
 use penstock_shaper::bottleneck::{Bottleneck, Config, Delivery, Irreplaceable, MOST_REPLACED};
 use penstock_shaper::direction::Direction;
 use penstock_shaper::path::Path;
+use penstock_shaper::tap::{Fate, Taps};
 use proptest::prelude::*;
 
 /// 1500 bytes at 10 Mbit/s.
@@ -287,6 +288,34 @@ fn segment(forward: bool, flags: u8, ack: u8, window: u16) -> RealPacket {
     bytes[34..36].copy_from_slice(&window.to_be_bytes());
     bytes[40..44].copy_from_slice(&[2, 4, 0x05, 0xb4]);
     RealPacket::new(bytes, FlowId(0))
+}
+
+/// Forward two packets find room and one does not; in reverse there is one. A tap has them in the order in which they left,
+/// with the time at which they did, and is empty after its content was exchanged.
+#[test]
+fn taps_have_the_headers_and_the_fate_of_each_packet_of_both_directions() {
+    let mut path = Path::new(&config("droptail", "1p"), &config("droptail", "10p"), Streams::new(1));
+    assert_eq!(path.tapped(), None);
+    path.keep_taps(RealPacket::bytes);
+    assert_eq!(path.tapped(), Some(0));
+    (1..4).for_each(|ack| path.arrive(Direction::Forward, segment(true, 0x10, ack, 9), Instant::ZERO, &mut ()));
+    let syn_ack = segment(false, 0x12, 4, 9);
+    path.arrive(Direction::Reverse, syn_ack.clone(), Instant::ZERO, &mut ());
+    while path.poll(at(Span::from_secs(1)), &mut ()).is_some() {}
+    assert_eq!(path.tapped(), Some(4));
+    let mut sheet = Taps::none();
+    path.swap_taps(&mut sheet);
+    assert_eq!(path.tapped(), Some(0));
+    let told = |way: usize| -> Vec<_> {
+        sheet.ways[way].iter().map(|one| (one.head()[31], one.at, one.fate, one.size.get())).collect()
+    };
+    // 44 bytes at 10 Mbit/s take 35.2 us.
+    let second = at(Span::from_nanos(35_200));
+    let overflow = Fate::Dropped(DropReason::Overflow);
+    let sent = |ack: u8, at: Instant| (ack, at, Fate::Sent, 44);
+    assert_eq!(told(0), [sent(1, Instant::ZERO), (3, Instant::ZERO, overflow, 44), sent(2, second)]);
+    assert_eq!(told(1), [sent(4, Instant::ZERO)]);
+    assert_eq!(sheet.ways[1][0].head(), syn_ack.bytes());
 }
 
 /// The window of a SYN-ACK after it came back over a path with this discipline on its left.
