@@ -415,4 +415,25 @@ mod tests {
         assert_eq!(tag(0x51, 0x88a8, 7), Some([0x88a8, 7]));
         assert_eq!(tag(0x50, 0x8100, 0), Some([0x8100, 0]), "priority 0 of no VLAN");
     }
+
+    /// A frame leaves in two parts as one. What is refused is counted, and those after it leave all the same.
+    #[test]
+    fn frames_leave_whole_and_those_that_are_refused_are_counted() {
+        let (here, there) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        there.set_nonblocking(true).unwrap();
+        let here = OwnedFd::from(here);
+        let arrived = || {
+            let mut buffer = [0; 64];
+            std::iter::from_fn(|| there.recv(&mut buffer).ok().map(|len| buffer[..len].to_vec())).collect::<Vec<_>>()
+        };
+        let (refused, why) = send(&here, [[b"a".as_slice(), b"bc"], [b"d", b""]].into_iter());
+        assert!(refused == 0 && why.is_none(), "{refused} {why:?}");
+        assert_eq!(arrived(), [b"abc".to_vec(), b"d".to_vec()]);
+        let long = vec![0; 64 << 20];
+        let frames = [[b"1".as_slice(), b"2"], [b"x", &long], [b"y", &long], [b"3", b"4"]];
+        let (refused, why) = send(&here, frames.into_iter());
+        assert_eq!((refused, why.unwrap().raw_os_error()), (2, Some(libc::EMSGSIZE)));
+        assert_eq!(arrived(), [b"12".to_vec(), b"34".to_vec()]);
+        assert_eq!(send(&here, std::iter::empty()).0, 0);
+    }
 }

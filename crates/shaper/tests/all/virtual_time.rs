@@ -128,6 +128,21 @@ fn the_journal_tells_what_became_of_each_packet() {
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
 
+/// The wire is idle from the end of one transmission to the begin of the next.
+#[test]
+fn a_wire_is_idle_since_its_last_bit_and_busy_while_it_transmits() {
+    let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
+    assert_eq!((b.idle_since(), b.busy()), (Some(Instant::ZERO), Span::ZERO));
+    let begin = at(Span::from_millis(5));
+    drain(&mut b, begin, &mut log);
+    (0..2).for_each(|id| b.arrive(token(id), begin, &mut log));
+    assert_eq!((b.idle_since(), b.busy()), (None, SERVICE));
+    drain(&mut b, begin + SERVICE, &mut log);
+    assert_eq!((b.idle_since(), b.busy()), (None, SERVICE * 2));
+    drain(&mut b, begin + SERVICE * 2, &mut log);
+    assert_eq!((b.idle_since(), b.busy()), (Some(begin + SERVICE * 2), SERVICE * 2));
+}
+
 /// A bottleneck that is watched does what one does that is not: a burst of RED and of loss, which draw random numbers.
 #[test]
 fn a_journal_and_a_tap_change_nothing() {
@@ -414,6 +429,7 @@ fn a_discipline_that_knows_connections_is_not_replaced() {
     for id in 0..MOST_REPLACED + 1 {
         b.arrive(token(id), Instant::ZERO, &mut log);
         b.arrive(token(id), Instant::ZERO, &mut log);
+        assert_eq!(b.can_replace(), id < MOST_REPLACED);
         let expected = if id < MOST_REPLACED { Ok(()) } else { Err(Irreplaceable::Busy) };
         assert_eq!(b.replace(&config("droptail", "5p").aqm, Limit::Packets(50), Instant::ZERO), expected, "{id}");
     }
