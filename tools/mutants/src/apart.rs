@@ -42,6 +42,8 @@ pub struct Apart {
 impl Apart {
     /// Finds out what is possible.
     pub fn new() -> Result<Self> {
+        sweep(&std::env::temp_dir());
+        hierarchy().iter().for_each(|root| sweep(root));
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("penstock-mutants-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let home = std::env::temp_dir().join(&name);
@@ -143,6 +145,19 @@ impl Drop for Apart {
     }
 }
 
+/// Removes what runs have left in a folder that were killed: their folders and control groups.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+        let number = name.strip_prefix("penstock-mutants-").and_then(|rest| rest.split('-').next());
+        if number.is_some_and(|number| !Path::new("/proc").join(number).exists()) {
+            let _ = fs::write(path.join("cgroup.kill"), "1");
+            below(&path).iter().for_each(|inner| drop(fs::remove_dir(inner)));
+            let _ = fs::remove_dir(&path).or_else(|_| fs::remove_dir_all(&path));
+        }
+    }
+}
+
 /// The folders in this one, those within others first.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
@@ -186,6 +201,20 @@ mod tests {
         assert_eq!(shell(&apart, "exit 7").status.code(), Some(7));
         let died = shell(&apart, "kill -9 $$").status;
         assert!(died.code() == Some(137) || died.signal() == Some(9), "{died}");
+    }
+
+    #[test]
+    fn what_killed_runs_have_left_goes() {
+        let folder = std::env::temp_dir().join(format!("penstock-sweep-{}", std::process::id()));
+        let own = format!("penstock-mutants-{}-0", std::process::id());
+        for name in [own.as_str(), "penstock-mutants-4999999-1", "other"] {
+            fs::create_dir_all(folder.join(name).join("t")).unwrap();
+        }
+        sweep(&folder);
+        let mut left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["other", own.as_str()]);
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

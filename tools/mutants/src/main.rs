@@ -28,6 +28,8 @@ use tree::{Inputs, Mutant};
 const BASELINE: &str = "tools/mutants/baseline.json";
 /// What became of the mutants.
 const RESULTS: &str = "tools/mutants/results.jsonl";
+/// Which survivors are equivalent, and why.
+const EQUIVALENT: &str = "tools/mutants/equivalent.toml";
 
 /// Mutations of each crate that are drawn if nothing else is said.
 const EACH: usize = 60;
@@ -104,7 +106,7 @@ fn tell(arguments: &Arguments, root: &Path, drawn: &[Mutant], all: &[Mutant], in
     drawn.iter().for_each(|mutant| *each.entry(mutant.krate().to_string()).or_default() += 1);
     let names: BTreeSet<&str> = drawn.iter().map(|mutant| mutant.key.as_str()).collect();
     let others = all.iter().filter(|mutant| !names.contains(mutant.key.as_str())).filter_map(line);
-    let equivalents = page::equivalents(&root.join("tools/mutants/equivalent.toml"))?;
+    let equivalents = page::equivalents(&root.join(EQUIVALENT))?;
     let about = About {
         sample: sample_says(arguments, drawn.len()),
         revision: output(root, &["describe", "--always", "--dirty"])?,
@@ -200,6 +202,7 @@ struct Judge<'a> {
     root: &'a Path,
     inputs: &'a Inputs,
     known: &'a BTreeMap<String, Line>,
+    equivalents: BTreeMap<String, String>,
     longest: Longest,
     /// Those without a result.
     missing: Vec<Mutant>,
@@ -227,7 +230,8 @@ impl<'a> Judge<'a> {
         };
         let (counts, apart) = (BTreeMap::new(), apart::Apart::new()?);
         let session = Session::going_on(&home, &inputs.all, &keys)?.unwrap_or_default();
-        let mut judge = Self { root, inputs, known, longest, missing, session, apart, counts };
+        let equivalents = page::equivalents(&root.join(EQUIVALENT))?;
+        let mut judge = Self { root, inputs, known, equivalents, longest, missing, session, apart, counts };
         if judge.session.binaries.is_empty() {
             judge.session = Session::begun(&home, &inputs.all, keys);
             let mut refused = BTreeSet::new();
@@ -252,9 +256,15 @@ impl<'a> Judge<'a> {
             let left = numbered.iter().any(|(number, _)| waiting || !self.session.passed.contains(number));
             let known = if left { self.learnt(&programs)? } else { Vec::new() };
             let programs: Vec<(&Binary, &Known)> = programs.iter().zip(&known).collect();
+            let mut numbered = numbered;
+            if waiting {
+                // Who is reached by few tests is known soon, whenever the run is stopped.
+                numbered.sort_by_key(|(number, _)| run::most(&programs, *number));
+            }
             for (number, mutant) in numbered {
                 let outlives = !waiting && self.session.passed.contains(&number);
-                let spare = waiting || others.is_empty();
+                // What a person has judged is not worth the long tests.
+                let spare = waiting || others.is_empty() || self.equivalents.contains_key(&mutant.key);
                 if outlives || !self.judge(number, &mutant, &programs, spare)? {
                     self.missing.push(mutant);
                 }

@@ -164,6 +164,12 @@ pub fn judged(
     Ok(Outcome::Survived)
 }
 
+/// How long all tests take that reach a mutant.
+pub fn most(programs: &[(&Binary, &Known)], number: u32) -> Duration {
+    let tests = programs.iter().flat_map(|(_, known)| &known.tests);
+    tests.filter(|test| test.reaches.contains(&number)).map(|test| test.time).sum()
+}
+
 /// Neighbours of one program that cost little are run together; the first few, which kill most mutants, alone.
 fn batches<'a>(tests: &[(&'a Binary, &'a Test)]) -> Vec<(&'a Binary, Vec<&'a Test>)> {
     let mut out: Vec<(&Binary, Vec<&Test>)> = Vec::new();
