@@ -25,8 +25,10 @@ exec timeout --foreground --signal=KILL "$TIME_MOST" "$@""#;
 const INSIDE: &str = r#"mount -t tmpfs names /run/netns && mount -t tmpfs places /run/penstock || exit 120
 if [ -n "$HIERARCHY" ]; then umount "$HIERARCHY" && mount -t cgroup2 groups "$HIERARCHY" || exit 120; fi
 ip link set lo up
+before=$(stat -c %y /run/netns)
 "$@"
 code=$?
+if [ "$(stat -c %y /run/netns)" != "$before" ]; then echo > "$MADE"; fi
 exit $code"#;
 
 /// Where programs run.
@@ -79,6 +81,15 @@ impl Apart {
         self.home.join("said")
     }
 
+    /// True if a program has made network namespaces since the folder for temporary files was made anew.
+    pub fn made_namespaces(&self) -> bool {
+        self.made().exists()
+    }
+
+    fn made(&self) -> PathBuf {
+        self.home.join("made")
+    }
+
     /// A command that runs this program with limits, in a process group of its own.
     pub fn command(&self, apart: bool, program: &Path, processor: Duration, time: Duration) -> Command {
         let mut command = Command::new("sh");
@@ -102,6 +113,7 @@ impl Apart {
             command.args(["sh", "-c", INSIDE, "sh"]);
         }
         command.arg(program).env("HIERARCHY", hierarchy).env("GROUP", group).env("TMPDIR", self.temporary());
+        command.env("MADE", self.made());
         command.env("SECONDS_MOST", (processor.as_secs() + 1).to_string());
         // Who waits for it ends it before that, unless it was ended itself.
         command.env("TIME_MOST", (time.as_secs() + 60).to_string());
@@ -117,6 +129,7 @@ impl Apart {
     /// Makes the folder for temporary files anew.
     pub fn ready(&self) -> Result<()> {
         let temporary = self.temporary();
+        let _ = fs::remove_file(self.made());
         let _ = fs::remove_dir_all(&temporary);
         fs::create_dir_all(&temporary)?;
         open_to_all(&temporary)
@@ -226,6 +239,7 @@ mod tests {
         let script = "ip netns add left && mkdir $HIERARCHY/left; touch $TMPDIR/left /run/penstock/left; \
             setsid sleep 987 & sleep 0.1; ip netns list";
         let output = shell(&apart, script);
+        assert!(apart.made_namespaces());
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "left", "{output:?}");
         let list = |program: &str, arguments: &[&str]| {
             String::from_utf8_lossy(&Command::new(program).args(arguments).output().unwrap().stdout).into_owned()
@@ -238,5 +252,7 @@ mod tests {
         }
         apart.ready().unwrap();
         assert!(!apart.temporary().join("left").exists());
+        shell(&apart, "ip netns list; true");
+        assert!(!apart.made_namespaces());
     }
 }

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,15 +20,13 @@ pub struct Folders {
     pub target: PathBuf,
 }
 
-/// What tests cost and need, the cheap ones first.
+/// What tests cost, the cheap ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Beside the code, in the library.
     Unit,
-    /// In a file of its own.
+    /// In a program of its own.
     Integration,
-    /// Between network namespaces, which needs root and waits for real time to pass.
-    Namespaces,
 }
 
 /// A program of tests.
@@ -151,10 +148,9 @@ fn binaries(crates: &Crates, messages: &[Value], seen: &BTreeSet<String>) -> Res
         }
         let target = message["target"]["name"].as_str().unwrap_or_default();
         let kinds = message["target"]["kind"].as_array().cloned().unwrap_or_default();
-        let source = Path::new(message["target"]["src_path"].as_str().context("a source")?);
         let (apart, path) = (crates.asks_kernel(&name), PathBuf::from(path));
         let (name, kind) = if kinds.iter().any(|kind| kind == "test") {
-            (format!("{name}/{target}"), kind(source)?)
+            (format!("{name}/{target}"), Kind::Integration)
         } else if kinds.iter().any(|kind| kind == "bin") {
             (format!("{name}/{target}"), Kind::Unit)
         } else {
@@ -164,16 +160,4 @@ fn binaries(crates: &Crates, messages: &[Value], seen: &BTreeSet<String>) -> Res
     }
     out.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
     Ok(out)
-}
-
-/// Tests whose file, or a module that it has in a folder beside it, speaks of network namespaces make some.
-fn kind(source: &Path) -> Result<Kind> {
-    let text = fs::read_to_string(source)?;
-    let folder = source.parent().context("a folder")?;
-    let modules = text.lines().filter_map(|line| line.trim().strip_prefix("mod ")?.strip_suffix(';'));
-    let mut texts: Vec<String> =
-        modules.filter_map(|name| fs::read_to_string(folder.join(name).join("mod.rs")).ok()).collect();
-    texts.push(text);
-    let makes = texts.iter().any(|text| text.contains("\"netns\", \"add\"") || text.contains("netns add "));
-    Ok(if makes { Kind::Namespaces } else { Kind::Integration })
 }

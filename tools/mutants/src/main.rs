@@ -12,7 +12,7 @@ mod tree;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use compile::{Binary, Folders, Kind};
+use compile::{Binary, Folders};
 use crates::Crates;
 use page::{About, Line, Tests};
 use run::{Known, Longest, Outcome};
@@ -58,7 +58,7 @@ struct Arguments {
     /// A test that takes more seconds of processor time than this is left out.
     #[arg(long, default_value_t = 30)]
     longest: u64,
-    /// A test between network namespaces that takes more seconds than this is left out.
+    /// A test that takes more seconds than this is left out; those between network namespaces mostly wait.
     #[arg(long, default_value_t = 180)]
     longest_wait: u64,
     /// Lists the mutations and runs nothing.
@@ -248,56 +248,72 @@ impl<'a> Judge<'a> {
 
     /// Each result is written as soon as it is known. Tests between namespaces come last, and only for what is left then.
     fn run(mut self) -> Result<()> {
+        let binaries = self.session.binaries.clone();
         for waiting in [false, true] {
             let missing = std::mem::take(&mut self.missing);
-            let numbered: Vec<(u32, Mutant)> = self.session.numbered(missing);
-            let (programs, others): (Vec<Binary>, Vec<Binary>) =
-                self.session.binaries.clone().into_iter().partition(|one| (one.kind == Kind::Namespaces) == waiting);
-            let left = numbered.iter().any(|(number, _)| waiting || !self.session.passed.contains(number));
-            let known = if left { self.learnt(&programs)? } else { Vec::new() };
-            let programs: Vec<(&Binary, &Known)> = programs.iter().zip(&known).collect();
-            let mut numbered = numbered;
+            let mut numbered: Vec<(u32, Mutant)> = self.session.numbered(missing);
+            if !waiting {
+                let passed = |(number, _): &(u32, Mutant)| self.session.passed.contains(number);
+                let (outlived, left): (Vec<_>, Vec<_>) = numbered.into_iter().partition(passed);
+                self.missing = outlived.into_iter().map(|(_, mutant)| mutant).collect();
+                numbered = left;
+            }
+            if numbered.is_empty() {
+                continue;
+            }
+            let known = self.learnt(&binaries, waiting)?;
+            let programs: Vec<(&Binary, &Known)> = binaries.iter().zip(&known).collect();
             if waiting {
                 // Who is reached by few tests is known soon, whenever the run is stopped.
                 numbered.sort_by_key(|(number, _)| run::most(&programs, *number));
             }
             for (number, mutant) in numbered {
-                let outlives = !waiting && self.session.passed.contains(&number);
-                // What a person has judged is not worth the long tests.
-                let spare = waiting || others.is_empty() || self.equivalents.contains_key(&mutant.key);
-                if outlives || !self.judge(number, &mutant, &programs, spare)? {
+                if !self.judge(number, &mutant, &programs, waiting)? {
                     self.missing.push(mutant);
                 }
-            }
-            if self.missing.is_empty() {
-                break;
             }
         }
         Ok(())
     }
 
-    /// What the tests of these programs do without a mutation.
-    fn learnt(&mut self, programs: &[Binary]) -> Result<Vec<Known>> {
+    /// What tests do without a mutation: those that are not known to make namespaces, then the others as well.
+    fn learnt(&mut self, binaries: &[Binary], waiting: bool) -> Result<Vec<Known>> {
         let mut baseline = page::read_baseline(&self.root.join(BASELINE)).unwrap_or_default();
-        for binary in programs {
-            if !self.session.known.contains_key(&binary.name) {
-                let known = run::covered(&self.apart, binary, self.longest)?;
-                self.session.known.insert(binary.name.clone(), known);
+        for binary in binaries {
+            let Binary { name, .. } = binary;
+            let waits = baseline.get(name).map(|tests| tests.waiting.clone()).unwrap_or_default();
+            let names = run::listed(binary)?.into_iter().filter(|test| waits.contains(test) == waiting);
+            if !self.session.known.contains_key(name) {
+                let known = run::covered(&self.apart, binary, names.collect(), self.longest)?;
+                self.session.known.insert(name.clone(), known);
+                self.session.save()?;
+            } else if waiting && !self.session.waited.contains(name) {
+                let known = self.session.known.entry(name.clone()).or_default();
+                let new =
+                    |test: &String| known.tests.iter().all(|one| one.name != *test) && !known.left_out.contains(test);
+                let more = run::covered(&self.apart, binary, names.filter(new).collect(), self.longest)?;
+                known.tests.extend(more.tests);
+                known.left_out.extend(more.left_out);
+                known.skipped.extend(more.skipped);
+                self.session.waited.insert(name.clone());
                 self.session.save()?;
             }
-            baseline.insert(binary.name.clone(), Tests::from(&self.session.known[&binary.name]));
+            let mut tests = Tests::from(&self.session.known[name]);
+            tests.waiting.extend(waits);
+            baseline.insert(name.clone(), tests);
         }
         page::write_baseline(&self.root.join(BASELINE), &baseline)?;
-        Ok(programs.iter().map(|binary| self.session.known[&binary.name].clone()).collect())
+        Ok(binaries.iter().map(|binary| self.session.known[&binary.name].clone()).collect())
     }
 
-    /// Runs a mutant; returns true if its outcome is known: it is killed, or no other tests are left.
-    fn judge(&mut self, number: u32, mutant: &Mutant, programs: &[(&Binary, &Known)], last: bool) -> Result<bool> {
+    /// Runs a mutant; returns false if the tests between namespaces are left for it.
+    fn judge(&mut self, number: u32, mutant: &Mutant, programs: &[(&Binary, &Known)], waiting: bool) -> Result<bool> {
         let begin = run::spent()?;
         let before = self.known.get(&mutant.key).map_or("", |line| line.by.as_str());
         let place = (mutant.krate(), module(&mutant.file));
-        let outcome = run::judged(&self.apart, programs, number, before, (place.0, &place.1))?;
-        if outcome == Outcome::Survived && !last {
+        let outcome = run::judged(&self.apart, programs, waiting, number, before, (place.0, &place.1))?;
+        // What a person has judged is not worth the long tests.
+        if outcome == Outcome::Survived && !waiting && !self.equivalents.contains_key(&mutant.key) {
             self.session.passed.insert(number);
             self.session.save()?;
             return Ok(false);

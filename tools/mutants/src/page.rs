@@ -4,7 +4,7 @@ use crate::run::{Known, Outcome};
 use crate::tree::{Inputs, crate_of};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -102,6 +102,9 @@ pub type Baseline = BTreeMap<String, Tests>;
 pub struct Tests {
     /// How many were run.
     pub tests: usize,
+    /// Those between network namespaces.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub waiting: BTreeSet<String>,
     /// Those that failed or took too long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -112,7 +115,9 @@ pub struct Tests {
 
 impl From<&Known> for Tests {
     fn from(known: &Known) -> Self {
-        Self { tests: known.tests.len(), left_out: known.left_out.clone(), skipped: known.skipped.clone() }
+        let waiting = known.tests.iter().filter(|test| test.waits).map(|test| test.name.clone()).collect();
+        let (left_out, skipped) = (known.left_out.clone(), known.skipped.clone());
+        Self { tests: known.tests.len(), waiting, left_out, skipped }
     }
 }
 
@@ -184,6 +189,7 @@ pub fn page(about: &About, lines: &[Line], equivalents: &BTreeMap<String, String
         let all: Vec<String> = all.collect();
         if all.is_empty() { "none".to_string() } else { all.join(", ") }
     };
+    let waiting: usize = about.baseline.values().map(|tests| tests.waiting.len()).sum();
     let mut out = format!("{HEAD}\n| | |\n| --- | --- |\n");
     for (name, value) in [
         ("sample", about.sample.clone()),
@@ -193,6 +199,7 @@ pub fn page(about: &About, lines: &[Line], equivalents: &BTreeMap<String, String
         ("drawn and not yet run", about.pending.to_string()),
         ("run with an earlier state of the file, or survived earlier tests", about.outdated.to_string()),
         ("tests", about.baseline.values().map(|tests| tests.tests).sum::<usize>().to_string()),
+        ("of these between network namespaces", waiting.to_string()),
         ("tests left out: they fail or take too long as it is", of_all(|tests| &tests.left_out)),
         ("tests that skipped, in whole or in part: the machine lacks something", of_all(|tests| &tests.skipped)),
         ("processor time", format!("{cpu} minutes")),

@@ -25,6 +25,8 @@ pub struct Test {
     pub cpu: Duration,
     /// Time it takes.
     pub time: Duration,
+    /// True if it makes network namespaces: it needs root, and waits for real time to pass.
+    pub waits: bool,
     /// The switches it comes past.
     pub reaches: BTreeSet<u32>,
 }
@@ -71,15 +73,14 @@ struct Limits {
 pub struct Longest {
     /// Processor time of a test.
     pub cpu: Duration,
-    /// Time of a test between namespaces, which mostly waits.
+    /// Time of a test; those between namespaces mostly wait.
     pub waiting: Duration,
 }
 
 impl Longest {
-    fn limits(self, kind: Kind) -> Limits {
+    fn limits(self) -> Limits {
         // A busy machine may give a process a tenth of a processor; one that sleeps for ever ends as well.
-        let time = if kind == Kind::Namespaces { self.waiting } else { self.cpu * 10 };
-        Limits { cpu: self.cpu, time }
+        Limits { cpu: self.cpu, time: self.waiting }
     }
 }
 
@@ -91,14 +92,13 @@ impl Limits {
     }
 }
 
-/// Runs each test of a program alone.
-pub fn covered(apart: &Apart, binary: &Binary, longest: Longest) -> Result<Known> {
+/// Runs each of these tests of a program alone; one that fails is tried again.
+pub fn covered(apart: &Apart, binary: &Binary, names: Vec<String>, longest: Longest) -> Result<Known> {
     let mut known = Known::default();
-    for name in listed(binary)? {
-        let limits = longest.limits(binary.kind);
-        let mut found = tried(apart, binary, &name, limits)?;
-        if found.is_none() && binary.kind == Kind::Namespaces {
-            found = tried(apart, binary, &name, limits)?;
+    for name in names {
+        let mut found = tried(apart, binary, &name, longest.limits())?;
+        if found.is_none() {
+            found = tried(apart, binary, &name, longest.limits())?;
         }
         match found {
             Some((test, skipped)) => {
@@ -123,26 +123,29 @@ fn tried(apart: &Apart, binary: &Binary, name: &str, limits: Limits) -> Result<O
     }
     let seen = fs::read_to_string(&reached).unwrap_or_default();
     let reaches = seen.lines().filter_map(|line| line.parse().ok()).collect();
-    let test = Test { name: name.to_string(), cpu: spent()?.saturating_sub(cpu), time: begin.elapsed(), reaches };
+    let (cpu, time, waits) = (spent()?.saturating_sub(cpu), begin.elapsed(), apart.made_namespaces());
+    let test = Test { name: name.to_string(), cpu, time, waits, reaches };
     Ok(Some((test, said.lines().any(|line| line.starts_with("skipped: ")))))
 }
 
-/// The tests of these programs that reach a mutant until one fails: the one which did `before`, those of its own crate and in
+/// The tests of these programs that reach a mutant, those between namespaces or all others, until one fails: the one which did `before`, those of its own crate and in
 /// it those of its own module, then the cheap ones.
 pub fn judged(
     apart: &Apart,
     programs: &[(&Binary, &Known)],
+    waiting: bool,
     number: u32,
     before: &str,
     (krate, module): (&str, &str),
 ) -> Result<Outcome> {
     let pairs = programs.iter().flat_map(|(binary, known)| known.tests.iter().map(move |test| (*binary, test)));
-    let mut reaching: Vec<(&Binary, &Test)> = pairs.filter(|(_, test)| test.reaches.contains(&number)).collect();
+    let pairs = pairs.filter(|(_, test)| test.waits == waiting && test.reaches.contains(&number));
+    let mut reaching: Vec<(&Binary, &Test)> = pairs.collect();
     reaching.sort_by_cached_key(|(binary, test)| {
         let did = format!("{} {}", binary.name, test.name) == before;
         let own = binary.krate() == krate;
         let beside = own && binary.kind == Kind::Unit && test.name.starts_with(module);
-        (!did, binary.kind == Kind::Namespaces, !beside, !own, binary.kind, test.time)
+        (!did, !beside, !own, binary.kind, test.time)
     });
     let switch = [("PENSTOCK_MUTANT", number.to_string())];
     for (binary, batch) in batches(&reaching) {
@@ -151,7 +154,7 @@ pub fn judged(
         let limits = Limits::of(sum(|test| test.cpu), sum(|test| test.time));
         let mut end = ended(apart, binary, &names, &switch, limits)?.0;
         // Between namespaces real time passes: what fails once may have had a slow moment.
-        if binary.kind == Kind::Namespaces && end == End::Failed {
+        if waiting && end == End::Failed {
             end = ended(apart, binary, &names, &switch, limits)?.0;
         }
         let who = format!("{} {}", binary.name, names[0]);
@@ -164,10 +167,10 @@ pub fn judged(
     Ok(Outcome::Survived)
 }
 
-/// How long all tests take that reach a mutant.
+/// How long all tests between namespaces take that reach a mutant.
 pub fn most(programs: &[(&Binary, &Known)], number: u32) -> Duration {
     let tests = programs.iter().flat_map(|(_, known)| &known.tests);
-    tests.filter(|test| test.reaches.contains(&number)).map(|test| test.time).sum()
+    tests.filter(|test| test.waits && test.reaches.contains(&number)).map(|test| test.time).sum()
 }
 
 /// Neighbours of one program that cost little are run together; the first few, which kill most mutants, alone.
@@ -190,7 +193,8 @@ fn batches<'a>(tests: &[(&'a Binary, &'a Test)]) -> Vec<(&'a Binary, Vec<&'a Tes
     out
 }
 
-fn listed(binary: &Binary) -> Result<Vec<String>> {
+/// The names of the tests of a program.
+pub fn listed(binary: &Binary) -> Result<Vec<String>> {
     let all = |more: &[&str]| -> Result<BTreeSet<String>> {
         let mut command = Command::new(&binary.path);
         let output = command.args(["--list", "--format", "terse"]).args(more).current_dir(&binary.folder).output()?;

@@ -25,6 +25,8 @@ pub struct Session {
     pub binaries: Vec<Binary>,
     /// What tests do without a mutation, by the name of their program.
     pub known: BTreeMap<String, Known>,
+    /// Programs of which the tests between namespaces are known as well.
+    pub waited: BTreeSet<String>,
     /// Numbers of those that outlived all tests but those between namespaces.
     pub passed: BTreeSet<u32>,
 }
