@@ -1,7 +1,7 @@
 //! Nodes come, change what they can use, say goodbye or fall silent, in time that is counted and not measured.
 
 use crate::lab::mbit;
-use crate::still::{Still, address};
+use crate::still::{Still, address, gateway};
 use penstock_budgets::agent::Agent;
 use penstock_budgets::gateway::{Grant, Settings};
 use penstock_core::coop::policy::{Policy, Sharing};
@@ -144,4 +144,30 @@ fn a_node_that_comes_twice_is_one() {
     let status = still.status();
     assert_eq!((status.nodes.len(), status.holders, status.granted_bps), (1, 1, 8_000_000));
     assert_eq!(status.nodes[0].address, Some(address(1)));
+}
+
+/// Who proves its address and then says something that nobody can decrypt gets no session, and is counted each time.
+#[test]
+fn a_handshake_that_cannot_be_read_is_counted() {
+    let mut still = Still::new(Settings::new(mbit(8)));
+    let identity = still.enrolled(SHARES[0]);
+    let (mut agent, now) = (Agent::new(&identity, vec![gateway()]).unwrap(), still.now);
+    agent.poll(now);
+    let (_, first) = agent.transmit().unwrap();
+    still.role.receive(address(0), &first, now);
+    let (_, retry) = still.role.transmit().unwrap();
+    agent.receive(gateway(), &retry, now);
+    let (_, second) = agent.transmit().unwrap();
+    let before = still.status().sessions.failed;
+    let mut changed = second.clone();
+    let end = changed.len() - 1;
+    changed[end] ^= 1;
+    for times in 1..=3 {
+        still.role.receive(address(0), &changed, now);
+        while still.role.transmit().is_some() {}
+        assert_eq!(still.status().sessions.failed, before + times);
+    }
+    still.role.receive(address(0), &second, now);
+    assert!(still.role.transmit().is_some_and(|(to, _)| to == address(0)), "what is whole is answered");
+    assert_eq!(still.status().sessions.failed, before + 3);
 }
