@@ -50,7 +50,8 @@ verify-twins:
 	tools/setup python lab
 	.venv/bin/python tools/verify-twins
 
-# A random sample of mutations of core, emulator, linux, shaper and sim against the tests in Rust: an hour or two, resumable. Writes docs/mutants.md.
+# A random sample of mutations of every crate against the tests in Rust: hours, resumable. As root, tests between namespaces are
+# among them. Writes docs/mutants.md.
 mutants:
 	tools/mutants/run
 

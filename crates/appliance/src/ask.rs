@@ -206,4 +206,44 @@ mod tests {
         assert_eq!(set(&json!({"set": {"rate": "5Mbit/s"}})), "rate=5Mbit/s\n");
         assert_eq!(rate(2_500_000_000), "2.500 Gbit/s");
     }
+
+    #[test]
+    fn both_directions_stand_beside_each_other() {
+        let answer =
+            json!({"elapsed_s": 2.0, "forward": {"aqm": "codel", "a": {"b": 0.25}}, "reverse": {"aqm": null, "n": 7}});
+        let rows = [("discipline", "/aqm"), ("deep", "/a/b"), ("count", "/n")];
+        let expected = format!(
+            "{:<22}{:>24}{:>24}\n{:<22}{:>24}{:>24}\n{:<22}{:>24}{:>24}\n{:<22}{:>24}{:>24}\n",
+            "2.000 s", "there", "back", "discipline", "codel", "null", "deep", "0.250", "-", "count", "-", "7"
+        );
+        assert_eq!(table(&answer, &["there", "back"], &rows), expected);
+    }
+
+    #[test]
+    fn rates_have_the_unit_in_which_they_are_one_or_more() {
+        let shown = [0, 999_999, 1_000_000, 999_999_999, 1_000_000_000].map(rate);
+        assert_eq!(shown, ["0.0 kbit/s", "1000.0 kbit/s", "1.00 Mbit/s", "1000.00 Mbit/s", "1.000 Gbit/s"]);
+    }
+
+    #[test]
+    fn only_a_host_that_is_in_no_list_is_told_to_be_in_none() {
+        let all = [json!(false), json!(true), Value::Null].map(|is| provisioned(&json!({"provisioned": is})));
+        assert_eq!(all, [" (not provisioned)", "", ""]);
+        assert_eq!(provisioned(&json!({})), "");
+    }
+
+    #[test]
+    fn a_socket_is_the_one_that_was_given_or_that_of_the_name() {
+        let asked = |socket: Option<&str>, name: Option<&str>| {
+            let ask = Ask { socket: socket.map(Into::into), name: name.map(Into::into), json: false };
+            super::socket(&ask, "gateway", "penstock-gateway").map_err(|e| e.to_string())
+        };
+        assert_eq!(asked(Some("/a/b.sock"), Some("c")), Ok("/a/b.sock".into()));
+        if let Some(directory) = place::directory() {
+            assert_eq!(asked(None, Some("c")), Ok(directory.join("c.sock")));
+        }
+        let ask = Ask { socket: None, name: None, json: false };
+        let nobody = super::socket(&ask, "no such beginning", "penstock-gateway").unwrap_err().to_string();
+        assert!(nobody.contains("no penstock-gateway runs") || nobody.contains("XDG_RUNTIME_DIR"), "{nobody}");
+    }
 }

@@ -187,6 +187,7 @@ pub fn take_over(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::os::unix::process::ExitStatusExt;
 
     /// What the guard does with these signs, and for how long it waited for each.
     fn played(signs: &[Sign], stuck: bool) -> (Vec<&'static str>, Vec<Option<Span>>) {
@@ -236,6 +237,27 @@ mod tests {
             taken.join().unwrap();
         });
         assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// The guard before this one is a process that has the lock until it ends; its number is in the file.
+    #[test]
+    fn a_guard_that_is_there_is_ended_and_its_lock_is_taken() {
+        let path = std::env::temp_dir().join(format!("penstock-guard-before-{}", std::process::id()));
+        let held = File::create(&path).unwrap();
+        held.try_lock().unwrap();
+        let mut before = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        std::fs::write(&path, format!("{}\n", before.id())).unwrap();
+        let ended = std::thread::spawn(move || {
+            let status = before.wait().unwrap();
+            drop(held);
+            status
+        });
+        let taken = take_over(&path).unwrap();
+        assert_eq!(ended.join().unwrap().signal(), Some(Signal::SIGTERM as i32));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
+        assert!(matches!(File::open(&path).unwrap().try_lock(), Err(TryLockError::WouldBlock)));
+        drop(taken);
         std::fs::remove_file(path).unwrap();
     }
 }

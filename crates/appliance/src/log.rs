@@ -106,4 +106,31 @@ mod tests {
         assert!(full.error().unwrap().starts_with("/dev/full: "));
         std::fs::remove_dir_all(directory).unwrap();
     }
+
+    /// More than a whole cycle of 400 years, day by day. The rule is that of the calendar: every fourth year is a leap year,
+    /// unless it ends a century that 4 does not divide.
+    #[test]
+    fn each_day_is_followed_by_the_next_one() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for count in 0..160_000 {
+            let shown = date(SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 * count));
+            assert_eq!(shown, format!("{year:04}-{month:02}-{day:02}T00:00:00.000Z"));
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let last = match month {
+                2 if leap => 29,
+                2 => 28,
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            (month, day) = if day == last { (month + 1, 1) } else { (month, day + 1) };
+            (year, month) = if month == 13 { (year + 1, 1) } else { (year, month) };
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_has_milliseconds() {
+        let time = Duration::new(23 * 3600 + 45 * 60 + 6, 78_999_999);
+        assert_eq!(date(SystemTime::UNIX_EPOCH + time), "1970-01-01T23:45:06.078Z");
+        assert_eq!(date(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000Z");
+    }
 }

@@ -578,3 +578,48 @@ impl Role {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(name: &str) -> (Role, std::path::PathBuf) {
+        let path = std::env::temp_dir().join(format!("penstock-role-{name}-{}", std::process::id()));
+        let roster = Roster::open(&path).unwrap();
+        (Role::new(&Settings::new(Rate::from_bps(1_000_000)), roster, Instant::ZERO).unwrap(), path)
+    }
+
+    /// Two standbys with directories of their own have started as often. Their nodes must not take the one for the other, so
+    /// chance is in the number of a start, above the count; both are above all numbers of gateways that are no standby.
+    #[test]
+    fn two_standbys_never_begin_under_one_number() {
+        let numbers = ["a", "b"].map(|name| {
+            let (mut role, path) = role(name);
+            assert_eq!(role.machine.levels().incarnation, 1);
+            role.stand_by(Instant::ZERO).unwrap();
+            let waiting = role.machine.levels().incarnation;
+            role.take_over(Instant::ZERO).unwrap();
+            let serving = role.machine.levels().incarnation;
+            std::fs::remove_dir_all(path).unwrap();
+            [waiting, serving]
+        });
+        let counts = numbers.map(|both| both.map(|number| number & 0xffff_ffff));
+        assert_eq!(counts, [[2, 3]; 2]);
+        assert!(numbers.iter().flatten().all(|number| number >> 63 == 1));
+        assert!((0..2).all(|at| numbers[0][at] >> 32 != numbers[1][at] >> 32), "{numbers:x?}");
+    }
+
+    #[test]
+    fn a_rate_that_is_set_again_is_no_change_and_a_new_one_is_kept_by_who_takes_over() {
+        let (mut role, path) = role("rate");
+        role.set_rate(Rate::from_bps(2_000_000), Instant::ZERO);
+        role.stand_by(Instant::ZERO).unwrap();
+        role.take_over(Instant::ZERO).unwrap();
+        assert_eq!(role.status(Instant::ZERO).rate_bps, 2_000_000);
+        let told: Vec<String> = std::iter::from_fn(|| role.event()).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        role.take_over(Instant::ZERO).unwrap();
+        assert_eq!(role.event(), None, "it serves already");
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -196,4 +196,29 @@ mod tests {
         assert!(watch.is_there(at(1_500)) && !watch.clone().is_there(at(1_900)));
         std::fs::remove_dir_all(path).unwrap();
     }
+
+    #[test]
+    fn a_gateway_is_gone_when_just_a_second_has_passed_since_its_answer() {
+        let mut watch = Watch::new(IDS_OF_TEST, at(0));
+        watch.receive(&answer(), at(700));
+        assert!(watch.is_there(at(1_699)) && !watch.clone().is_there(at(1_700)));
+        assert_eq!(watch.next_timeout(), at(0));
+        watch.ask(at(1_699)).unwrap();
+        assert_eq!(watch.next_timeout(), at(1_699 + 250));
+    }
+
+    /// A pause of three questions is none yet; a longer one begins the second of answers anew.
+    #[test]
+    fn a_gateway_that_answers_with_pauses_is_not_back() {
+        let mut watch = Watch::new(IDS_OF_TEST, at(0));
+        assert!(!watch.is_there(at(1_000)));
+        watch.receive(&answer(), at(2_000));
+        watch.receive(&answer(), at(2_750));
+        assert!(!watch.clone().is_there(at(2_999)) && watch.clone().is_there(at(3_000)));
+        assert!(!watch.clone().is_there(at(3_500)), "silent for three questions");
+        watch.receive(&answer(), at(3_501));
+        assert!(!watch.is_there(at(4_200)));
+        watch.receive(&answer(), at(4_201));
+        assert!(!watch.clone().is_there(at(4_500)) && watch.is_there(at(4_501)));
+    }
 }

@@ -444,4 +444,38 @@ mod tests {
         (0..8).for_each(|place| subscribers.gain(NodeId(1 + place)));
         assert_eq!(subscribers.number(host("10.0.0.9"), 2000), (STRANGERS, false), "all places are held");
     }
+
+    /// Eight places, and each host speaks at a time of its own. A newcomer gets the place of the host which has been silent for
+    /// longest, wherever that place is, also after the count of ticks has begun again from 0.
+    #[test]
+    fn a_full_table_takes_the_place_of_the_host_that_was_silent_for_longest() {
+        for start in [0, u32::MAX - 40] {
+            let now = |ticks: u32| start.wrapping_add(ticks);
+            for silent in 0..8u32 {
+                let mut subscribers = Subscribers::new(HASH, 8, &[]);
+                let at = |n: u32| host(&format!("10.0.0.{}", n + 1));
+                let numbers: Vec<_> = (0..8).map(|n| subscribers.number(at(n), now(n)).0).collect();
+                for (turn, n) in (0..8).filter(|n| *n != silent).enumerate() {
+                    assert_eq!(subscribers.number(at(n), now(20 + turn as u32)), (numbers[n as usize], false));
+                }
+                let (newcomer, fresh) = subscribers.number(at(100), now(60));
+                assert_eq!((newcomer, fresh), (numbers[silent as usize], true), "{silent}");
+                assert_eq!(subscribers.known(at(silent)), None);
+                let others = (0..8).filter(|n| *n != silent);
+                assert!(others.clone().all(|n| subscribers.known(at(n)) == Some(numbers[n as usize])));
+            }
+        }
+    }
+
+    /// The host that was silent for longest has a connection, so the next one goes.
+    #[test]
+    fn a_silent_host_with_a_connection_stays_and_the_next_silent_one_goes() {
+        let mut subscribers = Subscribers::new(HASH, 8, &[]);
+        let at = |n: u32| host(&format!("10.0.0.{}", n + 1));
+        let numbers: Vec<_> = (0..8).map(|n| subscribers.number(at(n), 10 * n).0).collect();
+        subscribers.gain(numbers[0]);
+        assert_eq!(subscribers.number(at(100), 100), (numbers[1], true));
+        subscribers.lose(numbers[0]);
+        assert_eq!(subscribers.number(at(101), 101), (numbers[0], true));
+    }
 }

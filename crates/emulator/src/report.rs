@@ -282,12 +282,11 @@ mod tests {
     use penstock_core::rng::Streams;
     use penstock_core::wire::RealPacket;
 
-    /// 0.1 + 0.2 s of 10 s are more than 1 % in which a packet waited and the wire was idle.
-    #[test]
-    fn a_starved_wire_is_told_in_a_sentence() {
+    /// The report of 10 s in which packets waited for so many milliseconds while a wire was idle.
+    fn report(starved: [u64; 2]) -> Report {
         let plan = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap().plan().unwrap();
         let path: Path<RealPacket> = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(1));
-        let intakes = [100, 200].map(|ms| {
+        let intakes = starved.map(|ms| {
             let mut intake = Intake::default();
             intake.starved = Span::from_millis(ms);
             intake
@@ -306,8 +305,27 @@ mod tests {
             through: [None; 2],
             run: ("duration".into(), Span::from_secs(10)),
         };
-        let text = Report::new(&plan, &plan.bottlenecks, &path, observed).to_string();
+        Report::new(&plan, &plan.bottlenecks, &path, observed)
+    }
+
+    /// 0.1 + 0.2 s of 10 s are more than 1 % in which a packet waited and the wire was idle.
+    #[test]
+    fn a_starved_wire_is_told_in_a_sentence() {
+        let text = report([100, 200]).to_string();
         let sentence = "DISTURBED: a wire was idle for 0.300 s while packets waited to be read; try --realtime";
         assert!(text.contains(sentence), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_nothing_disturbed_says_nothing_of_it() {
+        let report = report([0, 0]);
+        assert!(!report.disturbed && report.disturbed_by.is_empty());
+        let text = report.to_string();
+        assert!(!text.contains("DISTURBED") && !text.contains("short of memory"), "{text}");
+        assert!(text.ends_with("\nended: duration\n"), "{text}");
+        assert_eq!(report.text(false).unwrap(), text);
+        let json = Report::text_of_all(&[report.clone(), report.clone()], true).unwrap();
+        assert!(json.starts_with("{\"wires\":[{") && json.ends_with("}]}\n"), "{json}");
+        assert_eq!(Report::text_of_all(&[report.clone(), report], false).unwrap(), format!("{text}\n{text}"));
     }
 }

@@ -297,4 +297,24 @@ mod tests {
         gather.note(at(1310), false);
         assert_eq!(gather.holds(at(1311)), None, "there is too much to read for a sleep");
     }
+
+    /// Packets are fast if they end sleeps within twice the time for which they may gather. They then gather from the last of
+    /// them on, and what was held is noted even if no sleep ended.
+    #[test]
+    fn packets_gather_while_they_end_sleeps_soon_after_each_other() {
+        let begin = Instant::ZERO + us(1_000_000);
+        let mut gather = Gather { woken: begin, ..Gather::default() };
+        gather.note(begin + GATHER * 2, true);
+        assert_eq!(gather.holds(begin + GATHER * 2), None, "just not fast");
+        let last = begin + GATHER * 4 - Span::from_nanos(1);
+        gather.note(last, true);
+        assert_eq!(gather.holds(last), Some(last + GATHER));
+        assert_eq!(gather.clone().holds(last + GATHER - Span::from_nanos(1)), Some(last + GATHER));
+        assert_eq!(gather.clone().holds(last + GATHER), None);
+        gather.note(last + GATHER, false);
+        assert_eq!(gather.holds(last + GATHER), Some(last + GATHER * 2), "they had gathered");
+        let mut calm = Gather { woken: begin, ..Gather::default() };
+        calm.note(begin + us(1), false);
+        assert_eq!((calm.woken, calm.holds(begin + us(1))), (begin, None), "no sleep ended and nothing was held");
+    }
 }

@@ -294,4 +294,99 @@ mod tests {
         let text = changed(&json!({"set": {"rate": "5Mbit/s"}, "confirm": "60s"}));
         assert_eq!(text, "rate=5Mbit/s\nreturns unless `set --keep` comes within 60s\n");
     }
+
+    /// What only this process sees is told in the order of the parts, in units for people; what is not there is not told.
+    #[test]
+    fn a_status_tells_each_part_that_is_there() {
+        let count = |bytes: u64| json!({"sent": {"bytes": bytes}, "waiting": {"packets": 1}, "dropped": bytes + 1});
+        let answer = json!({
+            "state": "shut", "past": {"opened": {"packets": 7}, "times": 2, "overflow_at_least": 5},
+            "flows": {"entries": 11, "capacity": 64}, "unclassified": {"not_from_syn": 3, "signed": 4},
+            "link": {"source": {"from": "estimate", "state": "not_yet"}, "estimate_bps": [9_500_000, 1_250_000],
+                "wan_ms": 41.26, "wan_least_ms": 20.0, "flows": 3, "remarks": ["one", "two"]},
+            "calls": [{"lost": 0.01, "late": 0.025, "mos_estimate": 4.06, "delay_ms": 42.4}, null],
+            "callers": [{"name": "alice", "download": {"mos_estimate": 4.21}, "upload": {}}],
+            "scone": [null, {"seen": 9, "lowered": 4, "flows": 2}],
+            "subscribers": [{"name": "bob", "forward": count(10), "reverse": count(20)}, {"forward": count(30), "reverse": count(40)}],
+        });
+        let text = in_this_process(&answer);
+        let (_, rest) = text.split_once("state: ").unwrap();
+        let expected = "shut\n\
+            past the shaper: 7 packets while open (2 times), at least 5 because the queue was full\n\
+            connections: 11 of 64; not governed: 3 packets that are no TCP or whose start was not seen, 4 with a signature\n\
+            rates come from: estimate (not yet)\n\
+            estimated: 9.50 Mbit/s down, 1.25 Mbit/s up\n\
+            round trip beyond the WAN: 41.3 ms, at least 20.0 ms (3 connections)\n\
+            one\n\
+            two\n\
+            calls, download: MOS 4.1 by estimate, 42 ms to the ear, 3.5% lost or late\n\
+            \x20 alice                MOS by estimate: down 4.2, up -\n\
+            SCONE, upload: 9 packets seen, 4 lowered; 2 flows know their part\n\
+            subscribers: 1\n\
+            \x20 bob                  down: 10 bytes sent, 11 packets dropped, 1 waiting; up: 20 bytes sent, 21 packets dropped, \
+            1 waiting\n\
+            \x20 all others           down: 30 bytes sent, 31 packets dropped, 1 waiting; up: 40 bytes sent, 41 packets dropped, \
+            1 waiting\n";
+        assert_eq!(rest, expected);
+        let none = in_this_process(&json!({"link": {"source": {"from": "file", "state": "good"}}}));
+        assert!(none.ends_with("0 with a signature\n"), "{none}");
+        for of_a_wire in ["delay, ms", "loss", "lost on the wire", "in flight"] {
+            assert!(!text.contains(of_a_wire), "{text}");
+        }
+        assert!(text.contains("dropped on arrival") && text.contains("download"), "{text}");
+    }
+
+    #[test]
+    fn a_status_shows_no_more_than_twenty_subscribers() {
+        let all: Vec<Value> = (0..30).map(|n| json!({"name": format!("s{n}")})).collect();
+        let text = subscribers(&json!({"subscribers": all}));
+        assert!(text.starts_with("subscribers: 29\n") && text.lines().count() == 21, "{text}");
+        assert_eq!(callers(&json!(all)).lines().count(), 20);
+    }
+
+    #[test]
+    fn budgets_are_told_with_floors_claims_and_what_was_refused() {
+        let node = |floor: u64, claim: Value| {
+            json!({"name": "n", "node": 3, "class": 1, "weight": 4, "floor_bps": floor, "budget_bps": 2_500_000, "claim_bps": claim,
+                "rtt_ms": 12.6})
+        };
+        let c2ml = json!({"granted_bps": 5_000_000, "rate_bps": 8_000_000, "holders": 2, "enrolled": 9, "serves": true,
+            "floors_bps": 8_000_001, "nodes": [node(500_000, json!(750_000)), node(0, Value::Null)],
+            "refused": {"malformed": 0, "other_names": 2}, "sessions": {"begun": 3}, "messages": {"joined": 0}});
+        let expected = "budgets: 5.000 of 8.000 Mbit/s among 2 hosts; 9 have enrolled\n\
+            \x20 floors of 8.000 Mbit/s exceed that and are cut, the last class first\n\
+            \x20 n                    node 3, class 1, weight 4, floor 0.500: 2.500 Mbit/s, can use 0.750; round trip 13 ms\n\
+            \x20 n                    node 3, class 1, weight 4: 2.500 Mbit/s, can use all; round trip 13 ms\n\
+            refused of nodes: other_names 2\n\
+            sessions: begun 3\n";
+        assert_eq!(hosts(&json!({"c2ml": c2ml})), expected);
+        let fits = json!({"c2ml": {"rate_bps": 8_000_000, "floors_bps": 8_000_000, "holders": 0, "enrolled": 1}});
+        assert_eq!(hosts(&fits), "budgets: - of 8.000 Mbit/s among 0 hosts; 1 have enrolled\n");
+        assert_eq!(hosts(&json!({})), "");
+    }
+
+    #[test]
+    fn who_sends_more_than_it_may_is_marked_and_counting_is_not_enforcing() {
+        let node = |over: bool| json!({"node": 7, "address": "10.0.0.1", "used_bps": 1, "over": over});
+        let text = enforcement(&json!({"enforces": false, "nodes": [node(true), node(false)]}));
+        assert!(text.starts_with("counted, not enforced:\n"), "{text}");
+        let marked: Vec<bool> = text.lines().map(|line| line.contains("Mbit/s (more came); refused")).collect();
+        assert_eq!(marked, [false, true, false, false], "{text}");
+        assert!(enforcement(&json!({"nodes": []})).starts_with("enforced:\n"));
+        assert_eq!(enforcement(&Value::Null), "");
+    }
+
+    /// The kernel's data path has no classifier and no calls.
+    #[test]
+    fn the_kernel_tells_nothing_of_a_shaper() {
+        let text = status(&json!({"datapath": "kernel", "marks": ["x"]}));
+        assert!(!text.contains("past the shaper") && text.ends_with("WRONG: x\n"), "{text}");
+        assert!(status(&json!({"datapath": "process"})).contains("past the shaper"));
+    }
+
+    #[test]
+    fn a_change_that_changes_nothing_says_so() {
+        assert_eq!(changed(&json!({"set": {}})), "nothing differs\n");
+        assert_eq!(changed(&json!({"set": {"rate": "1Mbit/s"}, "for": "5s"})), "rate=1Mbit/s\nreturns after 5s\n");
+    }
 }

@@ -167,7 +167,25 @@ fn begun(file: &File) {
 
 /// Prints the last status.
 fn ended(status: &Value, failed: Option<String>, json: bool) -> Result<u8, Error> {
-    printed(&if json { format!("{status}\n") } else { ask::status(status) })?;
+    printed(&last(status, json))?;
     failed.iter().for_each(|why| say(&format!("error: {why}")));
     Ok(u8::from(failed.is_some()))
+}
+
+/// The last status, for programs or for people.
+fn last(status: &Value, json: bool) -> String {
+    if json { format!("{status}\n") } else { ask::status(status) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_status_is_a_line_of_json_or_a_table() {
+        let status = json!({"state": "shut"});
+        assert_eq!(last(&status, true), "{\"state\":\"shut\"}\n");
+        assert!(last(&status, false).contains("\nstate: shut\n"));
+    }
 }

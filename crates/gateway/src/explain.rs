@@ -190,4 +190,65 @@ mod tests {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }
+
+    fn way(rate: u64, limit: &str, packets: Option<u64>) -> Value {
+        json!({"discipline": "codel", "rate_bps": rate, "limit": limit, "queue": 7, "kernel_queue_packets": packets})
+    }
+
+    /// Rates are in Mbit/s of a million bits, memory in MB of 2^20 bytes.
+    #[test]
+    fn people_read_what_would_be_installed() {
+        let mut explained = json!({"wan": "w0", "patience_ms": 80.5, "firewall": "nft", "observe": true, "scone": true, "enforce": true,
+            "rules": {"ipv4": ["a", "b"], "ipv6": []}, "memory_most_bytes": (25 << 20) + 1,
+            "forward": way(12_500_000, "100p", Some(300)), "reverse": way(1_000_000, "10kB", None)});
+        let queues = "download, from the WAN: codel at 12.5 Mbit/s, limit 100p; queue 7 of netfilter, 300 packets at most\n\
+            upload, to the WAN: codel at 1 Mbit/s, limit 10kB\n";
+        let rest = "the guard lets packets pass after 80.5 ms without a sign of life\n\
+            memory: up to 25 MB when queues are full of packets of 1500 bytes\n\
+            rules of IPv4 in the table mangle, by nft:\n  a\n  b\n\
+            rules of IPv6 in the table mangle, by nft:\n";
+        let observe = "observe: packets pass at once and unchanged\n";
+        let held = "uploads of hosts are held to the budgets of their sessions; hosts without one share the rest\n";
+        assert_eq!(text(&explained), [queues, observe, held, rest].concat());
+        (explained["observe"], explained["enforce"]) = (json!(false), json!(false));
+        let scone = "SCONE: flows of QUIC that ask for it are told their part\n";
+        let free = "hosts get budgets, and nobody holds them to these (enforce = false)\n";
+        assert_eq!(text(&explained), [queues, scone, free, rest].concat());
+        (explained["scone"], explained["enforce"]) = (json!(false), Value::Null);
+        assert_eq!(text(&explained), [queues, rest].concat());
+    }
+
+    #[test]
+    fn people_read_what_would_be_in_the_kernel() {
+        let parse = |more: &str| {
+            let text = format!(
+                "datapath = \"kernel\"\n[interfaces]\nwan = \"w0\"\n{more}[link]\nrate = \"20Mbit/s\"\nreverse_rate = \"2500kbit/s\"\nlimit = \"150p\"\n"
+            );
+            in_the_kernel(&File::parse(&text, "f").unwrap())
+        };
+        let text = kernel_text(&parse(""));
+        let first: Vec<&str> = text.lines().take(3).collect();
+        assert_eq!(
+            first,
+            [
+                "download, from the WAN: pink at 20 Mbit/s before a queue of 150p",
+                "upload, to the WAN: pink at 2.5 Mbit/s before a queue of 150p",
+                "programs `outward` and `inward` at w0, by TCX, or by filters of clsact where there is no TCX",
+            ]
+        );
+        assert!(text.ends_with("memory: 20 MB in the kernel for 65536 connections\n"), "{text}");
+        assert!(!text.contains("`hold`"), "{text}");
+        assert!(
+            kernel_text(&json!({"wan": "w0", "enforced_at": "l0"}))
+                .contains("`answer` at l0, by TCX: they drop what hosts send to w0 ")
+        );
+    }
+
+    /// A queue that counts bytes holds a packet more than whole ones of 1500 bytes fit.
+    #[test]
+    fn a_queue_of_bytes_holds_packets_of_1500() {
+        let bytes = |bytes: u64| packets(Limit::Bytes(penstock_core::units::Bytes::new(bytes)));
+        assert_eq!([0, 1499, 1500, 150_000].map(bytes), [1, 1, 2, 101]);
+        assert_eq!(packets(Limit::Packets(7)), 7);
+    }
 }

@@ -656,4 +656,14 @@ house = ["10.1.0.0/28"]
         let mode = mistake("queue = 7100", "mode = \"ruoter\"");
         assert!(mode.what.contains("did you mean `router`?"), "{mode}");
     }
+
+    #[test]
+    fn a_file_of_budgets_alone_has_a_name_as_one_of_a_link_has() {
+        let link = "[interfaces]\nwan = \"eth0\"\n";
+        for before in [link, "[c2ml]\n"] {
+            let parse = |name: &str| Kind::parse(&format!("{name}{before}[link]\nrate = \"20Mbit/s\"\n"), "f").unwrap();
+            assert_eq!(parse("name = \"cellar\"\n").name(), "cellar", "{before}");
+            assert_eq!(parse("").name(), "gateway", "{before}");
+        }
+    }
 }

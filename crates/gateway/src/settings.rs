@@ -115,3 +115,45 @@ impl settings::Settings for Settings {
         told
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::settings::Settings as _;
+    use super::*;
+    use crate::file::File;
+    use serde_json::json;
+
+    fn settings(text: &str) -> Settings {
+        let text = format!("[interfaces]\nwan = \"w0\"\n[link]\n{text}");
+        Settings::of(&File::parse(&text, "f").unwrap())
+    }
+
+    /// Only what differs is told, with its direction.
+    #[test]
+    fn a_file_is_told_by_what_is_another_in_it() {
+        let old = settings("rate = \"10Mbit/s\"\nlimit = \"100p\"\n");
+        let told = |text: &str| Value::from(old.difference(&settings(text)));
+        assert_eq!(told("rate = \"10Mbit/s\"\nlimit = \"100p\"\n"), json!({}));
+        assert_eq!(
+            told("rate = \"20Mbit/s\"\nreverse_rate = \"10Mbit/s\"\nlimit = \"100p\"\n"),
+            json!({"rate": "20Mbit/s"})
+        );
+        assert_eq!(
+            told("rate = \"10Mbit/s\"\nreverse_rate = \"5Mbit/s\"\nlimit = \"50p\"\n"),
+            json!({"limit": "50p", "reverse_rate": "5Mbit/s", "reverse_limit": "50p"})
+        );
+        let other = told("rate = \"10Mbit/s\"\nlimit = \"100p\"\n[discipline]\nname = \"codel\"\n");
+        let keys: Vec<&String> = other.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["discipline", "reverse_discipline"]);
+        assert!(other["discipline"].as_str().unwrap().starts_with("codel"), "{other}");
+    }
+
+    #[test]
+    fn all_that_is_set_is_told_for_both_directions() {
+        let settings = settings("rate = \"10Mbit/s\"\nreverse_rate = \"2Mbit/s\"\nlimit = \"100p\"\n");
+        let told = json!({"rate": "10Mbit/s", "limit": "100p", "discipline": "pink", "reverse_rate": "2Mbit/s",
+            "reverse_limit": "100p", "reverse_discipline": "pink"});
+        assert_eq!(Value::from(settings.told()), told);
+        assert_eq!(settings.rates().map(|rate| rate.as_bps()), [10_000_000, 2_000_000]);
+    }
+}

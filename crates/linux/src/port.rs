@@ -159,10 +159,7 @@ impl Port {
                 self.give_back();
             }
             let Some(header) = self.ring.header(self.next) else { return false };
-            let tag = (header.tp_status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
-                let known = header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-                [if known { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 }, header.tp_vlan_tci]
-            });
+            let tag = tag(header.tp_status, header.tp_vlan_tpid, header.tp_vlan_tci);
             let (at, len) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
             let place = if header.tp_status & libc::TP_STATUS_COPY != 0 {
                 self.read_beside().map(|len| (Place::Beside(len), Virtio::read(&self.beside[..VIRTIO])))
@@ -230,6 +227,13 @@ impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// The tag that the kernel has taken out of a frame: its protocol, which old kernels do not tell, and its value.
+fn tag(status: u32, protocol: u16, value: u16) -> Option<[u16; 2]> {
+    let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+    let protocol = if known { protocol } else { libc::ETH_P_8021Q as u16 };
+    (status & libc::TP_STATUS_VLAN_VALID != 0).then_some([protocol, value])
 }
 
 /// Memory that the kernel fills with frames, a slot for each.
@@ -400,5 +404,36 @@ mod tests {
         assert_eq!(Virtio::read(&bytes), virtio);
         assert_eq!(Virtio::default().write(66), [0; VIRTIO]);
         assert_eq!(Virtio::read(&[]), Virtio::default());
+    }
+
+    /// include/uapi/linux/if_packet.h: the bits 0x10 and 0x40 of the status say that value and protocol are valid.
+    #[test]
+    fn a_tag_is_one_of_802_1q_unless_the_kernel_knows_better() {
+        assert_eq!(tag(0x01, 0x88a8, 7), None);
+        assert_eq!(tag(0x41, 0x88a8, 7), None);
+        assert_eq!(tag(0x11, 0x88a8, 7), Some([0x8100, 7]));
+        assert_eq!(tag(0x51, 0x88a8, 7), Some([0x88a8, 7]));
+        assert_eq!(tag(0x50, 0x8100, 0), Some([0x8100, 0]), "priority 0 of no VLAN");
+    }
+
+    /// A frame leaves in two parts as one. What is refused is counted, and those after it leave all the same.
+    #[test]
+    fn frames_leave_whole_and_those_that_are_refused_are_counted() {
+        let (here, there) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        there.set_nonblocking(true).unwrap();
+        let here = OwnedFd::from(here);
+        let arrived = || {
+            let mut buffer = [0; 64];
+            std::iter::from_fn(|| there.recv(&mut buffer).ok().map(|len| buffer[..len].to_vec())).collect::<Vec<_>>()
+        };
+        let (refused, why) = send(&here, [[b"a".as_slice(), b"bc"], [b"d", b""]].into_iter());
+        assert!(refused == 0 && why.is_none(), "{refused} {why:?}");
+        assert_eq!(arrived(), [b"abc".to_vec(), b"d".to_vec()]);
+        let long = vec![0; 64 << 20];
+        let frames = [[b"1".as_slice(), b"2"], [b"x", &long], [b"y", &long], [b"3", b"4"]];
+        let (refused, why) = send(&here, frames.into_iter());
+        assert_eq!((refused, why.unwrap().raw_os_error()), (2, Some(libc::EMSGSIZE)));
+        assert_eq!(arrived(), [b"12".to_vec(), b"34".to_vec()]);
+        assert_eq!(send(&here, std::iter::empty()).0, 0);
     }
 }

@@ -131,4 +131,26 @@ mod tests {
         let wait = ProcessorWait::open();
         assert!(wait.so_far() <= wait.so_far());
     }
+
+    #[test]
+    fn the_wait_is_read_anew_each_time_and_is_nothing_where_the_kernel_counts_none() {
+        let path = std::env::temp_dir().join(format!("penstock-schedstat-{}", std::process::id()));
+        std::fs::write(&path, "5000 700 3\n").unwrap();
+        let wait = ProcessorWait(Some(File::open(&path).unwrap()));
+        assert_eq!(wait.so_far(), Span::from_nanos(700));
+        std::fs::write(&path, "6000 123456789 4\n").unwrap();
+        assert_eq!(wait.so_far(), Span::from_nanos(123_456_789));
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(ProcessorWait(None).so_far(), Span::ZERO);
+    }
+
+    #[test]
+    fn what_is_late_by_just_a_stall_is_one() {
+        let (mut stalls, due) = (Stalls::default(), Instant::ZERO + Span::from_secs(1));
+        stalls.note(due, due + STALL);
+        assert_eq!((stalls.times, stalls.longest_s), (1, STALL.as_secs_f64()));
+        let mut stalls = Stalls::default();
+        stalls.note_suspended(STALL);
+        assert!(stalls.any());
+    }
 }

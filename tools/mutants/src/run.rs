@@ -1,34 +1,45 @@
 //! Runs tests: alone and unmutated to learn what each reaches and costs, then under a mutation until one fails.
 
-use crate::compile::Binary;
+use crate::apart::Apart;
+use crate::compile::{Binary, Kind};
 use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Kilobytes of memory that a test may ask for.
-const MEMORY_KB: u64 = 6_000_000;
-
-/// A test that takes more than so many times its processor time has failed.
+/// A test that takes more than so many times its time has failed.
 const PATIENCE: u32 = 5;
 
 /// A test and what it does when nothing is mutated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Test {
-    /// Index of its program.
-    pub binary: usize,
     /// Its name, as the program lists it.
     pub name: String,
     /// Processor time it takes.
     pub cpu: Duration,
+    /// Time it takes.
+    pub time: Duration,
+    /// True if it makes network namespaces: it needs root, and waits for real time to pass.
+    pub waits: bool,
     /// The switches it comes past.
     pub reaches: BTreeSet<u32>,
+}
+
+/// The tests of a program, when nothing is mutated.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Known {
+    /// Those which pass in time.
+    pub tests: Vec<Test>,
+    /// Names of those that fail, or take too long.
+    pub left_out: Vec<String>,
+    /// Names of those among them that say that they skip all or a part, because something is not here.
+    pub skipped: Vec<String>,
 }
 
 /// What became of a mutant.
@@ -43,74 +54,147 @@ pub enum Outcome {
 }
 
 /// How a program ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Passed,
     Failed,
     TooLong,
 }
 
-/// Runs each test alone. A test that fails or takes longer than `longest` is left out.
-pub fn covered(binaries: &[Binary], longest: Duration, scratch: &Path) -> Result<(Vec<Test>, Vec<String>)> {
-    let (mut tests, mut left_out) = (Vec::new(), Vec::new());
-    for (index, binary) in binaries.iter().enumerate() {
-        for name in listed(binary)? {
-            let _ = fs::remove_file(scratch);
-            let begin = spent()?;
-            let cover = [("PENSTOCK_MUTANT_COVER", scratch.to_string_lossy().into_owned())];
-            let end = ended(binary, &[&name], &cover, longest)?;
-            if !matches!(end, End::Passed) {
-                left_out.push(format!("{} {name}", binary.name));
-                continue;
-            }
-            let seen = fs::read_to_string(scratch).unwrap_or_default();
-            let reaches = seen.lines().filter_map(|line| line.parse().ok()).collect();
-            tests.push(Test { binary: index, name, cpu: spent()?.saturating_sub(begin), reaches });
-        }
-        eprintln!("mutants: {}: {} tests so far", binary.name, tests.len());
-    }
-    Ok((tests, left_out))
+/// What a program may take.
+#[derive(Clone, Copy)]
+struct Limits {
+    cpu: Duration,
+    time: Duration,
 }
 
-/// The tests that reach a mutant until one fails: the one which did `before`, those of its own module, then the cheap ones.
-pub fn judged(binaries: &[Binary], tests: &[Test], number: u32, before: &str, module: &str) -> Result<Outcome> {
-    let mut reaching: Vec<&Test> = tests.iter().filter(|test| test.reaches.contains(&number)).collect();
-    let did = |test: &Test| format!("{} {}", binaries[test.binary].name, test.name) == before;
-    reaching.sort_by_cached_key(|test| (!did(test), !test.name.starts_with(module), test.cpu));
+/// The longest that tests may take when nothing is mutated, by what they are.
+#[derive(Clone, Copy)]
+pub struct Longest {
+    /// Processor time of a test.
+    pub cpu: Duration,
+    /// Time of a test; those between namespaces mostly wait.
+    pub waiting: Duration,
+}
+
+impl Longest {
+    fn limits(self) -> Limits {
+        // A busy machine may give a process a tenth of a processor; one that sleeps for ever ends as well.
+        Limits { cpu: self.cpu, time: self.waiting }
+    }
+}
+
+impl Limits {
+    /// Those of tests that take so long when nothing is mutated.
+    fn of(cpu: Duration, time: Duration) -> Self {
+        let cpu = cpu * PATIENCE + Duration::from_secs(2);
+        Self { cpu, time: (time * PATIENCE).max(cpu * 5) + Duration::from_secs(10) }
+    }
+}
+
+/// Runs each of these tests of a program alone; one that fails is tried again.
+pub fn covered(apart: &Apart, binary: &Binary, names: Vec<String>, longest: Longest) -> Result<Known> {
+    let mut known = Known::default();
+    for name in names {
+        let mut found = tried(apart, binary, &name, longest.limits())?;
+        if found.is_none() {
+            found = tried(apart, binary, &name, longest.limits())?;
+        }
+        match found {
+            Some((test, skipped)) => {
+                known.skipped.extend(skipped.then(|| test.name.clone()));
+                known.tests.push(test);
+            }
+            None => known.left_out.push(name),
+        }
+    }
+    eprintln!("mutants: {}: {} tests", binary.name, known.tests.len());
+    Ok(known)
+}
+
+/// Runs a test alone and unmutated; returns whether it skipped as well. `None` if it does not pass in time.
+fn tried(apart: &Apart, binary: &Binary, name: &str, limits: Limits) -> Result<Option<(Test, bool)>> {
+    let (begin, cpu) = (Instant::now(), spent()?);
+    let reached = apart.reached()?;
+    let cover = [("PENSTOCK_MUTANT_COVER", reached.to_string_lossy().into_owned())];
+    let (end, said) = ended(apart, binary, &[name], &cover, limits)?;
+    if end != End::Passed {
+        return Ok(None);
+    }
+    let seen = fs::read_to_string(&reached).unwrap_or_default();
+    let reaches = seen.lines().filter_map(|line| line.parse().ok()).collect();
+    let (cpu, time, waits) = (spent()?.saturating_sub(cpu), begin.elapsed(), apart.made_namespaces());
+    let test = Test { name: name.to_string(), cpu, time, waits, reaches };
+    Ok(Some((test, said.lines().any(|line| line.starts_with("skipped: ")))))
+}
+
+/// The tests of these programs that reach a mutant, those between namespaces or all others, until one fails: the one which did `before`, those of its own crate and in
+/// it those of its own module, then the cheap ones.
+pub fn judged(
+    apart: &Apart,
+    programs: &[(&Binary, &Known)],
+    waiting: bool,
+    number: u32,
+    before: &str,
+    (krate, module): (&str, &str),
+) -> Result<Outcome> {
+    let pairs = programs.iter().flat_map(|(binary, known)| known.tests.iter().map(move |test| (*binary, test)));
+    let pairs = pairs.filter(|(_, test)| test.waits == waiting && test.reaches.contains(&number));
+    let mut reaching: Vec<(&Binary, &Test)> = pairs.collect();
+    reaching.sort_by_cached_key(|(binary, test)| {
+        let did = format!("{} {}", binary.name, test.name) == before;
+        let own = binary.krate() == krate;
+        let beside = own && binary.kind == Kind::Unit && test.name.starts_with(module);
+        (!did, !beside, !own, binary.kind, test.time)
+    });
     let switch = [("PENSTOCK_MUTANT", number.to_string())];
-    for batch in batches(&reaching) {
-        let binary = &binaries[batch[0].binary];
+    for (binary, batch) in batches(&reaching) {
         let names: Vec<&str> = batch.iter().map(|test| test.name.as_str()).collect();
-        let cpu: Duration = batch.iter().map(|test| test.cpu).sum();
-        let who = || format!("{} {}", binary.name, names[0]);
-        match ended(binary, &names, &switch, cpu * PATIENCE + Duration::from_secs(2))? {
+        let sum = |of: fn(&Test) -> Duration| batch.iter().map(|test| of(test)).sum::<Duration>();
+        let limits = Limits::of(sum(|test| test.cpu), sum(|test| test.time));
+        let mut end = ended(apart, binary, &names, &switch, limits)?.0;
+        // Between namespaces real time passes: what fails once may have had a slow moment.
+        if waiting && end == End::Failed {
+            end = ended(apart, binary, &names, &switch, limits)?.0;
+        }
+        let who = format!("{} {}", binary.name, names[0]);
+        match end {
             End::Passed => {}
-            End::Failed => return Ok(Outcome::Killed(who())),
-            End::TooLong => return Ok(Outcome::Timeout(who())),
+            End::Failed => return Ok(Outcome::Killed(who)),
+            End::TooLong => return Ok(Outcome::Timeout(who)),
         }
     }
     Ok(Outcome::Survived)
 }
 
+/// How long all tests between namespaces take that reach a mutant.
+pub fn most(programs: &[(&Binary, &Known)], number: u32) -> Duration {
+    let tests = programs.iter().flat_map(|(_, known)| &known.tests);
+    tests.filter(|test| test.waits && test.reaches.contains(&number)).map(|test| test.time).sum()
+}
+
 /// Neighbours of one program that cost little are run together; the first few, which kill most mutants, alone.
-fn batches<'a>(tests: &[&'a Test]) -> Vec<Vec<&'a Test>> {
-    let mut out: Vec<Vec<&Test>> = Vec::new();
-    let mut by_binary: BTreeMap<usize, usize> = BTreeMap::new();
-    for (index, test) in tests.iter().enumerate() {
-        let room = |batch: &Vec<&Test>| {
-            batch.len() < 50 && batch.iter().map(|test| test.cpu).sum::<Duration>() < Duration::from_secs(1)
+fn batches<'a>(tests: &[(&'a Binary, &'a Test)]) -> Vec<(&'a Binary, Vec<&'a Test>)> {
+    let mut out: Vec<(&Binary, Vec<&Test>)> = Vec::new();
+    let mut by_binary: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, (binary, test)) in tests.iter().enumerate() {
+        let room = |batch: &[&Test]| {
+            batch.len() < 50
+                && batch.iter().map(|test| test.cpu.max(test.time)).sum::<Duration>() < Duration::from_secs(1)
         };
-        match by_binary.get(&test.binary) {
-            Some(&at) if index >= 4 && room(&out[at]) => out[at].push(test),
+        match by_binary.get(binary.name.as_str()) {
+            Some(&at) if index >= 4 && room(&out[at].1) => out[at].1.push(test),
             _ => {
-                by_binary.insert(test.binary, out.len());
-                out.push(vec![test]);
+                by_binary.insert(&binary.name, out.len());
+                out.push((binary, vec![test]));
             }
         }
     }
     out
 }
 
-fn listed(binary: &Binary) -> Result<Vec<String>> {
+/// The names of the tests of a program.
+pub fn listed(binary: &Binary) -> Result<Vec<String>> {
     let all = |more: &[&str]| -> Result<BTreeSet<String>> {
         let mut command = Command::new(&binary.path);
         let output = command.args(["--list", "--format", "terse"]).args(more).current_dir(&binary.folder).output()?;
@@ -121,28 +205,48 @@ fn listed(binary: &Binary) -> Result<Vec<String>> {
     Ok(all(&[])?.into_iter().filter(|name| !ignored.contains(name)).collect())
 }
 
-/// Runs these tests of a program, one after the other. The shell sets the limits and then becomes the program.
-fn ended(binary: &Binary, names: &[&str], environment: &[(&str, String)], cpu: Duration) -> Result<End> {
-    let seconds = cpu.as_secs() + 1;
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -t {seconds} -v {MEMORY_KB} -c 0; exec \"$@\""), "sh"]);
-    command.arg(&binary.path).args(["--exact", "--test-threads=1", "--quiet"]).args(names);
+/// Runs these tests of a program, one after the other; returns what they said as well.
+fn ended(
+    apart: &Apart,
+    binary: &Binary,
+    names: &[&str],
+    environment: &[(&str, String)],
+    limits: Limits,
+) -> Result<(End, String)> {
+    apart.ready()?;
+    let said = apart.said();
+    let mut command = apart.command(binary.apart, &binary.path, limits.cpu, limits.time);
+    command.args(["--exact", "--test-threads=1", "--show-output"]).args(names);
     command.envs(environment.iter().map(|(name, value)| (name, value))).current_dir(&binary.folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.stdin(Stdio::null()).stdout(fs::File::create(&said)?).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| binary.path.display().to_string())?;
-    // A busy machine may give a process a tenth of a processor; one that sleeps for ever ends as well.
-    let status = waited(&mut child, cpu * 10 + Duration::from_secs(60))?;
-    Ok(match status {
+    let status = waited(&mut child, limits.time)?;
+    if binary.apart {
+        apart.clean();
+    }
+    let end = match status {
         Some(status) if status.success() => End::Passed,
         Some(status) if killed_by_limit(status) => End::TooLong,
         Some(_) => End::Failed,
         None => End::TooLong,
-    })
+    };
+    Ok((end, text(&said)))
 }
 
+/// The begin of a file; under a mutation a test may write much.
+fn text(path: &Path) -> String {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    let _ = fs::File::open(path).map(|file| file.take(1 << 20).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// By the signal itself, or by the code with which a shell tells it.
 fn killed_by_limit(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;
-    matches!(status.signal(), Some(signal) if signal == Signal::SIGXCPU as i32 || signal == Signal::SIGKILL as i32)
+    let limits = [Signal::SIGXCPU as i32, Signal::SIGKILL as i32];
+    let signal = status.signal().or(status.code().map(|code| code - 128));
+    signal.is_some_and(|signal| limits.contains(&signal))
 }
 
 fn waited(child: &mut Child, longest: Duration) -> Result<Option<ExitStatus>> {

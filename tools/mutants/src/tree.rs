@@ -1,5 +1,6 @@
 //! The copy of the sources that is rewritten and built, and what the results depend on.
 
+use crate::crates::Crates;
 use crate::find::{self, Site};
 use crate::splice::{Chosen, rewritten};
 use anyhow::{Context, Result, bail};
@@ -7,11 +8,6 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The crates whose sources are mutated.
-pub const MUTATED: [&str; 5] = ["core", "emulator", "linux", "shaper", "sim"];
-/// The crates whose tests are run.
-pub const TESTED: [&str; 7] = ["core", "emulator", "linux", "shaper", "sim", "tempest", "trace"];
 
 /// A mutation of the sources.
 #[derive(Clone, Debug)]
@@ -26,10 +22,24 @@ pub struct Mutant {
     pub choice: usize,
 }
 
+impl Mutant {
+    /// The crate in which it is.
+    pub fn krate(&self) -> &str {
+        crate_of(&self.file)
+    }
+}
+
+/// `core` of `crates/core/src/lib.rs`.
+pub fn crate_of(file: &str) -> &str {
+    file.split('/').nth(1).unwrap_or_default()
+}
+
 /// Every mutation of the crates.
-pub fn mutants(root: &Path) -> Result<Vec<Mutant>> {
+pub fn mutants(root: &Path, crates: &Crates) -> Result<Vec<Mutant>> {
     let mut all = Vec::new();
-    for name in MUTATED {
+    let mut names = crates.mutated();
+    names.sort();
+    for name in names {
         for path in rust_files(&root.join("crates").join(name).join("src"))? {
             let file = path.strip_prefix(root)?.to_string_lossy().into_owned();
             // A program has no library's root in which the switch could stand.
@@ -68,30 +78,48 @@ fn named(file: &str, text: &str, sites: &[Site]) -> Vec<Mutant> {
 pub struct Inputs {
     /// Of each source of the crates that are mutated, without its tests.
     pub files: BTreeMap<String, String>,
-    /// Of all crates whose tests are run, and the versions of their dependencies.
+    /// For each crate, of all crates which decide what becomes of its mutations.
+    around: BTreeMap<String, String>,
+    /// Of all crates, and the versions of their dependencies.
     pub all: String,
 }
 
+impl Inputs {
+    /// Hash of the sources and tests which decide what becomes of mutations in this file.
+    pub fn of(&self, file: &str) -> &str {
+        self.around.get(crate_of(file)).map_or("", String::as_str)
+    }
+}
+
 /// Hashes the tree. Inline tests count as tests: what stands under a last `#[cfg(test)]` is no source.
-pub fn inputs(root: &Path) -> Result<Inputs> {
-    let (mut files, mut all) = (BTreeMap::new(), Sha256::new());
-    all.update(fs::read(root.join("Cargo.lock"))?);
-    for name in TESTED {
-        let folder = root.join("crates").join(name);
-        for path in every_file(&folder)? {
+pub fn inputs(root: &Path, crates: &Crates) -> Result<Inputs> {
+    let lock = fs::read(root.join("Cargo.lock"))?;
+    let (mut files, mut each) = (BTreeMap::new(), BTreeMap::new());
+    let mutated = crates.mutated();
+    for name in &mutated {
+        let mut whole = Sha256::new();
+        let mut folders = vec![root.join("crates").join(name)];
+        // Its programs are built from there.
+        folders.extend((name == "linux").then(|| root.join("bpf")));
+        for path in folders.iter().map(|folder| every_file(folder)).collect::<Result<Vec<_>>>()?.concat() {
             let file = path.strip_prefix(root)?.to_string_lossy().into_owned();
             let bytes = fs::read(&path)?;
-            all.update(file.as_bytes());
-            all.update(&bytes);
-            let source = file.contains("/src/") && !file.contains("/tests/") && !file.ends_with("/tests.rs");
-            if source && MUTATED.contains(&name) {
+            whole.update(file.as_bytes());
+            whole.update(&bytes);
+            if file.contains("/src/") && !file.contains("/tests/") && !file.ends_with("/tests.rs") {
                 let text = String::from_utf8_lossy(&bytes);
                 let source = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 files.insert(file, short(Sha256::new().chain_update(source)));
             }
         }
+        each.insert(name.clone(), short(whole));
     }
-    Ok(Inputs { files, all: short(all) })
+    let together = |names: &mut dyn Iterator<Item = &String>| {
+        let hashes = names.filter_map(|name| each.get(name));
+        short(hashes.fold(Sha256::new().chain_update(&lock), |hash, one| hash.chain_update(one)))
+    };
+    let around = mutated.iter().map(|name| (name.clone(), together(&mut crates.around(name).iter()))).collect();
+    Ok(Inputs { all: together(&mut each.keys()), files, around })
 }
 
 fn short(hash: Sha256) -> String {
@@ -100,10 +128,16 @@ fn short(hash: Sha256) -> String {
 
 /// Copies the project without what is built, with switches for these mutants of `count`. Returns the files with switches.
 /// A file that would be the same is left alone, so that little is built again.
-pub fn write(root: &Path, tree: &Path, count: usize, mutants: &[(u32, &Mutant)]) -> Result<BTreeMap<PathBuf, String>> {
+pub fn write(
+    (root, tree): (&Path, &Path),
+    crates: &Crates,
+    count: usize,
+    mutants: &[(u32, &Mutant)],
+) -> Result<BTreeMap<PathBuf, String>> {
     let files: BTreeSet<&str> = mutants.iter().map(|(_, mutant)| mutant.file.as_str()).collect();
-    let switch = include_str!("switch.rs.txt").replace("SWITCHES", &count.to_string());
-    let libraries: Vec<String> = MUTATED.iter().map(|name| format!("crates/{name}/src/lib.rs")).collect();
+    // A round number: another sample of about the same size leaves the files without mutations as they are.
+    let switch = include_str!("switch.rs.txt").replace("SWITCHES", &count.next_multiple_of(1024).to_string());
+    let libraries: Vec<String> = crates.mutated().iter().map(|name| format!("crates/{name}/src/lib.rs")).collect();
     let (mut kept, mut written) = (BTreeSet::new(), BTreeMap::new());
     for path in copied(root)? {
         let relative = path.strip_prefix(root)?.to_path_buf();
@@ -134,7 +168,7 @@ pub fn write(root: &Path, tree: &Path, count: usize, mutants: &[(u32, &Mutant)])
 /// The files of the project that tests may want.
 fn copied(root: &Path) -> Result<Vec<PathBuf>> {
     let mut out = Vec::new();
-    for top in ["Cargo.lock", "Cargo.toml", "README.md", "crates", "docs", "examples", "python", "tests"] {
+    for top in ["Cargo.lock", "Cargo.toml", "README.md", "bpf", "crates", "docs", "examples", "python", "tests"] {
         let from = root.join(top);
         out.extend(if from.is_dir() { every_file(&from)? } else { vec![from] });
     }

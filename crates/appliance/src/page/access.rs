@@ -171,4 +171,15 @@ mod tests {
         (0..100).for_each(|_| assert!(access.log_in("look").unwrap().is_some()));
         assert_eq!(access.sessions.lock().unwrap().len(), MOST);
     }
+
+    #[test]
+    fn who_logs_out_ends_no_session_of_another() {
+        let access = access(&["look"], &["change"]);
+        let cookies = ["look", "change"].map(|token| {
+            let id = access.log_in(token).unwrap().unwrap();
+            request(&format!("Cookie: penstock={id}\r\n"))
+        });
+        access.log_out(&cookies[0]);
+        assert_eq!(cookies.map(|cookie| access.role(&cookie)), [None, Some(Role::Operator)]);
+    }
 }

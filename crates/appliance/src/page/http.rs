@@ -263,4 +263,28 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("default-src 'none'") && text.contains("no-store") && text.ends_with("A: b\r\n\r\nx"));
     }
+
+    /// The names of RFC 9110, section 15, and RFC 6585.
+    #[test]
+    fn an_answer_says_in_words_what_its_number_means() {
+        for (code, words) in [
+            (200, "OK"),
+            (303, "See Other"),
+            (400, "Bad Request"),
+            (401, "Unauthorized"),
+            (403, "Forbidden"),
+            (404, "Not Found"),
+            (405, "Method Not Allowed"),
+            (413, "Content Too Large"),
+            (421, "Misdirected Request"),
+            (431, "Request Header Fields Too Large"),
+            (501, "Not Implemented"),
+            (503, "Service Unavailable"),
+        ] {
+            let mut out = Vec::new();
+            Response::error(code, "x").write(&mut out, &Request::default()).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.starts_with(&format!("HTTP/1.1 {code} {words}\r\n")), "{text}");
+        }
+    }
 }

@@ -227,3 +227,200 @@ impl Shared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::page::Content;
+    use crate::page::history::History;
+    use crate::socket::client::Connection;
+    use crate::socket::message::answer_line;
+    use sha2::{Digest, Sha256};
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixListener;
+
+    static CONTENT: Content = Content {
+        name: "cellar",
+        html: "the page",
+        script: "the script",
+        columns: &[],
+        row: |_, _| Vec::new(),
+        magic: b"0123456789abcdef",
+        metrics: |status| format!("the metrics of {status}"),
+    };
+
+    /// A page whose appliance answers each order with the order itself.
+    fn shared(name: &str, readers: &[&str], operators: &[&str]) -> Shared {
+        let path = std::env::temp_dir().join(format!("penstock-serve-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).unwrap();
+        let connection = Connection::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for line in BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok) {
+                stream.write_all(answer_line(&Ok(line)).as_bytes()).unwrap();
+            }
+        });
+        let hashes = |tokens: &[&str]| tokens.iter().map(|token| Sha256::digest(token.as_bytes()).into()).collect();
+        let settings = Settings {
+            listen: "127.0.0.1:1".parse().unwrap(),
+            readers: hashes(readers),
+            operators: hashes(operators),
+            tls: None,
+            history: None,
+        };
+        Shared {
+            sampler: Arc::new(Sampler::new(&CONTENT, connection, History::with(&CONTENT, None, 0))),
+            access: Access::new(&settings),
+            tls: None,
+            clients: AtomicUsize::new(0),
+        }
+    }
+
+    /// A request with a line of its head and a body.
+    fn request(what: &str, line: &str, body: &str) -> Request {
+        let text = format!("{what} HTTP/1.1\r\n{line}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        http::read(&mut text.as_bytes(), &mut Vec::new()).unwrap()
+    }
+
+    const HERE: &str = "Host: localhost";
+
+    #[test]
+    fn each_address_has_its_content_and_its_method() {
+        let page = shared("addresses", &[], &[]);
+        let answer = |what: &str| page.answer(&request(what, HERE, ""));
+        for (what, code, kind) in [
+            ("GET /", 200, HTML),
+            ("HEAD /", 200, HTML),
+            ("GET /live.js", 200, SCRIPT),
+            ("HEAD /kit.css", 200, STYLE),
+            ("GET /api/now", 200, JSON),
+            ("GET /api/history", 200, JSON),
+            ("GET /metrics", 200, metrics::KIND),
+            ("POST /logout", 303, "text/plain"),
+        ] {
+            let Response { code: told, kind: shown, .. } = answer(what);
+            assert_eq!((told, shown), (code, kind), "{what}");
+        }
+        for what in ["POST /", "HEAD /api/now", "POST /api/history", "PUT /metrics", "GET /api/set", "GET /logout"] {
+            assert_eq!(answer(what).code, 405, "{what}");
+        }
+        for what in ["GET /nothing", "POST /live.js", "GET /api", "GET //"] {
+            assert_eq!(answer(what).code, 404, "{what}");
+        }
+        for (what, body) in
+            [("GET /", "the page"), ("GET /live.js", "the script"), ("GET /metrics", "the metrics of null")]
+        {
+            assert_eq!(answer(what).body, body.as_bytes());
+        }
+        assert!(answer("GET /live.js").lines.contains("max-age=3600"));
+        let now: Value = serde_json::from_slice(&answer("GET /api/now").body).unwrap();
+        assert_eq!((&now["role"], &now["login"]), (&json!("reader"), &json!(false)));
+    }
+
+    /// A day of ten-second rows is kept.
+    #[test]
+    fn history_is_of_a_second_to_a_day() {
+        let page = shared("history", &[], &[]);
+        let code = |query: &str| page.answer(&request(&format!("GET /api/history{query}"), HERE, "")).code;
+        for (query, expected) in [
+            ("", 200),
+            ("?span=0", 400),
+            ("?span=1", 200),
+            ("?span=86400", 200),
+            ("?span=86401", 400),
+            ("?span=-1", 400),
+            ("?span=x", 200),
+        ] {
+            assert_eq!(code(query), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_sees_the_form_and_nothing_else() {
+        let page = shared("stranger", &["look"], &[]);
+        let form = page.answer(&request("GET /", HERE, ""));
+        let text = |response: &Response| String::from_utf8(response.body.clone()).unwrap();
+        assert!(form.code == 200 && !text(&form).contains("{{") && !text(&form).contains("no token"));
+        assert!(text(&form).contains("cellar"));
+        assert!(text(&page.answer(&request("GET /?wrong", HERE, ""))).contains("This is no token of this cellar."));
+        for what in ["POST /", "GET /api/now", "GET /metrics", "POST /api/set"] {
+            let told = page.answer(&request(what, HERE, ""));
+            assert!(told.code == 401 && told.lines.contains("WWW-Authenticate: Bearer"), "{what}");
+        }
+        assert_eq!(page.answer(&request("GET /kit.js", HERE, "")).code, 200);
+        let open = shared("rebound", &[], &[]);
+        assert_eq!(open.answer(&request("GET /", "Host: rebound.example", "")).code, 421);
+    }
+
+    #[test]
+    fn who_logs_in_gets_a_cookie_that_only_this_page_sees() {
+        let page = shared("login", &["look"], &[]);
+        let told = page.answer(&request("POST /login", HERE, "other=1&token=+look+"));
+        assert!(told.code == 303 && told.lines.starts_with("Location: /\r\n"), "{told:?}");
+        let cookie = told.lines.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")).unwrap();
+        let words: Vec<&str> = cookie.split("; ").collect();
+        assert_eq!(words[1..], ["Max-Age=43200", "Path=/", "HttpOnly", "SameSite=Strict"]);
+        let line = format!("Cookie: {}", words[0]);
+        assert_eq!(page.answer(&request("GET /metrics", &line, "")).code, 200);
+        let out = page.answer(&request("POST /logout", &line, ""));
+        assert!(out.lines.contains("Set-Cookie: penstock=; Max-Age=0;"), "{out:?}");
+        assert_eq!(page.answer(&request("GET /metrics", &line, "")).code, 401);
+        let wrong = page.answer(&request("POST /login", HERE, "token=x"));
+        assert!(wrong.code == 303 && wrong.lines.starts_with("Location: /?wrong\r\n"), "{wrong:?}");
+        assert_eq!(page.answer(&request("GET /login", HERE, "")).code, 401, "only a form logs in");
+    }
+
+    #[test]
+    fn only_operators_change_something_and_only_with_json() {
+        let page = shared("set", &["look"], &["change"]);
+        let set = |token: &str, kind: &str, body: &str| {
+            let lines = format!("Authorization: Bearer {token}\r\nContent-Type: {kind}");
+            let told = page.answer(&request("POST /api/set", &lines, body));
+            (told.code, String::from_utf8(told.body).unwrap())
+        };
+        let asked = r#"{"values": {"rate": "5Mbit/s"}, "for": "5s", "confirm": null}"#;
+        assert_eq!(set("look", JSON, asked), (403, "only an operator may change something\n".into()));
+        assert_eq!(set("change", "text/plain", asked), (400, "a body of JSON is needed\n".into()));
+        assert_eq!(set("change", JSON, "nonsense").0, 400);
+        let (code, told) = set("change", JSON, asked);
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((code, &told["do"], &told["values"]["rate"]), (200, &json!("set"), &json!("5Mbit/s")));
+        assert_eq!((&told["for"], told.get("confirm")), (&json!("5s"), None));
+    }
+
+    /// A stream with what a client sends, and what it is told.
+    struct Both<'a>(&'a [u8], Vec<u8>);
+
+    impl Read for Both<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    impl Write for Both<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_connection_ends_with_the_request_that_says_so_or_is_none() {
+        let page = shared("converse", &[], &[]);
+        let codes = |text: &str| {
+            let mut both = Both(text.as_bytes(), Vec::new());
+            page.converse(&mut both).unwrap();
+            let told = String::from_utf8(both.1).unwrap();
+            told.split("HTTP/1.1 ").skip(1).map(|one| one[..3].to_owned()).collect::<Vec<_>>()
+        };
+        let one = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
+        assert_eq!(codes(&[one("/x", ""), one("/metrics", "")].concat()), ["404", "200"]);
+        assert_eq!(codes(&[one("/x", "Connection: close\r\n"), one("/metrics", "")].concat()), ["404"]);
+        assert_eq!(codes(&[one("/metrics", ""), "nonsense\r\n\r\n".into(), one("/x", "")].concat()), ["200", "400"]);
+    }
+}

@@ -2,4 +2,6 @@
 
 mod attacks;
 mod lab;
+mod nodes;
 mod sessions;
+mod still;

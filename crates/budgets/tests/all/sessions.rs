@@ -1,6 +1,7 @@
 //! Budgets over real sockets: the same as those of the state machines alone, through all that happens to a network.
 
 use crate::lab::{Lab, Node, mbit};
+use crate::still::Still;
 use penstock_budgets::agent::RETRY;
 use penstock_budgets::gateway::Settings;
 use penstock_core::coop::client::{Client, Config};
@@ -150,22 +151,84 @@ fn sockets_give_the_budgets_of_the_state_machines() {
     }
 }
 
-/// A gateway that starts again knows only its directory. Nodes learn it at once, and have their budgets again in moments.
+/// Four nodes with budgets, in time that is counted and not measured.
+fn still(sharing: Sharing) -> Still {
+    let mut still = Still::new(settings(sharing));
+    for share in SHARES {
+        let identity = still.enrolled(share);
+        still.join(&identity);
+    }
+    still.until(Span::from_secs(1), |still| still.budgets().iter().all(Option::is_some)).unwrap();
+    // Each renews its lease at least once, so that its state tells the level which all four have now.
+    still.run(settings(sharing).lease.div(2));
+    still
+}
+
+/// A gateway that starts again knows only its directory. Its first answer to a node that speaks resets the session, and a
+/// node speaks at least each third of its lease. It then waits at most a quarter of a second before it comes back.
 #[test]
 fn a_gateway_that_starts_again_is_found_at_once() {
-    let mut lab = Lab::new(settings(Sharing::Weighted));
-    let mut nodes = lab.nodes(&SHARES);
-    lab.run(&mut nodes, Span::from_millis(200));
-    let before = lab.budgets(&nodes);
-    let start = lab.now();
-    lab.restart();
-    lab.until("all are back", &mut nodes, |lab, nodes| {
-        lab.status().holders == 4 && nodes.iter().all(|node| node.agent.gateway().is_some())
+    let mut still = still(Sharing::Weighted);
+    let before = still.budgets();
+    still.restart();
+    let back =
+        |still: &mut Still| still.status().holders == 4 && still.nodes.iter().all(|node| node.gateway().is_some());
+    let third = settings(Sharing::Weighted).lease.div(3);
+    let handshakes = Span::from_millis(100);
+    assert!(still.until(third + Span::from_millis(250) + handshakes, back).is_some(), "{:?}", still.status());
+    let same = |still: &mut Still| still.budgets() == before;
+    assert!(still.until(Span::from_secs(1), same).is_some(), "{:?} and {before:?}", still.budgets());
+    assert_eq!(still.status().messages.forged, 0);
+}
+
+/// Leases of the gateway before are still out, so a newcomer waits until the last of them has ended or come back: together
+/// nodes never have more than the link. Who had a budget before does not wait.
+#[test]
+fn after_a_restart_newcomers_wait_until_no_lease_of_before_is_out() {
+    let mut still = still(Sharing::UnweightedFair);
+    let newcomer = still.enrolled(SHARES[0]);
+    still.restart();
+    let start = still.now;
+    still.join(&newcomer);
+    let lease = settings(Sharing::UnweightedFair).lease;
+    let mut returned = None;
+    let admitted = still.until(lease * 2, |still| {
+        let budgets = still.budgets();
+        assert!(budgets.iter().flatten().sum::<u64>() <= mbit(10).as_bps(), "{budgets:?}");
+        let (now, holders) = (still.now.since(start), still.status().holders);
+        returned = returned.or((holders == 4).then_some(now));
+        budgets[4].is_some()
     });
-    let took = lab.now().since(start);
-    assert!(took < Span::from_secs(2), "{took}");
-    lab.until("budgets are as before", &mut nodes, |lab, nodes| lab.budgets(nodes) == before);
-    assert_eq!(lab.status().messages.forged, 0);
+    assert!(returned.is_some_and(|returned| returned < lease), "{returned:?}");
+    assert!(admitted.is_some_and(|admitted| admitted >= lease), "{admitted:?}");
+}
+
+/// There is no lease of a gateway before the first one.
+#[test]
+fn the_first_gateway_admits_its_nodes_at_once() {
+    let mut still = Still::new(settings(Sharing::UnweightedFair));
+    let node = still.enrolled(SHARES[0]);
+    still.join(&node);
+    // The handshake and two questions with their answers; levels are told at most 20 ms later.
+    let admitted = still.until(Span::from_millis(200), |still| still.budgets()[0].is_some());
+    assert!(admitted.is_some(), "{:?}", still.status());
+    assert_eq!(still.budgets(), [Some(mbit(10).as_bps())]);
+}
+
+/// A gateway that serves in place of another one begins with the same grace.
+#[test]
+fn a_standby_that_takes_over_lets_newcomers_wait_for_a_lease() {
+    let mut still = Still::new(settings(Sharing::UnweightedFair));
+    let node = still.enrolled(SHARES[0]);
+    still.role.stand_by(still.now).unwrap();
+    still.join(&node);
+    still.run(Span::from_secs(2));
+    assert_eq!((still.budgets(), still.role.serves()), (vec![None], false));
+    still.role.take_over(still.now).unwrap();
+    let lease = settings(Sharing::UnweightedFair).lease;
+    // Its waits double with each attempt that fails, up to four seconds.
+    let admitted = still.until(lease * 3, |still| still.budgets()[0].is_some());
+    assert!(admitted.is_some_and(|admitted| admitted >= lease), "{admitted:?}");
 }
 
 /// No gateway, no budget: a lease after the last answer the node is on its own, and it comes back by itself.

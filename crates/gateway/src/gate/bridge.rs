@@ -225,7 +225,7 @@ impl Bridge {
     /// since.
     pub fn accept(&mut self, direction: Direction, held: Held, late: Span, pool: &mut Pool) {
         let way = direction.index();
-        if late > self.patience {
+        if is_too_late(late, self.patience) {
             self.frames.late[way] += 1;
             pool.give(held.into_bytes());
             return;
@@ -363,6 +363,11 @@ impl AsFd for Bridge {
     }
 }
 
+/// What is late by just the patience still leaves.
+fn is_too_late(late: Span, patience: Span) -> bool {
+    late > patience
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -400,5 +405,12 @@ mod tests {
         assert!(unready(Facts { forwards: false, ..good }).contains("l0 does not forward"));
         assert!(unready(Facts { bridge: None, ..good }).contains("has left its bridge"));
         assert!(unready(Facts { gone: true, ..good }).contains("is gone"));
+    }
+
+    #[test]
+    fn a_packet_may_be_late_by_the_patience() {
+        let patience = Span::from_millis(80);
+        assert!(!is_too_late(Span::ZERO, patience) && !is_too_late(patience, patience));
+        assert!(is_too_late(patience + Span::from_nanos(1), patience));
     }
 }

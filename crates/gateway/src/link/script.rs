@@ -120,4 +120,25 @@ mod tests {
         assert!(run(&sh("exec sleep 20"), short).unwrap_err().contains("did not end within 0.3 s"));
         assert!(run(&["/nowhere/at/all".to_owned()], short).unwrap_err().contains("/nowhere/at/all"));
     }
+
+    /// The first rates come as soon as the command has ended, and the next ones after the time between two calls.
+    #[test]
+    fn rates_come_again_and_again_and_a_mistake_is_told() {
+        let started =
+            |line: &str| Script::start(["sh", "-c", line].map(str::to_owned).to_vec(), Span::from_millis(500));
+        let next = |script: &Script| {
+            let begin = Instant::now();
+            loop {
+                match script.next() {
+                    Some(told) => return told,
+                    None => assert!(begin.elapsed() < Duration::from_secs(60)),
+                }
+                std::thread::sleep(LOOK);
+            }
+        };
+        let script = started("echo 18Mbit/s 2Mbit/s").unwrap();
+        assert_eq!(next(&script), Ok([mbps(18), mbps(2)]));
+        assert_eq!(next(&script), Ok([mbps(18), mbps(2)]));
+        assert!(next(&started("exit 7").unwrap()).unwrap_err().contains('7'));
+    }
 }

@@ -221,4 +221,26 @@ mod tests {
             assert!(queue == ms(0) || second < 65, "{second}: {queue:?}");
         }
     }
+
+    /// Two flows want the same place. The one that is there keeps it while it is not silent for five seconds.
+    #[test]
+    fn a_flow_keeps_its_place_until_it_is_silent() {
+        let mut trips = Trips::new(SipHash(1, 2));
+        let key = |port: u16| {
+            let packet = segment(port, true, 0, 1, 1);
+            FlowKey::of(packet.bytes(), packet.headers()).unwrap()
+        };
+        let place = |port: u16| SipHash(1, 2).of(key(port).as_bytes()) as usize % PLACES;
+        let rival = (81..).find(|port| place(*port) == place(80)).unwrap();
+        let mut shown = |port: u16, ms: u64| {
+            trips.show(Direction::Reverse, &segment(port, true, 0, 1, 1), at(ms));
+            let holder = trips.places[place(80)].as_ref().unwrap();
+            (holder.key == key(80), holder.seen)
+        };
+        assert_eq!(shown(80, 100), (true, at(100)));
+        assert_eq!(shown(80, 1000), (true, at(1000)));
+        assert_eq!(shown(rival, 5999), (true, at(1000)));
+        assert_eq!(shown(rival, 6000), (false, at(6000)));
+        assert_eq!(shown(80, 6001), (false, at(6000)));
+    }
 }

@@ -154,3 +154,18 @@ fn classifier(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier, Error> {
     let program = ebpf.program_mut("hide").ok_or(Error::NotBuilt("a program is not in the object"))?;
     program.try_into().map_err(Error::refused("a program"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each fate the packets and bytes from the WAN, then those from the LAN, in the order of `enum fate` of
+    /// `bpf/bridge.bpf.c`.
+    #[test]
+    fn what_became_of_frames_is_read_in_the_order_of_the_program() {
+        let passed = Passed::read(&std::array::from_fn(|n| n as u64));
+        let pair = |n: u64| [Count { packets: n, bytes: n + 1 }, Count { packets: n + 2, bytes: n + 3 }];
+        let Passed { taken, hung, not_ip, group, own, spared } = passed;
+        assert_eq!([taken, hung, not_ip, group, own, spared], [0, 4, 8, 12, 16, 20].map(pair));
+    }
+}

@@ -235,3 +235,38 @@ impl Gauges {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::ack::pink::Config;
+    use penstock_core::units::Span;
+
+    /// PINK's defaults, of which the last second before a pause counts on its own; what the table of connections has, with the 2
+    /// hours and 4 minutes of RFC 5382, section 5; and a table of a power of two of sets.
+    #[test]
+    fn the_kernel_has_the_timeouts_of_the_core() {
+        let control = Control::new(5, [7, 9], [Way::default(); 2]);
+        let pink = Config::default();
+        assert_eq!(control.silent, pink.silent_timeout.as_nanos());
+        assert_eq!(control.quiet, (pink.idle_timeout - Span::from_secs(1)).as_nanos());
+        let seconds = [control.opening, control.closed, control.idle, control.patience];
+        let wanted = [30, 60, 2 * 3600 + 4 * 60, 1].map(|seconds| Span::from_secs(seconds).as_nanos());
+        assert_eq!(seconds, wanted);
+        assert_eq!([0, 1, 2, 5, 8].map(|sets| Control::new(sets, [0; 2], [Way::default(); 2]).sets), [1, 1, 2, 8, 8]);
+    }
+
+    /// The order of `struct control` in `bpf/state.h`.
+    #[test]
+    fn words_stand_where_the_program_reads_them() {
+        let way = |n: u64| Way { rate_bps: n, capacity: n + 1, room: n + 2, in_packets: true, backlog: n + 4 };
+        let mut control = Control::new(4, [7, 9], [way(100), way(200)]);
+        (control.clock, control.heartbeat, control.patience, control.observe) = (1, 2, 3, true);
+        (control.silent, control.quiet, control.opening, control.closed, control.idle) = (11, 12, 13, 14, 15);
+        let rest = [100, 101, 102, 1, 104, 200, 201, 202, 1, 204];
+        let words = [[1, 2, 3, 14, 4, 7, 9, 1, 11, 12, 13, 14, 15].as_slice(), &rest].concat();
+        assert_eq!(control.words().as_slice(), words);
+        control.ethernet = false;
+        assert_eq!(control.words()[3], 0, "nothing stands before the IP header");
+    }
+}

@@ -152,4 +152,59 @@ mod tests {
         }
         assert_eq!(Types::read(&smallest(), &["i"], &[]), Some(Types::default()));
     }
+
+    /// `Documentation/bpf/btf.rst`, section 2.2: what follows a type of each kind that has three parts.
+    #[test]
+    fn what_follows_a_type_is_as_long_as_the_documentation_says() {
+        let lengths: Vec<_> = (0..=20).map(|kind| rest(kind, 3)).collect();
+        let fixed = |bytes: usize| Some(bytes);
+        let known = [
+            fixed(4),  // int
+            fixed(0),  // pointer
+            fixed(12), // array
+            fixed(36), // struct
+            fixed(36), // union
+            fixed(24), // enum
+            fixed(0),  // forward
+            fixed(0),  // typedef
+            fixed(0),  // volatile
+            fixed(0),  // const
+            fixed(0),  // restrict
+            fixed(0),  // function
+            fixed(24), // prototype
+            fixed(4),  // variable
+            fixed(36), // section
+            fixed(0),  // float
+            fixed(4),  // declaration tag
+            fixed(0),  // type tag
+            fixed(36), // enum of 64 bits
+        ];
+        assert_eq!(lengths[1..20], known);
+        assert_eq!((lengths[0], lengths[20]), (None, None));
+    }
+
+    /// Without bit fields the whole word is the offset in bits. Of two with one name, the first counts.
+    #[test]
+    fn an_offset_is_a_whole_word_where_there_are_no_bit_fields() {
+        let strings = b"\0s\0a\0";
+        let one = |bits: u32| vec![1, STRUCT << 24 | 1, 8, 3, 0, bits];
+        let words = [vec![0, 2 << 24, 0], one(0x0900_0018), one(8)].concat();
+        let read = Types::read(&types(&words, strings), &["s"], &[]).unwrap();
+        let structure = read.structure("s").unwrap();
+        assert_eq!((structure.id, structure.member("a")), (2, Some((0, 0x0120_0003))));
+    }
+
+    /// The strings begin behind the types, and both are counted from the end of a header that may be longer.
+    #[test]
+    fn types_and_strings_stand_where_the_header_says() {
+        let mut bytes: Vec<u8> = [u32::from(MAGIC) | 1 << 16, 28, 4, 12, 20, 5, 0, 0xffff_ffff]
+            .into_iter()
+            .chain([1, FUNC << 24, 0, 0xffff_ffff])
+            .flat_map(u32::to_ne_bytes)
+            .collect();
+        bytes.extend(b"\0fun\0");
+        assert_eq!(Types::read(&bytes, &[], &["fun"]).unwrap().function("fun"), Some(1));
+        bytes[0] ^= 1;
+        assert_eq!(Types::read(&bytes, &[], &["fun"]), None);
+    }
 }

@@ -245,3 +245,21 @@ fn count(a: &mut Assembler, done: Label) {
     a.mov(R(1), V::Imm(1));
     a.atomic_add(THE_CENSUS, NOW, R(1));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_begins_empty_and_counts_are_read_where_the_program_writes_them() {
+        let mut bytes = account(0x0102_0304_0506_0708);
+        assert_eq!(Others::read(&bytes), Others::default());
+        assert_eq!(bytes[16..24], 0x0102_0304_0506_0708_u64.to_ne_bytes());
+        assert!(bytes[..16].iter().chain(&bytes[24..]).all(|byte| *byte == 0));
+        // What passed begins at byte 24 and what was refused at byte 40: packets, then bytes.
+        for (n, place) in [24, 32, 40, 48].into_iter().enumerate() {
+            bytes[place..place + 8].copy_from_slice(&(n as u64 + 5).to_ne_bytes());
+        }
+        assert_eq!(Others::read(&bytes), Others { passed: 5, passed_bytes: 6, refused: 7, refused_bytes: 8 });
+    }
+}

@@ -11,6 +11,7 @@ use penstock_core::wire::RealPacket;
 use penstock_shaper::bottleneck::{Bottleneck, Config, Delivery, Irreplaceable, MOST_REPLACED};
 use penstock_shaper::direction::Direction;
 use penstock_shaper::path::Path;
+use penstock_shaper::tap::{Fate, Taps};
 use proptest::prelude::*;
 
 /// 1500 bytes at 10 Mbit/s.
@@ -125,6 +126,21 @@ fn the_journal_tells_what_became_of_each_packet() {
     expected += &"there,0,0,0,1500,drop_overflow\n".repeat(4);
     (1..6).for_each(|n| expected += &format!("there,{0},{0},0,1500,sent\n", 1_200_000 * n));
     assert_eq!(String::from_utf8(text).unwrap(), expected);
+}
+
+/// The wire is idle from the end of one transmission to the begin of the next.
+#[test]
+fn a_wire_is_idle_since_its_last_bit_and_busy_while_it_transmits() {
+    let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
+    assert_eq!((b.idle_since(), b.busy()), (Some(Instant::ZERO), Span::ZERO));
+    let begin = at(Span::from_millis(5));
+    drain(&mut b, begin, &mut log);
+    (0..2).for_each(|id| b.arrive(token(id), begin, &mut log));
+    assert_eq!((b.idle_since(), b.busy()), (None, SERVICE));
+    drain(&mut b, begin + SERVICE, &mut log);
+    assert_eq!((b.idle_since(), b.busy()), (None, SERVICE * 2));
+    drain(&mut b, begin + SERVICE * 2, &mut log);
+    assert_eq!((b.idle_since(), b.busy()), (Some(begin + SERVICE * 2), SERVICE * 2));
 }
 
 /// A bottleneck that is watched does what one does that is not: a burst of RED and of loss, which draw random numbers.
@@ -289,6 +305,34 @@ fn segment(forward: bool, flags: u8, ack: u8, window: u16) -> RealPacket {
     RealPacket::new(bytes, FlowId(0))
 }
 
+/// Forward two packets find room and one does not; in reverse there is one. A tap has them in the order in which they left,
+/// with the time at which they did, and is empty after its content was exchanged.
+#[test]
+fn taps_have_the_headers_and_the_fate_of_each_packet_of_both_directions() {
+    let mut path = Path::new(&config("droptail", "1p"), &config("droptail", "10p"), Streams::new(1));
+    assert_eq!(path.tapped(), None);
+    path.keep_taps(RealPacket::bytes);
+    assert_eq!(path.tapped(), Some(0));
+    (1..4).for_each(|ack| path.arrive(Direction::Forward, segment(true, 0x10, ack, 9), Instant::ZERO, &mut ()));
+    let syn_ack = segment(false, 0x12, 4, 9);
+    path.arrive(Direction::Reverse, syn_ack.clone(), Instant::ZERO, &mut ());
+    while path.poll(at(Span::from_secs(1)), &mut ()).is_some() {}
+    assert_eq!(path.tapped(), Some(4));
+    let mut sheet = Taps::none();
+    path.swap_taps(&mut sheet);
+    assert_eq!(path.tapped(), Some(0));
+    let told = |way: usize| -> Vec<_> {
+        sheet.ways[way].iter().map(|one| (one.head()[31], one.at, one.fate, one.size.get())).collect()
+    };
+    // 44 bytes at 10 Mbit/s take 35.2 us.
+    let second = at(Span::from_nanos(35_200));
+    let overflow = Fate::Dropped(DropReason::Overflow);
+    let sent = |ack: u8, at: Instant| (ack, at, Fate::Sent, 44);
+    assert_eq!(told(0), [sent(1, Instant::ZERO), (3, Instant::ZERO, overflow, 44), sent(2, second)]);
+    assert_eq!(told(1), [sent(4, Instant::ZERO)]);
+    assert_eq!(sheet.ways[1][0].head(), syn_ack.bytes());
+}
+
 /// The window of a SYN-ACK after it came back over a path with this discipline on its left.
 fn window_of_the_syn_ack(aqm: &str) -> u16 {
     let mut path = Path::new(&config(aqm, "1000p"), &config("droptail", "1000p"), Streams::new(1));
@@ -385,6 +429,7 @@ fn a_discipline_that_knows_connections_is_not_replaced() {
     for id in 0..MOST_REPLACED + 1 {
         b.arrive(token(id), Instant::ZERO, &mut log);
         b.arrive(token(id), Instant::ZERO, &mut log);
+        assert_eq!(b.can_replace(), id < MOST_REPLACED);
         let expected = if id < MOST_REPLACED { Ok(()) } else { Err(Irreplaceable::Busy) };
         assert_eq!(b.replace(&config("droptail", "5p").aqm, Limit::Packets(50), Instant::ZERO), expected, "{id}");
     }
