@@ -8,10 +8,13 @@
 //!
 //! What nodes say never makes a gateway retire, and a node cannot take part under a second number.
 
+mod sessions;
+
+use self::sessions::Sessions;
 use crate::endpoint::{self, Close, Endpoint, Event, Id};
 use crate::frame::{Enrolled, Frame};
 use crate::identity::Public;
-use crate::roster::{self, Member, Roster};
+use crate::roster::{self, Roster};
 use crate::tls::{self, Door, Peer};
 use bytes::Bytes;
 use penstock_core::config::ConfigError;
@@ -22,7 +25,7 @@ use penstock_core::coop::state::State;
 use penstock_core::coop::{Keyring, NodeId};
 use penstock_core::units::{Instant, Rate, Span};
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -120,15 +123,6 @@ pub struct Refused {
     pub enrolments: u64,
 }
 
-/// A node that has a session.
-#[derive(Debug)]
-struct Present {
-    id: Id,
-    member: Member,
-    since: Instant,
-    claim: Option<u64>,
-}
-
 /// The budget of a node, and where it sends from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
@@ -218,18 +212,69 @@ impl From<&Counters> for Messages {
     }
 }
 
-/// The state machine, whose table nobody can fill by chosen numbers.
-fn machine(
-    settings: &Settings,
-    roster: &Roster,
-    incarnation: u64,
-    start: Start,
-    now: Instant,
-) -> Result<Gateway, ConfigError> {
-    let key = roster.derived("table of nodes");
-    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| key[at + i]));
-    let machine = Gateway::new(settings.config(), roster.keyring(), incarnation, start, now)?;
-    Ok(machine.with_table_key([word(0), word(8)]))
+/// Who may be here, by the roster and its keys.
+#[derive(Debug)]
+struct Register {
+    roster: Roster,
+    door: Arc<Door>,
+    ring: Keyring,
+    /// How many have enrolled, and when they are to be counted anew.
+    enrolled: (usize, Instant),
+}
+
+impl Register {
+    fn new(roster: Roster, now: Instant) -> Result<Self, rustls::Error> {
+        let (door, ring) = (Arc::new(Door::new(roster.clone())?), roster.keyring());
+        Ok(Self { roster, door, ring, enrolled: (0, now) })
+    }
+
+    /// The state machine, whose table nobody can fill by chosen numbers.
+    fn machine(&self, settings: &Settings, number: u64, start: Start, now: Instant) -> Result<Gateway, ConfigError> {
+        let key = self.roster.derived("table of nodes");
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| key[at + i]));
+        let machine = Gateway::new(settings.config(), self.ring.clone(), number, start, now)?;
+        Ok(machine.with_table_key([word(0), word(8)]))
+    }
+
+    /// Makes a node of who holds a token; returns its number and what it is told.
+    fn enrol(&mut self, token: &Public, key: &Public, name: &str, now: Instant) -> Result<(u32, Frame), roster::Error> {
+        let enrolled = self.roster.enrol(token, key, name)?;
+        let ticket = State::ticket(enrolled.node, enrolled.share).sign(&self.ring);
+        let hello = Message::ClientHello { node: enrolled.node, ask: 0, state: Some(ticket) };
+        let (certificate, authority) = (enrolled.certificate, self.roster.authority().clone());
+        self.enrolled.1 = now;
+        Ok((enrolled.node.0, Frame::Enrolled(Enrolled { certificate, authority, hello })))
+    }
+
+    /// How many have enrolled, as of the last count.
+    fn enrolled(&mut self, now: Instant) -> usize {
+        if self.enrolled.1 <= now {
+            self.enrolled = (self.roster.enrolled().unwrap_or(self.enrolled.0), now + COUNTED);
+        }
+        self.enrolled.0
+    }
+}
+
+/// The newest levels, for nodes without and with a floor, if nodes have not been told yet, and when they may be told.
+#[derive(Debug)]
+struct Levels {
+    newest: Option<[Bytes; 2]>,
+    next: Instant,
+}
+
+impl Levels {
+    fn due(&self) -> Option<Instant> {
+        self.newest.as_ref().map(|_| self.next)
+    }
+
+    /// Returns the levels if so many nodes may be told now.
+    fn take(&mut self, nodes: usize, now: Instant) -> Option<[Bytes; 2]> {
+        let levels = if now >= self.next { self.newest.take() } else { None };
+        if levels.is_some() {
+            self.next = now + EACH * nodes as u64;
+        }
+        levels
+    }
 }
 
 /// A gateway for real hosts.
@@ -240,20 +285,11 @@ pub struct Role {
     /// False for a standby while the gateway before it is there.
     serves: bool,
     endpoint: Endpoint,
-    door: Arc<Door>,
-    roster: Roster,
-    ring: Keyring,
-    present: BTreeMap<u32, Present>,
-    /// The addresses of nodes that have a session or a budget.
-    homes: BTreeMap<u32, IpAddr>,
-    peers: BTreeMap<Id, Peer>,
+    register: Register,
+    sessions: Sessions,
+    levels: Levels,
     refused: Refused,
-    /// How many have enrolled, and when they are to be counted anew.
-    enrolled: (usize, Instant),
     events: VecDeque<String>,
-    /// The newest levels, for nodes without and with a floor, if nodes have not been told yet, and when they may be told.
-    levels: Option<[Bytes; 2]>,
-    next_levels: Instant,
     out: Vec<Outgoing>,
     buffer: Vec<u8>,
 }
@@ -267,26 +303,20 @@ impl Role {
         settings.validate()?;
         let incarnation = roster.next_incarnation()?;
         let start = if incarnation == 1 { Start::Fresh } else { Start::TakingOver };
-        let ring = roster.keyring();
-        let machine = machine(settings, &roster, incarnation, start, now)?;
-        let door = Arc::new(Door::new(roster.clone())?);
-        let tls = tls::server(&roster, door.clone())?;
+        let register = Register::new(roster, now)?;
+        let machine = register.machine(settings, incarnation, start, now)?;
+        let tls = tls::server(&register.roster, register.door.clone())?;
+        let resets = register.roster.derived("stateless resets");
         Ok(Self {
             settings: settings.clone(),
             machine,
             serves: true,
-            endpoint: Endpoint::server(tls, &roster.derived("stateless resets"), settings.most as usize),
-            door,
-            roster,
-            ring,
-            present: BTreeMap::new(),
-            homes: BTreeMap::new(),
-            peers: BTreeMap::new(),
+            endpoint: Endpoint::server(tls, &resets, settings.most as usize),
+            register,
+            sessions: Sessions::default(),
+            levels: Levels { newest: None, next: now },
             refused: Refused::default(),
-            enrolled: (0, now),
             events: VecDeque::new(),
-            levels: None,
-            next_levels: now,
             out: Vec::new(),
             buffer: Vec::new(),
         })
@@ -298,11 +328,9 @@ impl Role {
     /// As for [`Role::take_over`].
     pub fn stand_by(&mut self, now: Instant) -> Result<(), Error> {
         if std::mem::replace(&mut self.serves, false) {
-            for present in std::mem::take(&mut self.present).into_values() {
-                self.peers.remove(&present.id);
-                self.endpoint.close(present.id, Close::Standby, now);
+            for id in self.sessions.clear() {
+                self.endpoint.close(id, Close::Standby, now);
             }
-            self.homes.clear();
             self.begin(now)?;
             self.note("the gateway before this one is there: nodes are sent to it".into());
         }
@@ -330,11 +358,11 @@ impl Role {
     fn begin(&mut self, now: Instant) -> Result<(), Error> {
         let mut chance = [0; 4];
         getrandom::fill(&mut chance).map_err(|e| roster::Error::from(crate::identity::Error::Random(e)))?;
-        let count = self.roster.next_incarnation()? & u64::from(u32::MAX);
+        let count = self.register.roster.next_incarnation()? & u64::from(u32::MAX);
         let number = 1 << 63 | u64::from(u32::from_le_bytes(chance) >> 1) << 32 | count;
         let settings = Settings { rate: self.machine.bandwidth(), ..self.settings.clone() };
-        self.machine = machine(&settings, &self.roster, number, Start::TakingOver, now)?;
-        (self.levels, self.next_levels) = (None, now);
+        self.machine = self.register.machine(&settings, number, Start::TakingOver, now)?;
+        self.levels = Levels { newest: None, next: now };
         self.out.clear();
         Ok(())
     }
@@ -360,8 +388,7 @@ impl Role {
 
     /// When [`Role::poll`] is to be called next.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let levels = self.levels.as_ref().map(|_| self.next_levels);
-        [self.endpoint.next_timeout(), self.machine.next_timeout(), levels].into_iter().flatten().min()
+        [self.endpoint.next_timeout(), self.machine.next_timeout(), self.levels.due()].into_iter().flatten().min()
     }
 
     /// The next datagram to send.
@@ -402,38 +429,31 @@ impl Role {
 
     /// A session is there: its peer is looked up once more, as the roster may have changed during the handshake.
     fn connected(&mut self, id: Id, now: Instant) {
-        let Some(peer) = self.endpoint.certificate(id).and_then(|certificate| self.door.who(&certificate)) else {
+        let Some(peer) = self.endpoint.certificate(id).and_then(|certificate| self.register.door.who(&certificate))
+        else {
             return self.endpoint.close(id, Close::Refused, now);
         };
         if !self.serves {
             return self.endpoint.close(id, Close::Standby, now);
         }
         if let Peer::Node(member) = &peer {
-            let present = Present { id, member: member.clone(), since: now, claim: None };
-            if let Some(remote) = self.endpoint.remote(id) {
-                self.homes.insert(member.node, remote.ip().to_canonical());
-            }
-            if let Some(before) = self.present.insert(member.node, present) {
-                self.peers.remove(&before.id);
-                self.endpoint.close(before.id, Close::Replaced, now);
+            if let Some(before) = self.sessions.begin(id, member, self.endpoint.remote(id), now) {
+                self.endpoint.close(before, Close::Replaced, now);
             } else {
                 self.note(format!("node {} ({}) is here", member.node, member.name));
             }
         }
-        self.peers.insert(id, peer);
+        self.sessions.peers.insert(id, peer);
     }
 
     fn lost(&mut self, id: Id, why: &str) {
-        if let Some(Peer::Node(member)) = self.peers.remove(&id)
-            && self.present.get(&member.node).is_some_and(|present| present.id == id)
-        {
-            self.present.remove(&member.node);
+        if let Some(member) = self.sessions.end(id) {
             self.note(format!("node {} ({}) has no session any more: {why}", member.node, member.name));
         }
     }
 
     fn frame(&mut self, id: Id, bytes: &[u8], now: Instant) {
-        let (node, token) = match self.peers.get(&id) {
+        let (node, token) = match self.sessions.peers.get(&id) {
             Some(Peer::Node(member)) => (Some(NodeId(member.node)), None),
             Some(Peer::Token(token)) => (None, Some(*token)),
             None => return,
@@ -462,31 +482,26 @@ impl Role {
             self.refused.other_names += 1;
             return;
         }
-        if let Some(present) = self.present.get_mut(&node.0) {
+        if let Some(present) = self.sessions.present.get_mut(&node.0) {
             present.claim = claim.filter(|claim| *claim != u64::MAX);
         }
         self.machine.handle(message, node, now, &mut self.out);
     }
 
-    /// Makes a node of who holds a token.
     fn enrol(&mut self, id: Id, token: &Public, key: &Public, name: &str, now: Instant) {
-        let enrolled = match self.roster.enrol(token, key, name) {
-            Ok(enrolled) => enrolled,
+        match self.register.enrol(token, key, name, now) {
+            Ok((node, answer)) => {
+                self.endpoint.send(id, &answer.encode(), now);
+                // One session enrols one node.
+                self.sessions.peers.remove(&id);
+                self.note(format!("node {node} ({name}) has enrolled"));
+            }
             Err(why) => {
                 self.refused.enrolments += 1;
                 self.note(format!("an enrolment is refused: {why}"));
-                return self.endpoint.close(id, Close::Refused, now);
+                self.endpoint.close(id, Close::Refused, now);
             }
-        };
-        let ticket = State::ticket(enrolled.node, enrolled.share).sign(&self.ring);
-        let hello = Message::ClientHello { node: enrolled.node, ask: 0, state: Some(ticket) };
-        let (certificate, authority) = (enrolled.certificate, self.roster.authority().clone());
-        let answer = Frame::Enrolled(Enrolled { certificate, authority, hello });
-        self.endpoint.send(id, &answer.encode(), now);
-        self.enrolled.1 = now;
-        // One session enrols one node.
-        self.peers.remove(&id);
-        self.note(format!("node {} ({name}) has enrolled", enrolled.node.0));
+        }
     }
 
     /// Sends what the state machine wants sent: answers on streams, levels in datagrams.
@@ -495,7 +510,7 @@ impl Role {
             encode_in_session(&message, &mut self.buffer);
             match to {
                 To::Node(node) => {
-                    if let Some(present) = self.present.get(&node.0) {
+                    if let Some(present) = self.sessions.present.get(&node.0) {
                         self.endpoint.send(present.id, &self.buffer, now);
                     }
                 }
@@ -504,15 +519,12 @@ impl Role {
                     if let Message::AvailBw(levels) = message {
                         encode_in_session(&Message::AvailBw(levels.without_floors()), &mut self.buffer);
                     }
-                    self.levels = Some([Bytes::copy_from_slice(&self.buffer), all]);
+                    self.levels.newest = Some([Bytes::copy_from_slice(&self.buffer), all]);
                 }
             }
         }
-        if now >= self.next_levels
-            && let Some(levels) = self.levels.take()
-        {
-            self.next_levels = now + EACH * self.present.len() as u64;
-            for present in self.present.values() {
+        if let Some(levels) = self.levels.take(self.sessions.present.len(), now) {
+            for present in self.sessions.present.values() {
                 let floor = self.machine.counted(present.member.share).floor.as_bps() > 0;
                 self.endpoint.send_datagram(present.id, levels[usize::from(floor)].clone(), now);
             }
@@ -527,14 +539,7 @@ impl Role {
     /// The budgets of all nodes that hold one. A node has it at the address from which it began its session, until it
     /// says goodbye or its lease ends; without a session as well.
     pub fn grants(&mut self) -> Vec<Grant> {
-        let Self { machine, homes, present, .. } = self;
-        let mut grants = Vec::with_capacity(homes.len());
-        homes.retain(|node, address| {
-            let budget = machine.granted_to(NodeId(*node)).map(Rate::from_bps);
-            grants.extend(budget.map(|budget| Grant { node: *node, address: *address, budget }));
-            budget.is_some() || present.contains_key(node)
-        });
-        grants
+        self.sessions.grants(&mut self.machine)
     }
 
     /// The sessions, for tests and measurements.
@@ -544,11 +549,8 @@ impl Role {
 
     /// The status.
     pub fn status(&mut self, now: Instant) -> Status {
-        if self.enrolled.1 <= now {
-            self.enrolled = (self.roster.enrolled().unwrap_or(self.enrolled.0), now + COUNTED);
-        }
         let mut nodes = Vec::new();
-        for (node, present) in &self.present {
+        for (node, present) in &self.sessions.present {
             let member = &present.member;
             nodes.push(NodeStatus {
                 node: *node,
@@ -568,7 +570,7 @@ impl Role {
             serves: self.serves,
             granted_bps: self.machine.granted(),
             floors_bps: self.machine.floors(),
-            enrolled: self.enrolled.0,
+            enrolled: self.register.enrolled(now),
             holders: self.machine.clients(),
             table_bytes: self.machine.memory(),
             nodes,

@@ -30,29 +30,39 @@ const TOO_LONG: i32 = nix::errno::Errno::EMSGSIZE as i32;
 
 /// Two ports. In pairs, the WAN is first: its frames travel forward, and those of the LAN in reverse.
 pub struct Bridge {
-    ports: [Port; 2],
-    programs: Programs,
-    ready: Epoll,
-    watches: [LinkWatch; 2],
-    names: [String; 2],
-    bridge: u32,
-    /// Packets that wait to leave, by their direction.
-    leaving: [Vec<Held>; 2],
+    ports: Ports,
+    guard: Guard,
     segments: Segments,
     /// The direction of the frame that is taken apart.
     taken_apart: usize,
+    neighbours: Neighbours,
+}
+
+/// What reads and sends, and what became of it.
+struct Ports {
+    both: [Port; 2],
+    ready: Epoll,
     /// The port that is read first.
     turn: usize,
-    neighbours: Neighbours,
+    /// Packets that wait to leave, by their direction.
+    leaving: [Vec<Held>; 2],
     observe: bool,
+    frames: Frames,
+    lost: [u64; 2],
+}
+
+/// Who has the frames: this process while it gives signs of life and both ports forward, or else the kernel.
+struct Guard {
+    programs: Programs,
+    watches: [LinkWatch; 2],
+    names: [String; 2],
+    bridge: u32,
     patience: Span,
     /// When there was a sign of life last.
     alive: Instant,
     /// Why the kernel has all frames, if it has.
     resting: Option<String>,
-    frames: Frames,
     past: Past,
-    lost: [u64; 2],
 }
 
 /// A packet that has come, and where its bytes are.
@@ -123,48 +133,33 @@ impl Bridge {
         let taking = Taking { patience, observe: file.keys.observe, wan: listed[0].index, own };
         let mut programs = Programs::load(&taking)?;
         let watches = [LinkWatch::here(listed[0].index)?, LinkWatch::here(listed[1].index)?];
-        let ports = [Port::open(listed[0].facts.mtu)?, Port::open(listed[1].facts.mtu)?];
-        let waiting = Error::io("cannot wait for frames");
-        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(&waiting)?;
-        for (port, one) in ports.iter().zip(&listed) {
-            programs.filter(port)?;
-            port.begin(one.index)?;
-            ready.add(port, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(&waiting)?;
-            programs.hide(&one.name)?;
-        }
+        let ports = Ports::open(&listed, &mut programs, file.keys.observe)?;
+        let (patience, alive, past) = (file.keys.patience, Instant::ZERO, Past::default());
         let mut gate = Self {
             ports,
-            programs,
-            ready,
-            watches,
-            names,
-            bridge: bridge.index,
-            leaving: Default::default(),
+            guard: Guard { programs, watches, names, bridge: bridge.index, patience, alive, resting: None, past },
             segments: Segments::default(),
             taken_apart: 0,
-            turn: 0,
             neighbours: Neighbours::default(),
-            observe: file.keys.observe,
-            patience: file.keys.patience,
-            alive: Instant::ZERO,
-            resting: None,
-            frames: Frames::default(),
-            past: Past::default(),
-            lost: [0; 2],
         };
         gate.look();
         Ok(gate)
     }
 
     pub fn read(&mut self) -> Option<Arrived<'_>> {
-        let (way, lead, bytes) = match self.advance()? {
-            Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
-            Next::Frame(way, lead, at) => (way, lead, &self.ports[way].frame().bytes[at..]),
-        };
+        let next = self.advance()?;
+        let (way, lead, bytes) = self.packet(next);
         let [to, from] = lead.addresses();
         let direction = Direction::BOTH[way];
         let hardware = Some(if direction == Direction::Forward { to } else { from }.into());
         Some(Arrived { direction, origin: Origin::Frame(lead), hardware, bytes })
+    }
+
+    fn packet(&self, next: Next) -> (usize, Lead, &[u8]) {
+        match next {
+            Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
+            Next::Frame(way, lead, at) => (way, lead, &self.ports.both[way].frame().bytes[at..]),
+        }
     }
 
     fn advance(&mut self) -> Option<Next> {
@@ -172,31 +167,114 @@ impl Bridge {
             if let Some(lead) = self.segments.advance() {
                 return Some(Next::Segment(lead));
             }
-            let way = self.advance_ports()?;
-            let frame = self.ports[way].frame();
+            let way = self.ports.advance()?;
+            let frame = self.ports.both[way].frame();
             let Some((lead, at)) = Lead::read(&frame) else {
                 // The programs have taken what this does not read.
-                self.send_whole(way);
+                self.ports.send_whole(way);
                 continue;
             };
-            if self.neighbours.stays(lead.addresses(), Direction::BOTH[way], self.alive) {
-                self.frames.same_side[way] += 1;
+            if self.neighbours.stays(lead.addresses(), Direction::BOTH[way], self.guard.alive) {
+                self.ports.frames.same_side[way] += 1;
             } else if frame.virtio.merged == 0 {
                 return Some(Next::Frame(way, lead, at));
             } else if self.segments.begin(lead, &frame.bytes[at..], &frame.virtio) {
                 self.taken_apart = way;
-                self.frames.taken_apart[way] += 1;
+                self.ports.frames.taken_apart[way] += 1;
             } else {
-                self.send_whole(way);
+                self.ports.send_whole(way);
             }
         }
         None
     }
 
-    /// Goes to the next frame of the ports in turn; returns whose it is.
-    fn advance_ports(&mut self) -> Option<usize> {
+    /// Lets a packet leave that is not later than its due time by more than the patience: the kernel has forwarded newer ones
+    /// since.
+    pub fn accept(&mut self, direction: Direction, held: Held, late: Span, pool: &mut Pool) {
+        self.ports.accept(direction.index(), held, is_too_late(late, self.guard.patience), pool);
+    }
+
+    pub fn flush(&mut self, pool: &mut Pool) {
+        (0..2).for_each(|way| self.ports.send(way, pool));
+    }
+
+    /// Gives a sign of life. If the last one is too long ago, the kernel has forwarded since; what came before that is old.
+    pub fn beat(&mut self, now: Instant) -> Vec<String> {
+        let hung = self.guard.hung(now).map(|open| {
+            self.segments.clear();
+            self.ports.discard();
+            format!("this process hung: the kernel forwarded for {} ms", open.as_nanos() / 1_000_000)
+        });
+        hung.into_iter().chain(self.guard.beat(now).err().map(|error| error.to_string())).collect()
+    }
+
+    /// Looks whether both ports forward.
+    pub fn look(&mut self) -> Option<String> {
+        let event = self.guard.look();
+        for (port, lost) in self.ports.both.iter_mut().zip(&mut self.ports.lost) {
+            *lost = port.lost();
+        }
+        event
+    }
+
+    /// The kernel has all frames from now on.
+    pub fn close(&mut self) -> Result<(), Error> {
+        Ok(self.guard.programs.rest()?)
+    }
+
+    pub fn empty(&mut self, pool: &mut Pool) {
+        while let Some(next) = self.advance() {
+            let (way, lead, bytes) = self.packet(next);
+            if !self.ports.observe {
+                self.ports.both[way ^ 1].send(std::iter::once([lead.bytes(), bytes]));
+            }
+        }
+        self.flush(pool);
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.guard.resting.is_some()
+    }
+
+    pub fn marks(&self) -> Vec<String> {
+        let told = |why| format!("packets pass ungoverned; the kernel has all frames: {why}");
+        let resting = self.guard.resting.as_ref().map(told);
+        resting.into_iter().chain(self.ports.marks(&self.guard.names)).collect()
+    }
+
+    pub fn told(&self) -> Told {
+        let passed = self.guard.programs.passed().unwrap_or_default();
+        let [a, b] = passed.hung;
+        let sum = |get: fn(Count) -> u64| get(a) + get(b);
+        let opened = Backlog { packets: sum(|count| count.packets), bytes: sum(|count| count.bytes) };
+        Told {
+            past: Past { opened, ..self.guard.past },
+            unread: self.ports.lost,
+            frames: Some(Frames { passed, ..self.ports.frames }),
+            ..Told::default()
+        }
+    }
+}
+
+impl Ports {
+    fn open(listed: &[Listed; 2], programs: &mut Programs, observe: bool) -> Result<Self, Error> {
+        let both = [Port::open(listed[0].facts.mtu)?, Port::open(listed[1].facts.mtu)?];
+        let waiting = Error::io("cannot wait for frames");
+        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(&waiting)?;
+        for (port, one) in both.iter().zip(listed) {
+            programs.filter(port)?;
+            port.begin(one.index)?;
+            ready.add(port, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(&waiting)?;
+            programs.hide(&one.name)?;
+        }
+        let (leaving, frames) = Default::default();
+        Ok(Self { both, ready, turn: 0, leaving, observe, frames, lost: [0; 2] })
+    }
+
+    /// Goes to the next frame of the ports, in turn; returns whose it is.
+    fn advance(&mut self) -> Option<usize> {
         self.turn ^= 1;
-        [self.turn, self.turn ^ 1].into_iter().find(|way| self.ports[*way].advance())
+        [self.turn, self.turn ^ 1].into_iter().find(|way| self.both[*way].advance())
     }
 
     /// Sends a frame at once, as it came: it cannot wait, because it is not one packet.
@@ -205,7 +283,7 @@ impl Bridge {
         if self.observe {
             return;
         }
-        let frame = self.ports[way].frame();
+        let frame = self.both[way].frame();
         let (addresses, rest) = frame.bytes.split_at(frame.bytes.len().min(12));
         let mut head = [0; port::VIRTIO + 16];
         let mut virtio = frame.virtio;
@@ -217,15 +295,12 @@ impl Bridge {
         let end = port::VIRTIO + addresses.len() + tag.len();
         head[port::VIRTIO..port::VIRTIO + addresses.len()].copy_from_slice(addresses);
         head[end - tag.len()..end].copy_from_slice(&tag);
-        let (refused, _) = self.ports[way ^ 1].send(std::iter::once([&head[..end], rest]));
+        let (refused, _) = self.both[way ^ 1].send(std::iter::once([&head[..end], rest]));
         self.frames.refused[way] += refused;
     }
 
-    /// Lets a packet leave that is not later than its due time by more than the patience: the kernel has forwarded newer ones
-    /// since.
-    pub fn accept(&mut self, direction: Direction, held: Held, late: Span, pool: &mut Pool) {
-        let way = direction.index();
-        if is_too_late(late, self.patience) {
+    fn accept(&mut self, way: usize, held: Held, late: bool, pool: &mut Pool) {
+        if late {
             self.frames.late[way] += 1;
             pool.give(held.into_bytes());
             return;
@@ -236,47 +311,68 @@ impl Bridge {
         }
     }
 
-    pub fn flush(&mut self, pool: &mut Pool) {
-        (0..2).for_each(|way| self.send(way, pool));
-    }
-
     fn send(&mut self, way: usize, pool: &mut Pool) {
         let leaving = &mut self.leaving[way];
         if leaving.is_empty() {
             return;
         }
-        let (refused, why) = self.ports[way ^ 1].send(leaving.iter().map(Held::frame));
+        let (refused, why) = self.both[way ^ 1].send(leaving.iter().map(Held::frame));
         self.frames.refused[way] += refused;
         self.frames.too_long |= why.is_some_and(|why| why.raw_os_error() == Some(TOO_LONG));
         leaving.drain(..).for_each(|held| pool.give(held.into_bytes()));
     }
 
-    /// Gives a sign of life. If the last one is too long ago, the kernel has forwarded since; what came before that is old.
-    pub fn beat(&mut self, now: Instant) -> Vec<String> {
-        let mut events = Vec::new();
-        let gap = now.since(self.alive);
-        if self.alive > Instant::ZERO && gap > self.patience && self.resting.is_none() {
-            self.past.times += 1;
-            self.past.open_s += (gap - self.patience).as_secs_f64();
-            self.segments.clear();
-            for (port, late) in self.ports.iter_mut().zip(&mut self.frames.late) {
-                while port.advance() {
-                    *late += 1;
-                }
+    /// Drops what has come: it is late.
+    fn discard(&mut self) {
+        for (port, late) in self.both.iter_mut().zip(&mut self.frames.late) {
+            while port.advance() {
+                *late += 1;
             }
-            events.push(format!(
-                "this process hung: the kernel forwarded for {} ms",
-                (gap - self.patience).as_nanos() / 1_000_000
-            ));
         }
-        self.alive = now;
-        let told = if self.resting.is_none() { self.programs.beat() } else { self.programs.rest() };
-        events.extend(told.err().map(|error| error.to_string()));
-        events
     }
 
-    /// Looks whether both ports forward.
-    pub fn look(&mut self) -> Option<String> {
+    fn marks(&self, [wan, lan]: &[String; 2]) -> impl Iterator<Item = String> {
+        let (whole, refused) = (self.frames.whole.iter().sum::<u64>(), self.frames.refused.iter().sum::<u64>());
+        let lost: u64 = self.lost.iter().sum();
+        let whole = (whole > 0).then(|| {
+            format!(
+                "{whole} merged frames passed whole and unshaped; let interfaces merge nothing: ethtool -K {wan} gro off \
+                 lro off; ethtool -K {lan} gro off lro off"
+            )
+        });
+        let refused = (refused > 0).then(|| {
+            let cure = if self.frames.too_long {
+                format!("; frames with two tags need room: ip link set {wan} mtu 1508; ip link set {lan} mtu 1508")
+            } else {
+                String::new()
+            };
+            format!("{refused} packets were refused by the interface on the other side{cure}")
+        });
+        let lost = (lost > 0).then(|| format!("{lost} frames were lost because this process was too slow"));
+        [whole, refused, lost].into_iter().flatten()
+    }
+}
+
+impl Guard {
+    /// Returns for how long the kernel has forwarded because there was no sign of life.
+    fn hung(&mut self, now: Instant) -> Option<Span> {
+        let gap = now.since(self.alive);
+        if self.alive == Instant::ZERO || gap <= self.patience || self.resting.is_some() {
+            return None;
+        }
+        let open = gap - self.patience;
+        self.past.times += 1;
+        self.past.open_s += open.as_secs_f64();
+        Some(open)
+    }
+
+    fn beat(&mut self, now: Instant) -> Result<(), penstock_linux::bpf::Error> {
+        self.alive = now;
+        if self.resting.is_none() { self.programs.beat() } else { self.programs.rest() }
+    }
+
+    /// Leaves all frames to the kernel if a port does not forward. Returns what is new about that.
+    fn look(&mut self) -> Option<String> {
         self.watches.iter_mut().for_each(LinkWatch::refresh);
         let why = unready(&self.names, self.watches.each_ref().map(LinkWatch::facts), self.bridge);
         let event = (why != self.resting).then(|| match &why {
@@ -288,78 +384,13 @@ impl Bridge {
             // It is told again with each sign of life.
             let _ = self.programs.rest();
         }
-        for (port, lost) in self.ports.iter_mut().zip(&mut self.lost) {
-            *lost = port.lost();
-        }
         event
-    }
-
-    /// The kernel has all frames from now on.
-    pub fn close(&mut self) -> Result<(), Error> {
-        Ok(self.programs.rest()?)
-    }
-
-    pub fn empty(&mut self, pool: &mut Pool) {
-        while let Some(next) = self.advance() {
-            let (way, lead, bytes) = match next {
-                Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
-                Next::Frame(way, lead, at) => (way, lead, &self.ports[way].frame().bytes[at..]),
-            };
-            if !self.observe {
-                self.ports[way ^ 1].send(std::iter::once([lead.bytes(), bytes]));
-            }
-        }
-        self.flush(pool);
-    }
-
-    pub fn is_open(&self) -> bool {
-        self.resting.is_some()
-    }
-
-    pub fn marks(&self) -> Vec<String> {
-        let [wan, lan] = &self.names;
-        let (whole, refused) = (self.frames.whole.iter().sum::<u64>(), self.frames.refused.iter().sum::<u64>());
-        let lost: u64 = self.lost.iter().sum();
-        [
-            self.resting.as_ref().map(|why| format!("packets pass ungoverned; the kernel has all frames: {why}")),
-            (whole > 0).then(|| {
-                format!(
-                    "{whole} merged frames passed whole and unshaped; let interfaces merge nothing: ethtool -K {wan} gro off \
-                     lro off; ethtool -K {lan} gro off lro off"
-                )
-            }),
-            (refused > 0).then(|| {
-                let cure = if self.frames.too_long {
-                    format!("; frames with two tags need room: ip link set {wan} mtu 1508; ip link set {lan} mtu 1508")
-                } else {
-                    String::new()
-                };
-                format!("{refused} packets were refused by the interface on the other side{cure}")
-            }),
-            (lost > 0).then(|| format!("{lost} frames were lost because this process was too slow")),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-
-    pub fn told(&self) -> Told {
-        let passed = self.programs.passed().unwrap_or_default();
-        let [a, b] = passed.hung;
-        let sum = |get: fn(Count) -> u64| get(a) + get(b);
-        let opened = Backlog { packets: sum(|count| count.packets), bytes: sum(|count| count.bytes) };
-        Told {
-            past: Past { opened, ..self.past },
-            unread: self.lost,
-            frames: Some(Frames { passed, ..self.frames }),
-            ..Told::default()
-        }
     }
 }
 
 impl AsFd for Bridge {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.ready.0.as_fd()
+        self.ports.ready.0.as_fd()
     }
 }
 
