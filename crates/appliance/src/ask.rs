@@ -6,7 +6,6 @@ use crate::output::print;
 use crate::socket::client;
 use crate::socket::message::Request;
 use crate::socket::place;
-use penstock_core::key_value::split_setting;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -15,15 +14,6 @@ use std::time::Duration;
 
 /// How often `top` shows a new picture on a terminal.
 const REFRESH: Duration = Duration::from_secs(1);
-
-/// Splits settings such as `rate=2Mbit/s`.
-///
-/// # Errors
-/// Returns the first text that is none.
-pub fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Error> {
-    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
-    pairs.map_err(|e| Error::Options(e.to_string()))
-}
 
 /// Asks the appliance at `path` and prints what `show` makes of its answer. A question that `refreshes` is asked again
 /// every second if the standard output is a terminal.

@@ -1,10 +1,10 @@
 //! The options of what asks an appliance that runs.
 
-use crate::ask::pairs;
 use crate::error::Error;
 use crate::socket::message::{Apply, By, LONGEST_REQUEST, Request, Set, Until};
 use crate::socket::place::is_name;
 use clap::Args;
+use penstock_core::key_value::split_setting;
 use penstock_core::units::{Span, UnitError};
 use std::path::PathBuf;
 
@@ -182,4 +182,11 @@ impl Applied {
         }
         Ok(request)
     }
+}
+
+/// Splits settings such as `rate=2Mbit/s`.
+/// The error is the first text that is none.
+fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Error> {
+    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
+    pairs.map_err(|e| Error::Options(e.to_string()))
 }

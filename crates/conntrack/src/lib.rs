@@ -46,6 +46,7 @@ mod entry;
 pub mod gauges;
 mod half;
 pub mod hardware;
+mod mac;
 mod pool;
 pub mod segment;
 mod sets;
@@ -54,7 +55,7 @@ pub mod table;
 
 pub use config::Config;
 pub use gauges::Gauges;
-pub use hardware::Mac;
+pub use mac::Mac;
 pub use penstock_core::siphash::SipHash;
 pub use segment::{Arrived, Segment};
 pub use subscribers::{Named, Prefix, PrefixError, STRANGERS};

@@ -1,6 +1,6 @@
 //! What the table reads of a packet.
 
-use crate::hardware::Mac;
+use crate::mac::Mac;
 use penstock_core::packet::TcpFlags;
 use penstock_core::wire::flows::KEY_LEN;
 use penstock_core::wire::{End, FlowKey, Headers, HostKey, TcpOptions, Transport};

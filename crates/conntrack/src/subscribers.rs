@@ -10,7 +10,8 @@
 //! (`Subscribers::rename`) get numbers after all these. A name keeps its number, also if it goes and comes again.
 
 use crate::SipHash;
-use crate::hardware::{Hardware, Mac};
+use crate::hardware::Hardware;
+use crate::mac::Mac;
 use crate::segment::Arrived;
 use crate::sets::{Line, Sets};
 use penstock_core::packet::NodeId;

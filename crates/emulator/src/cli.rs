@@ -2,14 +2,13 @@
 
 use crate::end::Interface;
 use crate::error::Error;
-use crate::file::{Contents, EndKeys, File, INTERFACES, ThroughKeys};
+use crate::file::{Contents, Drops, EndKeys, File, INTERFACES, ThroughKeys};
 use crate::through;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
 use penstock_conntrack::Named;
 use penstock_core::foreign::Library;
-use penstock_core::qdisc::DropReason;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
@@ -243,29 +242,6 @@ fn side() -> impl TypedValueParser<Value = Side> {
         "none" => Side::None,
         _ => Side::Left,
     })
-}
-
-/// How a queue of the kernel drops packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Drops {
-    /// Drops on arrival because the queue is full
-    #[default]
-    Overflow,
-    /// Drops on arrival by the decision of an AQM
-    Early,
-    /// Drops from the queue
-    Dequeue,
-}
-
-impl Drops {
-    fn reason(self) -> DropReason {
-        match self {
-            Self::Overflow => DropReason::Overflow,
-            Self::Early => DropReason::Early,
-            Self::Dequeue => DropReason::Dequeue,
-        }
-    }
 }
 
 /// The validated meaning of [`Options`] for one wire.
@@ -566,6 +542,7 @@ mod tests {
     use clap::CommandFactory;
     use penstock_core::aqm::codel;
     use penstock_core::foreign::Own;
+    use penstock_core::qdisc::DropReason;
     use penstock_core::registry::NAMES;
     use penstock_core::settings::config_from_settings;
     use penstock_grammar::fields;

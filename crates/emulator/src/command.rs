@@ -68,7 +68,7 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     // Threads are started before one gets a priority, which they would inherit.
     let printer = Printer::open(plans.len()).map_err(Error::io("cannot start a thread"))?;
     if plans[0].wire.is_some() {
-        let wires = wires::open(plans, options, &printer)?;
+        let wires = wires::open(plans, options, &printer, open)?;
         let ready = format!("ready: {} wires; Ctrl-C ends the run", wires.len());
         tell(options, &wires.iter().fold(ready, |text, wire| format!("{text}\n  {}", wire.ready())));
         return Ok(conclude(wires::run(wires, &signals)?, printer, &signals, options));
@@ -80,7 +80,7 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
 }
 
 /// Opens the emulator of a wire; returns a line that says what it does as well.
-pub(crate) fn open(
+fn open(
     plan: Plan,
     options: &Options,
     signals: Signals,

@@ -40,12 +40,12 @@
 //! right = { netns = "b", interface = "in" }
 //! ```
 
-use crate::cli::Drops;
 use penstock_appliance::live::in_real_time;
 use penstock_appliance::socket::place::is_name;
 use penstock_conntrack::{Named, Prefix};
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
+use penstock_core::qdisc::DropReason;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_grammar::link::{self, Link};
@@ -365,6 +365,29 @@ fn link_of<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<LinkKeys, Diagn
     // A key that the emulator does not have is refused here, at its place.
     let Link { rate, delay, limit, reverse_limit, loss } = link;
     Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, stations })
+}
+
+/// How a queue of the kernel drops packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drops {
+    /// Drops on arrival because the queue is full
+    #[default]
+    Overflow,
+    /// Drops on arrival by the decision of an AQM
+    Early,
+    /// Drops from the queue
+    Dequeue,
+}
+
+impl Drops {
+    pub(crate) fn reason(self) -> DropReason {
+        match self {
+            Self::Overflow => DropReason::Overflow,
+            Self::Early => DropReason::Early,
+            Self::Dequeue => DropReason::Dequeue,
+        }
+    }
 }
 
 #[cfg(test)]

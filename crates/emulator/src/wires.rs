@@ -2,14 +2,13 @@
 //! not wait for another, and each has its place in the scheduler of the system. The main thread passes signals on.
 
 use crate::cli::{Options, Plan};
-use crate::command;
 use crate::emulator::{Emulator, Finished};
 use crate::error::Error;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use penstock_appliance::desk::Desk;
-use penstock_appliance::output::Printer;
+use penstock_appliance::output::{Offers, Printer};
 use penstock_linux::signals::{Relay, Request, Signals};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -31,22 +30,25 @@ impl Wire {
     }
 }
 
-/// Opens all wires, or none.
+/// What opens the emulator of a wire, and says what it does.
+pub type Open = fn(Plan, &Options, Signals, Offers) -> Result<(Emulator, Desk<Emulator>, String), Error>;
+
+/// Opens all wires with `open`, or none.
 ///
 /// # Errors
 /// Returns what is missing for the first of them that cannot be opened, and what to do about it.
-pub fn open(plans: Vec<Plan>, options: &Options, printer: &Printer) -> Result<Vec<Wire>, Error> {
-    plans.into_iter().map(|plan| open_one(plan, options, printer)).collect()
+pub fn open(plans: Vec<Plan>, options: &Options, printer: &Printer, open: Open) -> Result<Vec<Wire>, Error> {
+    plans.into_iter().map(|plan| open_one(plan, options, printer, open)).collect()
 }
 
-fn open_one(plan: Plan, options: &Options, printer: &Printer) -> Result<Wire, Error> {
+fn open_one(plan: Plan, options: &Options, printer: &Printer, open: Open) -> Result<Wire, Error> {
     let no_thread = Error::io("cannot start a thread");
     let (relay, signals) = Relay::new().map_err(&no_thread)?;
     let (told, opened) = channel();
     let (go, wait) = channel();
     let (options, offers) = (options.clone(), printer.offers());
     let name = plan.wire.clone().unwrap_or_default();
-    let work = move || forward(&wait, &told, || command::open(plan, &options, signals, offers));
+    let work = move || forward(&wait, &told, || open(plan, &options, signals, offers));
     let thread = thread::Builder::new().name(name).spawn(work).map_err(&no_thread)?;
     let ready = opened.recv().unwrap_or_else(|_| Err(no_thread(io::Error::other("it ended at once"))))?;
     Ok(Wire { ready, relay, go, thread })

@@ -141,7 +141,7 @@ pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     let mut running = Running { served, upload: Upload(alone.upload), keys: alone.c2ml.clone(), clock };
     let ended = penstock_appliance::run::run(&mut running, &mut desk);
     let status = running.status(&desk);
-    printed(&if json { format!("{status}\n") } else { crate::ask::hosts(&status) })?;
+    printed(&if json { format!("{status}\n") } else { crate::hosts::hosts(&status) })?;
     ended.failure().iter().for_each(|why| say(&format!("error: {why}")));
     Ok(u8::from(ended.failure().is_some()))
 }

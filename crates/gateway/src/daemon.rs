@@ -1,7 +1,8 @@
 //! A gateway whose packets pass this process: reads those that the kernel hands over, gives verdicts when packets are due, and
 //! sleeps until the next event. It uses one thread; clients of the control socket and signals wait for it.
 
-use crate::answers;
+mod answers;
+
 use crate::apply::Read;
 use crate::enforce::{Enforcer, UP};
 use crate::error::Error;

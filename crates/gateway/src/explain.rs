@@ -162,7 +162,8 @@ pub fn text(explained: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Chains, Firewall};
+    use crate::file::Firewall;
+    use crate::rules::Chains;
 
     #[test]
     fn a_bridge_has_no_rules() {

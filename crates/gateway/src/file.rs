@@ -18,7 +18,6 @@
 
 use crate::link::keys;
 use crate::link::source::Settings as Source;
-use crate::rules::Firewall;
 use crate::subscribers::Subscribers;
 use penstock_appliance::page::keys::{PageKeys, Settings as PageSettings};
 use penstock_appliance::socket::place::is_name;
@@ -100,6 +99,23 @@ impl Default for Keys {
             log: LOG.into(),
             scone: false,
         }
+    }
+}
+
+/// The programs that write rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Firewall {
+    /// `iptables-legacy` and `ip6tables-legacy`.
+    IptablesLegacy,
+    /// `iptables` and `ip6tables`, whatever they write to.
+    Iptables,
+}
+
+impl Firewall {
+    /// Returns the name of the file's key.
+    pub fn name(self) -> &'static str {
+        if self == Self::IptablesLegacy { "iptables-legacy" } else { "iptables" }
     }
 }
 

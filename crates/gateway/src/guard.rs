@@ -4,7 +4,8 @@
 //! away that hand packets over. When the gateway runs again, it learns of it and puts them back.
 
 use crate::error::Error;
-use crate::rules::{Chains, Family, Firewall};
+use crate::file::Firewall;
+use crate::rules::{Chains, Family};
 use nix::sys::signal::SigSet;
 use penstock_appliance::guard::{self, Guard};
 use penstock_core::units::Span;

@@ -14,7 +14,7 @@
 //!    the budgets of hosts with sessions, [`scone`] tells flows of QUIC their part.
 //! 6. [`link`] knows the rate of the link, or where to get it, and where the bottleneck is.
 //! 7. [`guard`] is a second process: when the first one hangs or dies, it lets packets pass. [`watch`] reads the rules back.
-//! 8. [`settings`] can change while it runs, [`answers`] changes them, [`apply`] reads them of another file. [`report`] is the
+//! 8. [`settings`] can change while it runs, [`apply`] reads them of another file. [`report`] is the
 //!    status. [`ask`] is the side that asks, [`explain`] what a run would do, and [`command`] the program.
 //! 9. [`page`] is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second,
 //!    and serves what it learns to browsers and to Prometheus.
@@ -22,7 +22,6 @@
 //! 11. [`alone`] is a gateway that gives budgets to hosts and touches no packet.
 
 pub mod alone;
-pub mod answers;
 pub mod apply;
 pub mod ask;
 pub mod calls;
@@ -36,6 +35,7 @@ pub mod file;
 pub mod gate;
 pub mod guard;
 pub mod held;
+mod hosts;
 pub mod kernel;
 pub mod link;
 pub mod page;

@@ -6,22 +6,11 @@
 //! that there is never a half of them.
 
 use crate::error::Error;
-use crate::file::{File, Interfaces};
+use crate::file::{File, Firewall, Interfaces};
 use penstock_core::qdisc::Backlog;
 use penstock_shaper::direction::Direction;
-use serde::Deserialize;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
-
-/// The programs that write rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Firewall {
-    /// `iptables-legacy` and `ip6tables-legacy`.
-    IptablesLegacy,
-    /// `iptables` and `ip6tables`, whatever they write to.
-    Iptables,
-}
 
 /// A family of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +27,6 @@ impl Firewall {
         let tables = if family == Family::V4 { "iptables" } else { "ip6tables" };
         let legacy = if self == Self::IptablesLegacy { "-legacy" } else { "" };
         format!("{tables}{legacy}-{verb}")
-    }
-
-    /// Returns the name of the file's key.
-    pub fn name(self) -> &'static str {
-        if self == Self::IptablesLegacy { "iptables-legacy" } else { "iptables" }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Measurements of the emulator when it reads the packets of one direction.
 
-use crate::report::DISTURBED_ABOVE;
 use penstock_core::units::{Instant, Span};
 
+/// Bound of the lateness of packets. If more than one packet of a hundred was later than this, the run is disturbed:
+/// its numbers depend on the machine as much as on the discipline.
+pub const DISTURBED_ABOVE: Span = Span::from_millis(1);
 /// A shorter wait delays a packet no more than the lateness that a run may have.
 const USUAL: Span = DISTURBED_ABOVE;
 

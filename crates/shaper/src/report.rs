@@ -3,6 +3,7 @@
 use crate::bottleneck::{Bottleneck, Config};
 use crate::emissions::Emissions;
 use crate::histogram::Percentiles;
+pub use crate::intake::DISTURBED_ABOVE;
 use crate::intake::Intake;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
@@ -10,10 +11,6 @@ use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Span};
 use serde::Serialize;
 use std::fmt;
-
-/// Bound of the lateness of packets. If more than one packet of a hundred was later than this, the run is disturbed:
-/// its numbers depend on the machine as much as on the discipline.
-pub const DISTURBED_ABOVE: Span = Span::from_millis(1);
 
 const MILLISECOND: Span = Span::from_millis(1);
 const MICROSECOND: Span = Span::from_micros(1);

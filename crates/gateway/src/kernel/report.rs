@@ -110,5 +110,5 @@ pub fn text(answer: &Value, headings: &[&str; 2]) -> String {
         number("/table/signed"),
         number("/table/stale"),
     );
-    text + &crate::ask::hosts(answer)
+    text + &crate::hosts::hosts(answer)
 }

@@ -1,6 +1,6 @@
 //! What a gateway answers and changes when it is asked.
 
-use crate::daemon::{Daemon, number};
+use super::{Daemon, number};
 use crate::enforce::Count;
 use crate::gate::Verdicts;
 use crate::settings::Settings;
