@@ -68,17 +68,39 @@ pub struct Counters {
     pub long_leases: u64,
 }
 
+/// Which gateway is tried next, and when.
+struct Attempts {
+    gateways: Vec<SocketAddr>,
+    turn: usize,
+    failures: u32,
+    /// When a session is tried or given up.
+    due: Instant,
+}
+
+impl Attempts {
+    fn next(&mut self, now: Instant) -> SocketAddr {
+        let gateway = self.gateways[self.turn % self.gateways.len()];
+        self.turn += 1;
+        self.due = now + PATIENCE;
+        gateway
+    }
+
+    fn failed(&mut self, now: Instant) {
+        let wait = (WAITS[0] * (1 << self.failures.min(10))).min(WAITS[1]);
+        self.failures += 1;
+        // Between a half and the whole of it.
+        let part = random().unwrap_or_default() % 1024;
+        self.due = now + wait.div(2) + Span::from_nanos(wait.as_nanos() / 2048 * part);
+    }
+}
+
 /// A node.
 pub struct Agent {
     machine: Client,
     endpoint: Endpoint,
     tls: Arc<QuicClientConfig>,
-    gateways: Vec<SocketAddr>,
-    turn: usize,
+    attempts: Attempts,
     session: Option<(Id, bool)>,
-    /// When a session is tried or given up.
-    due: Instant,
-    failures: u32,
     /// Since when a message waits for any sign of the gateway.
     unanswered: Option<Instant>,
     last: Option<Message>,
@@ -113,11 +135,8 @@ impl Agent {
             machine: Client::new(config)?,
             endpoint: Endpoint::client(reset_key.bytes()),
             tls,
-            gateways,
-            turn: 0,
+            attempts: Attempts { gateways, turn: 0, failures: 0, due: Instant::ZERO },
             session: None,
-            due: Instant::ZERO,
-            failures: 0,
             unanswered: None,
             last: None,
             out: Vec::new(),
@@ -183,7 +202,7 @@ impl Agent {
             self.endpoint.close(id, Close::Done, now);
             return self.lost("the gateway does not answer", now);
         }
-        if self.ended || now < self.due {
+        if self.ended || now < self.attempts.due {
             return;
         }
         match self.session {
@@ -191,21 +210,21 @@ impl Agent {
                 self.endpoint.close(id, Close::Done, now);
                 self.lost("the gateway does not answer", now);
             }
-            Some(_) => self.due = now + PATIENCE,
+            Some(_) => self.attempts.due = now + PATIENCE,
             None => self.connect(now),
         }
     }
 
     /// When [`Agent::poll`] is to be called next.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let due = (!self.ended).then_some(self.due);
+        let due = (!self.ended).then_some(self.attempts.due);
         let patient = self.patient_until();
         [self.endpoint.next_timeout(), self.machine.next_timeout(), due, patient].into_iter().flatten().min()
     }
 
     /// When the gateway of the session is given up, if there is another one.
     fn patient_until(&self) -> Option<Instant> {
-        let (id, _) = self.session.filter(|(_, there)| *there && self.gateways.len() > 1)?;
+        let (id, _) = self.session.filter(|(_, there)| *there && self.attempts.gateways.len() > 1)?;
         let rtt = Span::from_nanos(self.endpoint.rtt(id)?.as_nanos() as u64);
         Some(self.unanswered? + SILENCE.max(rtt * 3))
     }
@@ -216,21 +235,15 @@ impl Agent {
     }
 
     fn connect(&mut self, now: Instant) {
-        let gateway = self.gateways[self.turn % self.gateways.len()];
-        self.turn += 1;
+        let gateway = self.attempts.next(now);
         self.session = self.endpoint.connect(gateway, self.tls.clone(), now).map(|id| (id, false));
-        self.due = now + PATIENCE;
     }
 
     fn lost(&mut self, why: &str, now: Instant) {
         (self.session, self.unanswered) = (None, None);
         self.counters.lost += 1;
         self.why = Some(why.to_owned());
-        let wait = (WAITS[0] * (1 << self.failures.min(10))).min(WAITS[1]);
-        self.failures += 1;
-        // Between a half and the whole of it.
-        let part = random().unwrap_or_default() % 1024;
-        self.due = now + wait.div(2) + Span::from_nanos(wait.as_nanos() / 2048 * part);
+        self.attempts.failed(now);
     }
 
     fn work(&mut self, now: Instant) {
@@ -250,7 +263,7 @@ impl Agent {
     fn connected(&mut self, id: Id, now: Instant) {
         self.session = Some((id, true));
         self.counters.sessions += 1;
-        self.due = now + PATIENCE;
+        self.attempts.due = now + PATIENCE;
         self.machine.open(now, &mut self.out);
         // What the last session may have lost.
         if self.out.is_empty() {
@@ -265,7 +278,7 @@ impl Agent {
                     self.counters.long_leases += u64::from(answer.lease > LONGEST_LEASE);
                     answer.lease = answer.lease.min(LONGEST_LEASE);
                     // Only an answer shows that the gateway takes this node.
-                    (self.last, self.failures, self.why) = (None, 0, None);
+                    (self.last, self.attempts.failures, self.why) = (None, 0, None);
                 }
                 self.machine.handle(&message, now, &mut self.out);
             }

@@ -42,6 +42,52 @@ pub(crate) enum Step {
     Acknowledged,
 }
 
+/// What one side has sent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Side {
+    isn: u32,
+    /// The sequence number after what was seen.
+    end: u32,
+    mss: u16,
+    scale: u8,
+    /// Whether data were seen.
+    data: bool,
+    fin: bool,
+}
+
+impl Side {
+    fn greet(&mut self, syn: &Segment) {
+        (self.isn, self.end) = (syn.seq, syn.end().wrapping_add(1));
+        self.scale = syn.window_scale.unwrap_or(NO_SCALE);
+        self.mss = syn.mss.unwrap_or(0);
+        self.data = syn.len > 0;
+    }
+
+    /// The sequence number after the SYN.
+    fn first(&self) -> u32 {
+        self.isn.wrapping_add(1)
+    }
+
+    fn has_sent(&self, ack: u32) -> bool {
+        after(ack, self.isn) && !after(ack, self.end)
+    }
+
+    fn extend(&mut self, segment: &Segment) {
+        advance(&mut self.end, segment.end());
+        self.data |= segment.len > 0;
+        self.fin |= segment.is(TcpFlags::FIN);
+    }
+
+    fn greeting(&self) -> Greeting {
+        Greeting {
+            isn: self.isn,
+            end: self.end,
+            window_scale: (self.scale != NO_SCALE).then_some(self.scale),
+            mss: (self.mss != 0).then_some(self.mss),
+        }
+    }
+}
+
 /// A half-open connection. Pairs are for the opener and for the other side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Half {
@@ -50,15 +96,8 @@ pub(crate) struct Half {
     since: Instant,
     /// Times from SYN to SYN-ACK and from there to the ACK, in nanoseconds; 0 if they are not known.
     halves: [u32; 2],
-    isn: [u32; 2],
-    /// Sequence numbers after what was seen.
-    end: [u32; 2],
+    sides: [Side; 2],
     pub flow: u32,
-    mss: [u16; 2],
-    scale: [u8; 2],
-    /// Whether data were seen.
-    data: [bool; 2],
-    fin: [bool; 2],
     pub stage: Stage,
     pub opener_low: bool,
     /// The running half began with a segment that was sent again, so the answer may be that to the copy before (RFC 6298
@@ -78,7 +117,7 @@ impl Half {
     /// Creates a connection of which the SYN was seen.
     pub fn new(hash: u64, from_low: bool, syn: &Segment, flow: u32, now: Instant) -> Self {
         let mut half = Self { hash, since: now, opener_low: from_low, flow, ..Self::default() };
-        half.greet(0, syn);
+        half.sides[0].greet(syn);
         half
     }
 
@@ -87,17 +126,9 @@ impl Half {
         usize::from(self.opener_low != from_low)
     }
 
-    fn greet(&mut self, role: usize, syn: &Segment) {
-        self.isn[role] = syn.seq;
-        self.end[role] = syn.end().wrapping_add(1);
-        self.scale[role] = syn.window_scale.unwrap_or(NO_SCALE);
-        self.mss[role] = syn.mss.unwrap_or(0);
-        self.data[role] = syn.len > 0;
-    }
-
     /// Takes a SYN. Returns false if it opens another connection.
     pub fn on_syn(&mut self, role: usize, syn: &Segment, now: Instant) -> bool {
-        if role == 0 && syn.seq == self.isn[0] {
+        if role == 0 && syn.seq == self.sides[0].isn {
             if self.stage == Stage::Asked {
                 (self.since, self.repeated) = (now, true);
             }
@@ -105,11 +136,11 @@ impl Half {
         }
         if role == 1 && self.stage == Stage::Asked {
             // Both sides open at once (RFC 9293 §3.5): their SYNs are answers to each other.
-            self.greet(1, syn);
+            self.sides[1].greet(syn);
             (self.stage, self.repeated) = (Stage::Answered, true);
             return true;
         }
-        role == 1 && self.stage == Stage::Answered && syn.seq == self.isn[1]
+        role == 1 && self.stage == Stage::Answered && syn.seq == self.sides[1].isn
     }
 
     /// Takes a segment that is no SYN without ACK.
@@ -126,26 +157,26 @@ impl Half {
     /// Returns true if the side has sent what `ack` acknowledges.
     fn has_sent(&self, role: usize, ack: u32) -> bool {
         let known = role == 0 || self.stage > Stage::Asked;
-        known && after(ack, self.isn[role]) && !after(ack, self.end[role])
+        known && self.sides[role].has_sent(ack)
     }
 
     /// An RST of the other side may answer the SYN; otherwise it must be the next segment of its sender.
     fn believes_rst(&self, role: usize, rst: &Segment) -> bool {
         let answers = role == 1 && rst.is(TcpFlags::ACK) && self.has_sent(0, rst.ack);
         let known = role == 0 || self.stage > Stage::Asked;
-        answers || known && rst.seq == self.end[role]
+        answers || known && rst.seq == self.sides[role].end
     }
 
     fn on_answer(&mut self, role: usize, answer: &Segment, now: Instant) -> Step {
         if role == 0 || self.stage == Stage::Proven {
             return Step::Ignored;
         }
-        let again = self.stage == Stage::Answered && self.isn[1] == answer.seq;
+        let again = self.stage == Stage::Answered && self.sides[1].isn == answer.seq;
         if self.stage == Stage::Asked && !self.repeated {
             self.halves[0] = nanos(now.since(self.since));
         }
         if !again {
-            self.greet(1, answer);
+            self.sides[1].greet(answer);
         }
         (self.stage, self.since, self.repeated) = (Stage::Answered, now, again);
         Step::Noted
@@ -153,50 +184,43 @@ impl Half {
 
     fn on_ack(&mut self, role: usize, segment: &Segment, now: Instant) -> Step {
         let known = role == 0 || self.stage > Stage::Asked;
-        if !known || segment.seq.wrapping_sub(self.isn[role].wrapping_add(1)) >= REACH {
+        if !known || segment.seq.wrapping_sub(self.sides[role].first()) >= REACH {
             return Step::Ignored;
         }
         if role == 0 && self.stage == Stage::Answered {
             self.stage = Stage::Proven;
             self.halves[1] = if self.repeated { 0 } else { nanos(now.since(self.since)) };
         }
-        advance(&mut self.end[role], segment.end());
-        self.data[role] |= segment.len > 0;
-        self.fin[role] |= segment.is(TcpFlags::FIN);
-        let beyond_syn = after(segment.ack, self.isn[1 - role].wrapping_add(1));
-        if self.stage == Stage::Proven && self.data[1 - role] && beyond_syn {
+        self.sides[role].extend(segment);
+        let other = &self.sides[1 - role];
+        if self.stage == Stage::Proven && other.data && after(segment.ack, other.first()) {
             return Step::Acknowledged;
         }
-        if self.fin == [true; 2] { Step::Closed(TcpFlags::FIN) } else { Step::Noted }
+        if self.sides.iter().all(|side| side.fin) { Step::Closed(TcpFlags::FIN) } else { Step::Noted }
     }
 
     /// Returns, for the low and the high end, the sequence number after the SYN, that after what was seen, and the scale of
     /// its windows (RFC 7323 §2.2: both sides scale or none).
     pub fn numbers(&self) -> [(u32, u32, u8); 2] {
-        let scaled = !self.scale.contains(&NO_SCALE);
+        let scaled = self.sides.iter().all(|side| side.scale != NO_SCALE);
         let of = |role: usize| {
-            let scale = if scaled { self.scale[role].min(14) } else { 0 };
-            (self.isn[role].wrapping_add(1), self.end[role], scale)
+            let side = &self.sides[role];
+            (side.first(), side.end, if scaled { side.scale.min(14) } else { 0 })
         };
         [of(self.role(true)), of(self.role(false))]
     }
 
     /// Returns which of the low and the high end has sent a FIN.
     pub fn fins(&self) -> [bool; 2] {
-        [self.fin[self.role(true)], self.fin[self.role(false)]]
+        [true, false].map(|low| self.sides[self.role(low)].fin)
     }
 
     /// Returns the beginning of this connection for an element on the ACK path which did not see its first segments.
     /// `from_inside` is true if the present packet comes from the host that opened the connection.
     pub fn opening(&self, flow: FlowId, from_inside: bool) -> Opening {
-        let greeting = |role: usize| Greeting {
-            isn: self.isn[role],
-            end: self.end[role],
-            window_scale: (self.scale[role] != NO_SCALE).then_some(self.scale[role]),
-            mss: (self.mss[role] != 0).then_some(self.mss[role]),
-        };
+        let [opener, other] = self.sides.map(|side| side.greeting());
         let half = |at: usize| (self.halves[at] > 0).then(|| Span::from_nanos(self.halves[at].into()));
-        Opening { flow, from_inside, opener: greeting(0), other: greeting(1), asked: half(0), answered: half(1) }
+        Opening { flow, from_inside, opener, other, asked: half(0), answered: half(1) }
     }
 }
 
