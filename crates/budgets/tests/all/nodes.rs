@@ -93,9 +93,10 @@ fn the_status_tells_what_each_node_has() {
     }
     assert_eq!(nodes.map(|node| node.claim_bps), [None, Some(claim)]);
     assert_eq!((status.messages.joined, status.messages.left, status.messages.refused), (2, 0, 0));
-    let ids = [0, 1].map(|n| status.nodes[n].node);
-    let grants =
+    let ids = nodes.map(|node| node.node);
+    let mut grants =
         [0, 1].map(|n| Grant { node: ids[n], address: address(n).ip(), budget: Rate::from_bps(shared[n].unwrap()) });
+    grants.sort_by_key(|grant| grant.node);
     assert_eq!(still.role.grants(), grants);
     assert_eq!([0, 1].map(|n| still.role.budget(penstock_core::coop::NodeId(ids[n]))), shared);
 }
