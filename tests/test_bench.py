@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from penstock import bench, engine, ns3, testbed
 from penstock.bench import cases, compare, costs, emulated, instructions, layers, own, schedulers
+from penstock.cli import speed
 from penstock.mistake import MistakeError
 from penstock.testbed import LabError
 from penstock.verify import lab
@@ -167,7 +168,7 @@ def test_an_interrupted_benchmark_shows_what_is_done(
             raise KeyboardInterrupt from None
 
     monkeypatch.setattr(bench, "measure", once)
-    assert bench.main(json=True, quick=True, peer=False) == 130
+    assert speed.main(json=True, quick=True, peer=False) == 130
     printed = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in printed["rows"]] == ["made-up"]
     assert printed["interrupted"] is True
@@ -306,7 +307,7 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(layers, "measure", lambda *_: [layers.Cost("a", 100, 50.0, 59.0), layers.Cost("b", 9, 50, 61)])
     monkeypatch.setattr(own, "measure", lambda *_: [own.Cost("mine.py:Mine", "newreno", 2000, 1500.0, 500.0, 2)])
     monkeypatch.setattr(emulated, "measure", lambda *_: EMULATED)
-    assert bench.main(json=True, quick=True, peer=False) == 0
+    assert speed.main(json=True, quick=True, peer=False) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"name", "packets", "cpu_s", "ns_per_packet", "peer", "peer_cpu_s", "ratio"} <= printed["rows"][0].keys()
     assert [row["name"] for row in printed["disciplines"]] == ["codel", "codel", "fq-codel"]
@@ -318,7 +319,7 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert [row["met"] for row in printed["emulator"]["idle"]] == [True, False]
     assert printed["emulator_missing"] is None
     assert printed["pink"]["sizes"][0]["bars"] == {"ns_per_ack": 60, "ns_per_data_packet": 40, "bytes_per_flow": 128}
-    assert bench.main(quick=True, peer=False) == 0
+    assert speed.main(quick=True, peer=False) == 0
     table = capsys.readouterr().out
     lines = [line.split() for line in table.splitlines()]
     assert ["codel", "1,024", "1,000", "60.1", "60", "no"] in lines

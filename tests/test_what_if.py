@@ -18,8 +18,8 @@ from penstock.cli import app
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.what_if import answer, doubts, link, model, others, truth, truth_page
-from penstock.what_if.answer import Outcome, Range
 from penstock.what_if.link import Rate
+from penstock.what_if.outcome import Outcome, Range
 from penstock.what_if.streams import Samples, streams, unwrapped
 from typer.testing import CliRunner
 

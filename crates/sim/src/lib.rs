@@ -64,7 +64,6 @@ pub mod audit;
 mod audited;
 pub mod capture;
 mod command;
-mod delays;
 mod digest;
 mod event;
 mod flow;

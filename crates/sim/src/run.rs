@@ -6,6 +6,7 @@
 //! [`Action`]s, which `run/apply.rs` applies.
 
 mod apply;
+mod delays;
 mod sessions;
 mod steer;
 
@@ -18,7 +19,6 @@ use crate::actors::connections::Connections;
 use crate::actors::cooperation::Cooperation;
 use crate::actors::handovers::{Diversion, Handovers};
 use crate::capture::{Capture, Sink};
-use crate::delays;
 use crate::event::EventQueue;
 use crate::flow::Flow;
 use crate::network::{self, Bottleneck};

@@ -484,7 +484,7 @@ def speed(
     repeat: int = typer.Option(3, min=1, help="Number of runs of each program; the least CPU time counts."),
 ) -> None:
     """Measure the CPU time of a simulated packet, here and in ns-3. See `penstock docs benchmarks`."""
-    from penstock import bench as benchmarks
+    from penstock.cli import speed as benchmarks
 
     raise typer.Exit(benchmarks.main(json=json, quick=quick, peer=not no_peer, repeat=repeat))
 

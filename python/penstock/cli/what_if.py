@@ -14,7 +14,8 @@ from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from penstock.what_if.answer import Answer, Range
+    from penstock.what_if.answer import Answer
+    from penstock.what_if.outcome import Range
 
 _AQM = typer.Option(
     "", metavar="A,B,...", help="The candidates beside drop-tail; default fq-codel,fq-pie,fq-cobalt,pink."

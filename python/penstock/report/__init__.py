@@ -5,7 +5,6 @@ from penstock.report.pages import (
     REPLAY,
     ReportError,
     remake,
-    table_page,
     write_break,
     write_experiment,
     write_flent,
@@ -15,6 +14,7 @@ from penstock.report.pages import (
     write_sweep,
     write_what_if,
 )
+from penstock.report.tidy_page import table_page
 
 __all__ = [
     "PACKETS",

@@ -1,17 +1,14 @@
-"""Writes the pages of runs and experiments, and makes those of tidy tables."""
+"""Writes the pages of runs and experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from penstock import columns, rundir, store
 from penstock.adversary import breaking
 from penstock.experiments import results as sweeps
 from penstock.mistake import MistakeError
-from penstock.report import kit, run_page, tidy
-from penstock.report.kit.model import Section, Tile
-from penstock.report.tidy import Tidy
+from penstock.report import run_page
 from penstock.reproduce import results
 from penstock.reproduce.results import Evidence
 
@@ -149,36 +146,9 @@ def _newest(root: Path) -> Path:
     return max(found, key=lambda file: file.stat().st_mtime).parent
 
 
-def table_page(
-    title: str,
-    lead: str,
-    tables: Sequence[Tidy],
-    *,
-    titles: Sequence[str] = (),
-    sections: Sequence[Section] = (),
-    tiles: Sequence[Tile] = (),
-    warnings: Sequence[str] = (),
-    command: str = "",
-    versions: dict[str, str] | None = None,
-) -> str:
-    """Returns the page of tidy tables, as of a sweep or a comparison: of each its charts or maps, and all its rows.
-
-    `titles` are those of the tables, `sections` come before them.
-    """
-    named = [*titles, *(f"Table {i + 1}" if len(tables) > 1 else "Results" for i in range(len(titles), len(tables)))]
-    drawn = [
-        Section(name, [*tidy.parts(one), tidy.table(one, "All points")])
-        for name, one in zip(named, tables, strict=True)
-    ]
-    return kit.page(
-        title, lead, [*sections, *drawn], tiles=tiles, warnings=warnings, command=command, versions=versions
-    )
-
-
 __all__ = [
     "ReportError",
     "remake",
-    "table_page",
     "write_break",
     "write_experiment",
     "write_flent",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.report.kit.model import Section, Table, Tile
-from penstock.report.pages import table_page
 from penstock.report.tidy import Measure, Tidy
+from penstock.report.tidy_page import table_page
 
 _VERDICTS = {"recommended": "recommended", "leave": "leave it as it is", "cannot-tell": "cannot tell"}
 _DELAY = Measure(

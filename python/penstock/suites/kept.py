@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.engine import RawTables
 from penstock.fairness import jain
-from penstock.suites.model import Failed
+from penstock.suites.failed import Failed
 
 Seconds = Sequence[float | None]
 _LINK = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.adversary.subject import Subject
+from penstock.suites.failed import Failed as Failed
 
 if TYPE_CHECKING:
     from penstock.scenario import Scenario
@@ -73,10 +74,6 @@ class Runs:
     def median(self, case: str, name: str, value: Callable[[Kept], float]) -> float:
         """Returns the median over the seeds of a value of a run."""
         return statistics.median(value(run) for run in self.of(case, name))
-
-
-class Failed(Exception):  # noqa: N818 - it is a reason, which becomes a part of a finding
-    """A value that cannot be had; the text is the reason."""
 
 
 class NotHere(Failed):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from penstock.experiments.processes import Job, cores, run_all
 from penstock.scenario import Scenario
 from penstock.what_if import doubts, model
 from penstock.what_if.model import Observed
+from penstock.what_if.outcome import QUANTILES, Outcome
 
 AS_IT_IS = "droptail"
 CANDIDATES = (AS_IT_IS, "fq-codel", "fq-pie", "fq-cobalt", "pink")
@@ -20,59 +20,10 @@ CANDIDATES = (AS_IT_IS, "fq-codel", "fq-pie", "fq-cobalt", "pink")
 CONTROLS = {"cubic-linux": 0.0, "newreno": 0.1, "bbr": 0.2}
 SEEDS = 5
 _FIT_SEEDS = 3
-_SEGMENT = 1448  # bytes
 _RIVAL = 0.15  # a control that fits so much worse than the best is possible, too
 _FEW_LOST = 0.001  # shares of lost packets are compared above this
 _GOODPUT = 0.95  # a discipline may cost so much of the goodput under drop-tail, as a share
 _BETTER, _BETTER_MS = 0.8, 2.0  # its delay must be so much smaller, as a share and in milliseconds
-_QUANTILES = ("p50", "p90", "p99")
-
-
-@dataclass(frozen=True)
-class Range:
-    """The median of all seeds, and the least and the largest value."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Range:
-        """Returns the range of values."""
-        return cls(statistics.median(values), min(values), max(values))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What the simulation under one discipline has."""
-
-    discipline: str
-    goodput_bps: Range
-    delay_ms: dict[str, Range]  # of the bottleneck's queue: p50, p90, p99
-    drops: Range  # packets
-    drop_share: Range  # of the packets that came to the queue
-    sent_again: Range  # share of the segments that cross the bottleneck
-
-    @classmethod
-    def of(cls, discipline: str, summaries: Sequence[dict[str, Any]], main: Sequence[int]) -> Outcome:
-        """Returns the outcome of runs with different seeds; `main` are the TCP flows that cross the bottleneck."""
-        runs = [summary["bottlenecks"][0] for summary in summaries]
-        drops = [run["drops_overflow"] + run["drops_aqm"] for run in runs]
-        came = [max(run["packets_all"] + lost, 1) for run, lost in zip(runs, drops, strict=True)]
-        return cls(
-            discipline,
-            Range.of([run["goodput_bps"] for run in runs]),
-            {name: Range.of([run["queue_delay_ms"][name] for run in runs]) for name in _QUANTILES},
-            Range.of(drops),
-            Range.of([lost / all_ for lost, all_ in zip(drops, came, strict=True)]),
-            Range.of([_sent_again([summary["flows"][flow] for flow in main]) for summary in summaries]),
-        )
-
-
-def _sent_again(flows: Sequence[dict[str, Any]]) -> float:
-    again = sum(flow["retransmits"] for flow in flows)
-    new = sum(flow["delivered_bytes"] for flow in flows) / _SEGMENT
-    return float(again / max(again + new, 1))
 
 
 @dataclass(frozen=True)
@@ -116,7 +67,7 @@ def shown(seen: Observed) -> dict[str, Any]:
         "taken": ("behind the bottleneck" if seen.queue.at_home else "before the bottleneck") if knows else None,
         "limit_bytes": seen.limit_bytes if knows else None,
         "goodput_bps": round(seen.goodput_bps),
-        "queue_delay_ms": {name: _ms(seen, float(name[1:]) / 100) for name in _QUANTILES} if knows else None,
+        "queue_delay_ms": {name: _ms(seen, float(name[1:]) / 100) for name in QUANTILES} if knows else None,
         "sent_again": round(seen.loss, 6),
         "transfers": sum(len(stream.bursts) for stream in (*seen.main, *seen.back)),
         "datagrams": len(seen.pieces),

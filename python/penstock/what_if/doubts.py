@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.what_if.answer import Outcome
     from penstock.what_if.model import Observed
+    from penstock.what_if.outcome import Outcome
 
 LEAST_S = 5.0  # a shorter capture shows no more than how flows begin
 MOST_QUIC, SOME_QUIC = 0.5, 0.1

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock import engine, store
 from penstock.what_if import answer, model
-from penstock.what_if.answer import Range
+from penstock.what_if.outcome import Range
 
 DISCIPLINES = ("droptail", "fq-codel", "fq-pie", "fq-cobalt", "pink")
 

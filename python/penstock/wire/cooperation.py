@@ -11,8 +11,8 @@ from penstock.units import number
 from penstock.wire.position import Path
 
 if TYPE_CHECKING:
+    from penstock.wire.flow import Flow
     from penstock.wire.network import Link, Place
-    from penstock.wire.plan import Flow
 
 AT: Path = ("cooperation",)
 ADDRESS = "10.79.0.1"  # of the gateway, on the loopback interface of its router

@@ -17,9 +17,10 @@ from penstock.fairness import jain
 from penstock.units import number
 from penstock.wire import calls, transfers
 from penstock.wire.calls import quantiles
+from penstock.wire.flow import Flow
 from penstock.wire.network import Step
 from penstock.wire.packets import Queue
-from penstock.wire.plan import Flow, Plan
+from penstock.wire.plan import Plan
 from penstock.wire.world import Recorded
 
 Floats = npt.NDArray[np.float64]

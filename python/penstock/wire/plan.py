@@ -15,12 +15,12 @@ from penstock.scenario import Scenario
 from penstock.units import number
 from penstock.wire import announcing, cooperation, kernel_queues, network, tcp
 from penstock.wire.cooperation import Cooperation
+from penstock.wire.flow import SESSIONS, Flow
 from penstock.wire.kernel_queues import KernelQueue
 from penstock.wire.network import Link, Step
 from penstock.wire.position import Path, refuse
 
 KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "video", "http", "web")
-SESSIONS = ("http", "web")
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
 _MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 2000, 64, 16
 _MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
@@ -48,34 +48,6 @@ _CODEPOINTS = 64
 _MEANS = {"mean_good", "mean_bad"}  # of the states of a channel
 _SHORTEST_S = 1e-3  # that the emulator follows
 _CHANGES_WITH_TIME = {*_MEANS, "period"}  # keys of channels that do
-
-
-@dataclass(frozen=True)
-class Flow:
-    """One flow, with all that its two hosts are told."""
-
-    id: int
-    kind: str
-    forward: bool
-    start_s: float
-    stop_s: float | None
-    extra_s: float  # the delay before its first link, in each direction
-    node: str | None
-    sends: Mapping[str, Any]
-    ends: tuple[str, str]  # the routers of its hosts, on the left and on the right
-    path: tuple[Step, ...]  # the links which its data cross
-    tcp: tcp.Settings | None = None
-    class_: int | None = None  # in --on tc the Diffserv codepoint of its packets in both directions
-
-    @property
-    def in_sessions(self) -> bool:
-        """True if the flow has transfers over connections that it opens and closes."""
-        return self.kind in SESSIONS
-
-    @property
-    def from_left(self) -> tuple[Step, ...]:
-        """The links from the host on the left to that on the right."""
-        return self.path if self.forward else network.back(self.path)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.wire import cooperation, network, tcp
-from penstock.wire.plan import Flow, Plan
+from penstock.wire.flow import Flow
+from penstock.wire.plan import Plan
 
 _RIGHT, _LEFT = 200, 80  # second numbers of addresses: hosts on the right; those on the left, one block for each group
 _BLOCK = 250

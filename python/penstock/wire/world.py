@@ -24,7 +24,8 @@ from penstock.units import number
 from penstock.verify.recording import SYSCTLS, Program
 from penstock.wire import announcing, daemons, kernel_queues, plan, programs, routes, shell
 from penstock.wire.daemons import Daemons
-from penstock.wire.plan import Flow, Plan
+from penstock.wire.flow import Flow
+from penstock.wire.plan import Plan
 from penstock.wire.programs import WITH_PARENT
 
 Tick = Callable[[float, float], None]

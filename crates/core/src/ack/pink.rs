@@ -83,15 +83,16 @@ mod handshake;
 mod kept;
 mod lists;
 mod owners;
+mod place;
 mod rate;
 mod share;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use behind::{Behind, Queue};
+pub use behind::Queue;
 pub use census::{CensusError, PinkStats};
-pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
+pub use config::{Behind, Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use backlog::Backlogs;
 use census::Census;

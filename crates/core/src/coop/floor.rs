@@ -8,12 +8,14 @@
 //! | 12 to 14 | e |
 //! | 0 to 11 | m: the floor is m * 10^e * 100 bit/s |
 
-use super::state::CLASSES;
 use crate::units::Rate;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+
+/// Number of priority classes.
+pub const CLASSES: usize = 4;
 
 const OWN: u16 = 1 << 15;
 const DIGITS: u16 = (1 << 12) - 1;

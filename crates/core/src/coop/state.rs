@@ -1,5 +1,6 @@
 //! The state of a client, signed by the gateway. It travels with the client (State_i and blob_i of 2.3.2).
 
+pub use super::floor::CLASSES;
 use super::floor::Floor;
 use super::keys::{Keyring, TAG, Tag};
 use crate::allocation::Kept;
@@ -15,8 +16,6 @@ const SIGNED_BYTES: usize = 52;
 const VERSION: u8 = 1;
 /// The version of the encoding of a state with a floor.
 const WITH_FLOOR: u8 = 2;
-/// Number of priority classes.
-pub const CLASSES: usize = 4;
 /// The largest weight of a client.
 pub const MAX_WEIGHT: u16 = 1000;
 

@@ -18,15 +18,13 @@
 
 use super::assembler::{Assembler, FP, If, Instruction, Op, R, Size, V};
 use super::btf::Types;
-use super::kernel::{self, Hook};
+use super::kernel::{self, CONTROL_NAME, Hook};
 use super::program::{CLOCK, FRAME, LONGEST_RTT, LOOKUP, PART, SEEN};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// Where the kernel shows its types.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// The longest name of a control, with a zero at its end.
-pub(super) const NAME: usize = 16;
 /// How many agents of a kernel can have a control of the same kind.
 const MOST: usize = 64;
 const OPS: &str = "tcp_congestion_ops";
@@ -88,7 +86,7 @@ impl Control {
 #[derive(Debug)]
 pub(super) struct Registered {
     /// Its name, with zeros at the end.
-    pub name: [u8; NAME],
+    pub name: [u8; CONTROL_NAME],
     _link: OwnedFd,
 }
 
@@ -159,7 +157,7 @@ pub(super) fn register(control: Control, maps: Maps) -> io::Result<Registered> {
     let (_, at) = place("name")?;
     for number in 1..=MOST {
         let text = if number == 1 { control.name().to_owned() } else { format!("{}_{number}", control.name()) };
-        let name: [u8; NAME] = std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
+        let name: [u8; CONTROL_NAME] = std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
         put(&mut bytes, at, &name)?;
         match kernel::operations(value.id, &bytes) {
             Ok(link) => return Ok(Registered { name, _link: link }),

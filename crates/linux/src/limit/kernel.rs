@@ -5,6 +5,9 @@ use super::assembler::Instruction;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+/// The longest name of a control, with a zero at its end.
+pub(super) const CONTROL_NAME: usize = 16;
+
 const MAP_CREATE: i32 = 0;
 const LOOKUP: i32 = 1;
 const UPDATE: i32 = 2;

@@ -21,7 +21,7 @@
 //! | weights | mark of a socket: its weight; 1 without | the agent |
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
-use super::control;
+use super::kernel::CONTROL_NAME;
 
 /// The budget, as the program reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,7 +157,7 @@ pub(super) struct Maps {
 }
 
 /// Returns the program; with a control of this name, it leaves windows and paces to that.
-pub(super) fn program(maps: Maps, control: Option<[u8; control::NAME]>) -> Vec<Instruction> {
+pub(super) fn program(maps: Maps, control: Option<[u8; CONTROL_NAME]>) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let [apply, closed, release, out] = std::array::from_fn(|_| a.label());
     choose(&mut a, apply, closed, out);
@@ -336,7 +336,7 @@ fn part(a: &mut Assembler, out: Label) {
 
 /// Notes what the control of the socket has to know, and gives the socket that control. An application may have set another
 /// one in the meantime; if it is the same, nothing happens.
-fn tell(a: &mut Assembler, name: [u8; control::NAME], out: Label) {
+fn tell(a: &mut Assembler, name: [u8; CONTROL_NAME], out: Label) {
     let same = a.label();
     a.store(Size::W, ENTRY, FRAME, V::Reg(R(5)));
     a.load(Size::D, R(1), ENTRY, PART);
@@ -348,7 +348,7 @@ fn tell(a: &mut Assembler, name: [u8; control::NAME], out: Label) {
         a.wide(R(1), u64::from_ne_bytes(std::array::from_fn(|at| half[at])));
         a.store(Size::D, FP, MY_CONTROL + 8 * at as i16, V::Reg(R(1)));
     }
-    set(a, CONTROL_OPTION, MY_CONTROL, control::NAME as i32);
+    set(a, CONTROL_OPTION, MY_CONTROL, CONTROL_NAME as i32);
     a.jump(out);
 }
 

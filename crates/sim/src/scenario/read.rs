@@ -4,6 +4,7 @@
 //! The keys of each table stand in a struct beside the functions that check them: those of the whole file here, the others
 //! in the folder.
 
+mod change_keys;
 mod changes;
 mod controls;
 mod cooperation;
@@ -17,7 +18,7 @@ use super::profiles::{self, Profile};
 use super::{Invariants, Output, Scenario, write};
 pub use schema::schema;
 
-use changes::ChangeKeys;
+use change_keys::ChangeKeys;
 use cooperation::CooperationKeys;
 use handovers::HandoverKeys;
 use penstock_core::config::ConfigError;

@@ -6,11 +6,12 @@
 use super::accecn::Negotiation;
 use super::config::TcpConfig;
 use super::ecn;
+use super::peer::Greeting;
 use super::receiver::Receiver;
 use super::scone::Scone;
 use super::sender::{Next, Sender};
 use super::sequence::timestamp;
-use super::silent::{Greeting, Half};
+use super::silent::Half;
 use crate::segment::Segment;
 use penstock_core::cc::{Advice, CongestionControl};
 use penstock_core::packet::{Ecn, TcpFlags, Timestamps};

@@ -11,6 +11,7 @@ mod endpoint;
 mod ern;
 mod ledger;
 mod needs;
+mod peer;
 mod prr;
 mod quick;
 mod rack;

@@ -2,7 +2,7 @@
 //!
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 9937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
-//! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
+//! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, flow control is in
 //! `sender/flow_control.rs`. `sender/without_sack.rs` has Linux' form of NewReno, `sender/gathering.rs` which segments Linux sends
 //! together, `sender/services.rs` what some controls need besides.
 //!
@@ -21,6 +21,7 @@ use super::accecn::Marks;
 use super::config::{SillyWindow, TcpConfig};
 use super::ern::{RateTeller, Sending};
 use super::needs::Needs;
+use super::peer::PeerWindow;
 use super::prr::{Delivery, Prr};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
@@ -40,7 +41,6 @@ mod recovery;
 mod services;
 mod without_sack;
 
-pub use flow_control::PeerWindow;
 use without_sack::EmulatedSack;
 
 const DUP_THRESH: u32 = 3; // RFC 5681 §3.2

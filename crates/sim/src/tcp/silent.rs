@@ -4,7 +4,8 @@
 //! the window of the peer, in a third of the memory of a flow. So it is made when the application writes or closes.
 
 use super::config::TcpConfig;
-use super::sender::{PeerWindow, Sender};
+use super::peer::{Greeting, PeerWindow};
+use super::sender::Sender;
 use super::sequence;
 use crate::segment::Segment;
 use penstock_core::cc::AnyControlConfig;
@@ -37,19 +38,6 @@ impl Half {
 /// Returns the number of the first data byte after a SYN with the number `iss`.
 fn first(iss: u32) -> u64 {
     sequence::initial(iss) + 1
-}
-
-/// What a SYN or SYN-ACK of the peer tells the sending half.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Greeting {
-    /// SACK is permitted.
-    pub sack: bool,
-    /// Largest payload of a segment that the peer takes, in bytes.
-    pub mss: u16,
-    /// The first window in bytes.
-    pub window: u16,
-    /// Scale of later windows.
-    pub scale: u8,
 }
 
 /// What a sender would know that had nothing to send.

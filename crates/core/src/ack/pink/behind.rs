@@ -8,8 +8,9 @@
 //! flight, and ends within the window; of no flow more than twice its window waits there, whatever its receiver
 //! acknowledges (`who_keeps_to_its_window_shares_a_queue`, `a_receiver_that_acknowledges_too_early_gains_no_room`).
 
+use super::Pink;
+use super::config::{Behind, Config};
 use super::share::CREDIT;
-use super::{Config, Pink};
 use crate::ack::gate::Gate;
 use crate::ack::qrm::{self, Qrm};
 use crate::ack_path::{AckPath, Kept};
@@ -23,29 +24,9 @@ use crate::qdisc::{Backlog, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::queue::Fifo;
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// Largest size of a segment in bytes.
 const MTU: u64 = 1500;
-
-/// The discipline that keeps the packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Behind {
-    /// One FIFO queue without any AQM.
-    #[default]
-    Fifo,
-    /// A queue for each flow, without any AQM.
-    Fq,
-    /// One FIFO queue for segments that keep to their windows, and a queue for each flow for all else, without any AQM.
-    FqOthers,
-    /// FQ-CoDel with its defaults.
-    FqCodel,
-    /// One queue with QRM: nodes whose flows obey no window are held to their part of the link, and no flow gets a
-    /// window larger than its node's part.
-    Qrm,
-}
 
 /// The discipline which a [`Behind`] names.
 #[derive(Debug, Clone)]

@@ -1,6 +1,5 @@
 //! The parameters of PINK, their defaults and their checks.
 
-use super::Behind;
 use super::share::payload_rate;
 use crate::config::ConfigError;
 use crate::units::{Rate, Span};
@@ -72,6 +71,24 @@ pub enum Sampling {
     AfterDrop,
     /// Every flow counts from its SYN until its FIN or RST, even if it never sends data.
     Off,
+}
+
+/// The discipline that keeps the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Behind {
+    /// One FIFO queue without any AQM.
+    #[default]
+    Fifo,
+    /// A queue for each flow, without any AQM.
+    Fq,
+    /// One FIFO queue for segments that keep to their windows, and a queue for each flow for all else, without any AQM.
+    FqOthers,
+    /// FQ-CoDel with its defaults.
+    FqCodel,
+    /// One queue with QRM: nodes whose flows obey no window are held to their part of the link, and no flow gets a
+    /// window larger than its node's part.
+    Qrm,
 }
 
 /// Parameters of PINK. The defaults are those of the paper where it gives values.

@@ -2,7 +2,7 @@
 //! is measured to use.
 
 use super::config::{Shrink, Window};
-use super::lists::Place;
+use super::place::Place;
 use super::share::{CREDIT, MAX_WINDOW, rate_of};
 use crate::allocation::ratio;
 use crate::packet::{TcpFlags, TcpView};

@@ -1,6 +1,6 @@
 //! Reading of the course of a change: a step, or a series from an orbit, a file, or random states.
 
-use super::changes::ChangeKeys;
+use super::change_keys::{ChangeKeys, OrbitKeys, RingKeys, STEP, StateKeys};
 use super::{Check, Checker};
 use crate::orbit::Orbit;
 use crate::recorded;
@@ -11,94 +11,14 @@ use penstock_core::units::{Rate, Span};
 use penstock_grammar::link;
 use penstock_grammar::range::MAX_DURATION;
 use penstock_grammar::stations;
-use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
 use std::sync::Arc;
 
 const SERIES: [&str; 4] = ["orbit", "trace", "table", "states"];
-const STEP: Span = Span::from_secs(10);
 const BIN: Span = Span::from_millis(100);
 const MIN_SPAN: Span = Span::from_millis(1);
 const MAX_BIN: Span = Span::from_secs(3600);
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STATES: usize = 1000;
-
-/// The word of a well-known orbit, or the numbers of an orbit.
-#[derive(Debug, Clone)]
-pub enum OrbitKeys {
-    Known(String),
-    Of(RingKeys),
-}
-
-/// The keys of an orbit: its satellites and the ground stations.
-#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RingKeys {
-    altitude_km: f64,
-    #[serde(default = "one")]
-    satellites: u32,
-    #[serde(default)]
-    latitude: f64,
-    #[serde(default)]
-    apart: f64,
-    #[serde(default = "processing")]
-    processing: Span,
-    #[serde(default = "step")]
-    step: Span,
-    #[serde(default)]
-    served: Span,
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn processing() -> Span {
-    Orbit::PROCESSING
-}
-
-fn step() -> Span {
-    STEP
-}
-
-impl schemars::JsonSchema for OrbitKeys {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "OrbitKeys".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "anyOf": [{ "type": "string" }, generator.subschema_for::<RingKeys>()] })
-    }
-}
-
-impl<'de> Deserialize<'de> for OrbitKeys {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordOrTable;
-        impl<'de> serde::de::Visitor<'de> for WordOrTable {
-            type Value = OrbitKeys;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"geo\", \"meo\", \"leo\", or a table like { altitude_km = 8063, satellites = 8 }")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OrbitKeys, E> {
-                Ok(OrbitKeys::Known(text.to_owned()))
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<OrbitKeys, A::Error> {
-                RingKeys::deserialize(MapAccessDeserializer::new(map)).map(OrbitKeys::Of)
-            }
-        }
-        deserializer.deserialize_any(WordOrTable)
-    }
-}
-
-/// The keys of one state of a link which has several states.
-#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StateKeys {
-    rate: Option<Rate>,
-    delay: Option<Span>,
-    loss: Option<f64>,
-    lasts: Span,
-}
 
 impl ChangeKeys {
     /// Lists which of these keys the file gives.

@@ -1,9 +1,9 @@
 //! What the handshake tells the sender.
 
-use super::{EmulatedSack, PeerWindow, Sender, TcpConfig};
+use super::{EmulatedSack, Sender, TcpConfig};
 use crate::tcp::ern::RateTeller;
+use crate::tcp::peer::{Greeting, PeerWindow};
 use crate::tcp::scoreboard::Scoreboard;
-use crate::tcp::silent::Greeting;
 use penstock_core::units::Span;
 
 impl Sender {

@@ -1,7 +1,7 @@
 //! Distributions of delays as tables: of packets in each measured queue, and of round trips.
 
+use super::Simulation;
 use crate::flow::Flow;
-use crate::run::Simulation;
 use crate::table::{Column, Table};
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl Rows {
 ///
 /// In both, a row has the number of times above that of the row before and up to its own. Rows of the same queue or group
 /// of several runs can be put together: that adds their distributions.
-pub(crate) fn tables(sim: &Simulation) -> Vec<Table> {
+pub(super) fn tables(sim: &Simulation) -> Vec<Table> {
     vec![
         queues(sim).table("queue_delays", ["queue", "delay_ms", "packets"]),
         round_trips(&sim.actors.flows).table("round_trips", ["flow", "rtt_ms", "samples"]),
