@@ -1,5 +1,6 @@
 //! The emulator between namespaces, with real packets. Where that is not possible, the tests skip and say why.
 
+mod answers;
 mod capture;
 mod faults;
 mod lab;

@@ -4,6 +4,7 @@
 //! What depends on the speed of this machine is asserted only if the machine was on time.
 
 mod announce;
+mod answers;
 mod bridge;
 mod control;
 mod enforce;

@@ -5,15 +5,18 @@
 //!   goes with the value, also in a panic. What a killed process left is found by its name ([`mark`]).
 //! - [`Program`] is a program under test, which is waited for by what it prints.
 //! - [`Transfer`] is one of iperf3.
+//! - [`Keys`] are those of the answers of a session.
 //! - [`impossible`] says why nothing can be tested here, [`skip`] tells it.
 
 mod bed;
+mod keys;
 mod name;
 mod needs;
 mod program;
 mod transfer;
 
 pub use bed::Testbed;
+pub use keys::Keys;
 pub use name::mark;
 pub use needs::{bpf, impossible, skip};
 pub use program::{Ended, Program};
