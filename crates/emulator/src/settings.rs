@@ -209,4 +209,19 @@ mod tests {
         }
         assert!(read_of("[link]\nrate = 5\n").unwrap_err().what.contains("f.toml:2:"));
     }
+
+    #[test]
+    fn stations_are_told_where_there_are_some() {
+        let with = |stations: &str| {
+            let text = FILE.replace("delay = \"5ms\"", &format!("delay = \"5ms\"\nstations = [{stations}]"));
+            let options = Options { rate: None, ..options() };
+            Settings::of(&options.plans_of(&text, "f.toml", &()).unwrap().remove(0))
+        };
+        let none = Settings::of(&plan()).told();
+        assert!(!none.contains_key("stations") && !none.contains_key("reverse_stations"));
+        let (one, other) = (with("0.0, 0.25"), with("0.0, 0.5"));
+        assert!(one.told().contains_key("stations") && !one.told().contains_key("reverse_stations"));
+        let told = one.difference(&other);
+        assert_eq!(told.keys().collect::<Vec<_>>(), ["stations"]);
+    }
 }

@@ -128,8 +128,8 @@ fn tried(apart: &Apart, binary: &Binary, name: &str, limits: Limits) -> Result<O
     Ok(Some((test, said.lines().any(|line| line.starts_with("skipped: ")))))
 }
 
-/// The tests of these programs that reach a mutant, those between namespaces or all others, until one fails: the one which did `before`, those of its own crate and in
-/// it those of its own module, then the cheap ones.
+/// The tests of these programs that reach a mutant, those between namespaces or all others, until one fails: the one which did
+/// `before`, those of its own crate and in it those of its own module, then the cheap ones.
 pub fn judged(
     apart: &Apart,
     programs: &[(&Binary, &Known)],

@@ -42,8 +42,9 @@ pub fn mutants(root: &Path, crates: &Crates) -> Result<Vec<Mutant>> {
     for name in names {
         for path in rust_files(&root.join("crates").join(name).join("src"))? {
             let file = path.strip_prefix(root)?.to_string_lossy().into_owned();
-            // A program has no library's root in which the switch could stand.
-            if file.contains("/tests/") || file.ends_with("/tests.rs") || file.contains("/src/bin/") {
+            // A program has no library's root in which the switch could stand, and what only tests use is no source.
+            let tests = file.contains("/tests/") || file.ends_with("/tests.rs") || file.contains("/src/testing");
+            if tests || file.contains("/src/bin/") {
                 continue;
             }
             let text = fs::read_to_string(&path)?;

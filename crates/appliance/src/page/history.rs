@@ -229,4 +229,17 @@ mod tests {
     fn what_is_not_known_is_null() {
         assert_eq!(shown(&row(5, f32::NAN))[1], Value::Null);
     }
+
+    #[test]
+    fn an_hour_is_told_by_the_second_and_more_by_ten() {
+        let mut history = history(None, 0);
+        (0..4000).for_each(|at| history.add(row(10_000 + at, at as f32)));
+        let begin_and_step = |span: i64| {
+            let rows = history.last(span)["rows"].as_array().unwrap().clone();
+            let at = |n: usize| rows[n][0].as_i64().unwrap();
+            (at(0), at(1) - at(0))
+        };
+        assert_eq!(begin_and_step(SECONDS as i64), (13_999 - 3600 + 1, 1));
+        assert_eq!(begin_and_step(SECONDS as i64 + 1), (10_400, 10));
+    }
 }

@@ -374,6 +374,32 @@ fn options_say_how_a_run_uses_the_processor() {
     assert!(ticks >= 20 && awake == offered, "{ticks} ticks, processors kept awake: {awake}");
 }
 
+/// Datagrams of both ways pass without a queue, in the order in which they were sent, and each is counted in its direction.
+#[test]
+fn bare_packets_pass_at_once_and_are_counted() {
+    let Some(bed) = testbed() else { return };
+    let emulator = start_emulator(&bed, &["--bare"]);
+    let (left, right) = (bed.udp("l", "10.77.0.1:7007"), bed.udp("r", "10.77.0.2:7007"));
+    let mut buffer = [0; 64];
+    for socket in [&left, &right] {
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    }
+    for number in 0..20_u8 {
+        left.send_to(&[number], "10.77.0.2:7007").unwrap();
+        assert_eq!(right.recv(&mut buffer).unwrap(), 1);
+        assert_eq!(buffer[0], number);
+        if number % 2 == 0 {
+            right.send_to(&[number, 0], "10.77.0.1:7007").unwrap();
+            assert_eq!((left.recv(&mut buffer).unwrap(), buffer[0]), (2, number));
+        }
+    }
+    let report = report(emulator);
+    let [there, back] = ["/bare/0", "/bare/1"].map(|pointer| number(&report, pointer));
+    // Neighbour discovery of both sides may be among them.
+    assert!((20..40).contains(&there) && (10..30).contains(&back), "{there} and {back}");
+    assert_eq!(number(&report, "/forward/arrived/packets") + number(&report, "/reverse/arrived/packets"), 0);
+}
+
 /// The interface and its namespace are those of the run; `support` packs its status.
 #[test]
 fn headers_are_recorded_and_support_is_packed() {
