@@ -1,4 +1,4 @@
-//! The table against test vectors that its readable twin, tests/test_flows.py, made.
+//! The table against test vectors that its readable twin, tests/test_conntrack.py, made.
 
 use penstock_conntrack::{Arrived, Config, FlowTable, Named, Seen, SipHash, State};
 use penstock_core::fact::Greeting;

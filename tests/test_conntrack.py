@@ -1,6 +1,6 @@
 """A readable twin of the connection table of crates/conntrack, and test vectors made with it.
 
-`python tests/test_flows.py` writes the vectors. Each is a sequence of packets with what the table answers to each.
+`python tests/test_conntrack.py` writes the vectors. Each is a sequence of packets with what the table answers to each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-VECTORS = Path(__file__).parent.parent / "crates" / "flows" / "tests" / "vectors.json"
+VECTORS = Path(__file__).parent.parent / "crates" / "conntrack" / "tests" / "vectors.json"
 WAYS = 8
 KEYS = {"connections": (1, 2), "hosts": (3, 4)}
 CONFIG: dict[str, Any] = {
