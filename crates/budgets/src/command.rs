@@ -238,7 +238,7 @@ fn serve(file: &File, json: bool) -> Result<u8, Stop> {
     let path = place::named(&file.name).map_err(Stop::user)?;
     let server = Server::open(&path);
     let server = server.map_err(|e| Stop::user(format!("{e} (`name` in the file)")))?;
-    let signals = Signals::open().map_err(Stop::failed)?;
+    let signals = Signals::open(&[]).map_err(Stop::failed)?;
     let mut desk = Desk::open(signals, Some(server), Log::new(file.log.clone())).map_err(Stop::failed)?;
     let daemon = Daemon::open(file, &identity, &desk, &path.with_extension("guard")).map_err(Stop::user)?;
     say(&format!("node {} looks for {}", identity.node.0, list(&file.gateways)));
@@ -251,7 +251,7 @@ fn serve(file: &File, json: bool) -> Result<u8, Stop> {
 }
 
 fn announce(asked: &Announce) -> Result<u8, Stop> {
-    let signals = Signals::open().map_err(Stop::failed)?;
+    let signals = Signals::open(&[]).map_err(Stop::failed)?;
     let mut rates = Rates::load().map_err(|e| Stop::failed(format!("this kernel does not take the program: {e}")))?;
     for cgroup in &asked.cgroups {
         let failed = |e| Stop::failed(format!("cannot attach the program to the cgroup {}: {e}", cgroup.display()));

@@ -64,7 +64,7 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
         return printed(&plans.iter().map(|plan| format!("right: {plan}\n")).collect::<String>());
     }
     Vec::<u8>::new().try_reserve_exact(MEMORY).map_err(|_| System::Memory(MEMORY))?;
-    let signals = Signals::open()?;
+    let signals = Signals::open(&[])?;
     // Threads are started before one gets a priority, which they would inherit.
     let printer = Printer::open(plans.len()).map_err(Error::io("cannot start a thread"))?;
     if plans[0].wire.is_some() {

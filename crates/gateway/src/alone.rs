@@ -4,7 +4,7 @@
 use crate::cli::{Described, Invite};
 use crate::error::Error;
 use crate::file::{Alone, Kind};
-use crate::surroundings::{printed, say, server};
+use crate::surroundings::{printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Rest, wait};
 use penstock_appliance::desk::{Clock, Desk};
 use penstock_appliance::log::Log;
@@ -15,7 +15,6 @@ use penstock_budgets::roster::Roster;
 use penstock_budgets::served::{Keys, Served};
 use penstock_core::coop::Share;
 use penstock_core::units::{Instant, Rate, UnitError};
-use penstock_linux::signals::Signals;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -130,7 +129,7 @@ fn read(name: &str, text: &str, own: &Alone) -> Result<Upload, Refusal> {
 /// # Errors
 /// Returns what is missing.
 pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
-    let desk = Desk::open(Signals::open()?, Some(server(&alone.name)?), Log::nowhere())?;
+    let desk = Desk::open(signals()?, Some(server(&alone.name)?), Log::nowhere())?;
     let own = alone.clone();
     let page = alone.page.as_ref().map(|_| Process::new(path));
     let mut desk = desk.reads(path, move |name, text| read(name, text, &own))?.showing(page);

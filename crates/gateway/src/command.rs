@@ -12,7 +12,7 @@ use crate::guard;
 use crate::kernel::Kernel;
 use crate::page;
 use crate::rules::Rules;
-use crate::surroundings::{interface, printed, say, server};
+use crate::surroundings::{interface, printed, say, server, signals};
 use penstock_appliance::appliance::Appliance;
 use penstock_appliance::desk::Desk;
 use penstock_appliance::log::Log;
@@ -20,7 +20,6 @@ use penstock_appliance::page::process::{self, Process};
 use penstock_appliance::record::{self, Place};
 use penstock_appliance::socket::server::Server;
 use penstock_appliance::support::{self, Parts};
-use penstock_linux::signals::Signals;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -153,7 +152,7 @@ fn desk<A: Appliance<File = Read>>(
     path: &Path,
     server: Option<Server>,
 ) -> Result<Desk<A>, Error> {
-    let desk = Desk::open(Signals::open()?, server, Log::new(file.keys.log.clone()))?;
+    let desk = Desk::open(signals()?, server, Log::new(file.keys.log.clone()))?;
     Ok(desk.reads(path, move |name, text| Read::of(name, text, &own))?)
 }
 

@@ -1,7 +1,7 @@
 //! The signals that end a run, and the one that asks for a report meanwhile.
 //!
 //! Each signal that would end the process without a report ends the run instead. A signal that the process was told to
-//! ignore when it started, as `nohup` does with SIGHUP, is ignored.
+//! ignore when it started, as `nohup` does with SIGHUP, is ignored, unless it is a request of its own.
 
 use crate::error::Error;
 use nix::sys::signal::{SigSet, Signal};
@@ -92,16 +92,18 @@ impl AsFd for Relay {
 }
 
 impl Signals {
-    /// From here on signals are requests, in this thread and those that it starts.
+    /// From here on signals are requests, in this thread and those that it starts; `always` are so even if the process was
+    /// told to ignore them.
     ///
     /// # Errors
     /// Returns the error of the system.
-    pub fn open() -> Result<Self, Error> {
+    pub fn open(always: &[Signal]) -> Result<Self, Error> {
         let ignored = ignored();
         let mut set = SigSet::empty();
         let heard = |signal: &Signal| {
             // Shells start background jobs with SIGINT ignored, and nevertheless SIGINT is what ends them.
-            matches!(signal, Signal::SIGINT | Signal::SIGTERM) || ignored & (1 << (*signal as i32 - 1)) == 0
+            let is_end = matches!(signal, Signal::SIGINT | Signal::SIGTERM);
+            is_end || always.contains(signal) || ignored & (1 << (*signal as i32 - 1)) == 0
         };
         ORDERLY.iter().chain(&OTHERS).chain([&Signal::SIGUSR1]).filter(|s| heard(s)).for_each(|s| set.add(*s));
         let mut blocked = set;

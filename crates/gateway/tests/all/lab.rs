@@ -83,8 +83,13 @@ impl Lab {
 
     /// Starts a gateway and waits until it governs.
     pub fn govern(&self, text: &str) -> Gateway {
+        self.govern_under(&[], text)
+    }
+
+    /// Starts a gateway under another program, and waits until it governs.
+    pub fn govern_under(&self, other: &[&str], text: &str) -> Gateway {
         let path = self.write(text);
-        let run = self.endless("r", &[GATEWAY, "run", path.to_str().unwrap(), "--json"]);
+        let run = self.endless("r", &[other, &[GATEWAY, "run", path.to_str().unwrap(), "--json"]].concat());
         Gateway(Program::ready(run, &["governing", "observing"]))
     }
 

@@ -30,7 +30,7 @@ impl Link {
         let namespaces = [bed.open(near), bed.open(far)];
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let (signals, printer) = (Signals::open().unwrap(), Printer::open(1).unwrap());
+            let (signals, printer) = (Signals::open(&[]).unwrap(), Printer::open(1).unwrap());
             let outside = Outside { signals, server: None, printer: printer.offers() };
             let (emulator, desk) = Emulator::open(plan, &options, &namespaces, outside).unwrap();
             ready.send(()).unwrap();

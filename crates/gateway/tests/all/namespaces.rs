@@ -248,7 +248,8 @@ fn a_file_is_applied_without_a_loss() {
 #[test]
 fn what_a_file_cannot_change_is_refused_by_its_line() {
     let Some(lab) = Lab::new(QUICK) else { return };
-    let gateway = lab.govern(LINK);
+    // As `nohup` and some supervisors start it.
+    let gateway = lab.govern_under(&["env", "--ignore-signal=HUP"], LINK);
     let rate = || lab.status()["forward"]["rate_bps"].as_u64().unwrap() / 1_000_000;
     let apply = |text: &str, more: &[&str]| {
         let path = lab.write(text);

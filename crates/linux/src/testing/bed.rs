@@ -12,8 +12,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Who has it locked has the machine.
-const TURN: &str = "/run/penstock-testbed.lock";
+/// Who has one of these locked has a place on the machine. Testbeds wait most of their time, so that a few beside each other
+/// leave each the processors it needs.
+const PLACES: [&str; 4] =
+    ["/run/penstock-testbed.0", "/run/penstock-testbed.1", "/run/penstock-testbed.2", "/run/penstock-testbed.3"];
 /// Where programs have their sockets and locks.
 const CONTROL: &str = "/run/penstock";
 /// Seconds after which a command is killed in any case.
@@ -21,15 +23,28 @@ const LONGEST: &str = "120";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Namespaces with names of their own, a directory for files, and the machine for itself.
+/// Waits for a place.
+fn place() -> File {
+    loop {
+        for place in PLACES {
+            let place = File::options().create(true).append(true).open(place).unwrap();
+            if place.try_lock().is_ok() {
+                return place;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Namespaces with names of their own, a directory for files, and a place on the machine.
 #[derive(Debug)]
 pub struct Testbed {
     mark: String,
     sides: Vec<String>,
     room: PathBuf,
     pub(super) ports: AtomicU16,
-    /// Two at a time would disturb each other, also those of two processes.
-    _turn: File,
+    /// Many at a time would disturb each other, also those of several processes.
+    _place: File,
 }
 
 impl Testbed {
@@ -39,12 +54,11 @@ impl Testbed {
         if let Some(why) = impossible(programs) {
             return skip(why);
         }
-        let turn = File::options().create(true).append(true).open(TURN).unwrap();
-        turn.lock().unwrap();
+        let place = place();
         let mark = format!("{}-{}", mark("test"), NUMBER.fetch_add(1, Ordering::Relaxed));
         let room = std::env::temp_dir().join(&mark);
         fs::create_dir(&room).unwrap();
-        let mut bed = Self { mark, sides: Vec::new(), room, ports: AtomicU16::new(5201), _turn: turn };
+        let mut bed = Self { mark, sides: Vec::new(), room, ports: AtomicU16::new(5201), _place: place };
         for side in sides {
             let made = Command::new("ip").args(["netns", "add", &bed.namespace(side)]).output().unwrap();
             if !made.status.success() {
