@@ -125,12 +125,12 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// Returns what waits.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.replaced.iter().fold(self.queue.qdisc.backlog(), |all, old| plus(all, old.qdisc.backlog()))
+        self.replaced.iter().fold(self.queue.qdisc.backlog(), |all, old| all + old.qdisc.backlog())
     }
 
     /// Returns the counters of the discipline, with those of disciplines that it replaced.
     pub fn stats(&self) -> Stats {
-        self.replaced.iter().chain([&self.queue]).fold(self.past, |all, queue| sum(&all, queue.qdisc.stats()))
+        self.replaced.iter().chain([&self.queue]).fold(self.past, |all, queue| all + *queue.qdisc.stats())
     }
 
     /// Returns how many replaced disciplines hold packets.
@@ -314,27 +314,9 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// Forgets the oldest replaced disciplines that are empty, except their counters.
     fn forget_empty(&mut self) {
         while let Some(old) = self.replaced.front().filter(|old| old.qdisc.backlog().packets == 0) {
-            self.past = sum(&self.past, old.qdisc.stats());
+            self.past = self.past + *old.qdisc.stats();
             self.replaced.pop_front();
         }
-    }
-}
-
-fn plus(a: Backlog, b: Backlog) -> Backlog {
-    Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes }
-}
-
-/// Returns the counters of two disciplines together.
-fn sum(a: &Stats, b: &Stats) -> Stats {
-    Stats {
-        arrived: plus(a.arrived, b.arrived),
-        sent: plus(a.sent, b.sent),
-        dropped_early: plus(a.dropped_early, b.dropped_early),
-        dropped_forced: plus(a.dropped_forced, b.dropped_forced),
-        dropped_overflow: plus(a.dropped_overflow, b.dropped_overflow),
-        dropped_dequeue: plus(a.dropped_dequeue, b.dropped_dequeue),
-        marked: plus(a.marked, b.marked),
-        taken_out: plus(a.taken_out, b.taken_out),
     }
 }
 

@@ -83,11 +83,7 @@ impl<P: Packet> Queue<P> {
     }
 
     fn count(&mut self) {
-        let held = self.former.iter().map(Qdisc::backlog).chain([self.qdisc.backlog()]);
-        self.backlog = held.fold(Backlog::default(), |all, one| Backlog {
-            packets: all.packets + one.packets,
-            bytes: all.bytes + one.bytes,
-        });
+        self.backlog = self.former.iter().fold(self.qdisc.backlog(), |all, one| all + one.backlog());
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
