@@ -81,15 +81,21 @@ impl<P: Packet, Q: Qdisc<P>> Succession<P, Q> {
     /// When the first of them wants to be woken; [`Instant::MAX`] for never.
     #[inline]
     pub fn next_wakeup(&self) -> Instant {
-        if self.former.is_empty() {
-            return Self::wakeup(&self.present);
-        }
-        self.former.iter().map(Self::wakeup).fold(Self::wakeup(&self.present), Instant::min)
+        let first = Self::wakeup(&self.present);
+        if self.former.is_empty() { first } else { self.first_wakeup(first) }
+    }
+
+    #[cold]
+    fn first_wakeup(&self, first: Instant) -> Instant {
+        self.former.iter().map(Self::wakeup).fold(first, Instant::min)
     }
 
     #[inline]
     fn wakeup((qdisc, woken): &Queue<Q>) -> Instant {
-        qdisc.next_wakeup().filter(|at| woken.is_none_or(|woken| *at > woken)).unwrap_or(Instant::MAX)
+        match (qdisc.next_wakeup(), woken) {
+            (Some(at), Some(woken)) if at <= *woken => Instant::MAX,
+            (at, _) => at.unwrap_or(Instant::MAX),
+        }
     }
 
     /// Wakes those that want to be woken up to this time.

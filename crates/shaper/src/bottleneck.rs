@@ -221,8 +221,12 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Returns when [`Bottleneck::poll`] next has something to do; the answer changes only when packets come, in
     /// `poll`, and with changes of settings.
+    #[inline]
     pub fn next_event(&self) -> Option<Instant> {
-        [self.line.next_due(), self.server.next_event()].into_iter().flatten().min()
+        match (self.line.next_due(), self.server.next_event()) {
+            (Some(due), Some(event)) => Some(due.min(event)),
+            (due, event) => due.or(event),
+        }
     }
 
     /// Returns when the owner must call [`Bottleneck::poll`] at the latest, so that no packet is late. Ends of transmissions

@@ -58,10 +58,11 @@ impl TcpOptions {
             while let [NOP, rest @ ..] = field {
                 field = rest;
             }
-            let &[kind, length, ..] = field else { return None };
-            let (option, rest) = field.split_at_checked(length.into()).filter(|_| kind != END)?;
+            let [kind, length, rest @ ..] = field else { return None };
+            let length = usize::from(*length).checked_sub(2).filter(|_| *kind != END)?;
+            let (data, rest) = rest.split_at_checked(length)?;
             field = rest;
-            Some((kind, option.get(2..)?))
+            Some((*kind, data))
         })
     }
 
