@@ -136,8 +136,9 @@ impl<P: Packet, Q: Qdisc<P>> Succession<P, Q> {
 
     /// Forgets the oldest that are empty, except their counters.
     fn forget_empty(&mut self) {
-        while let Some((old, _)) = self.former.pop_front_if(|(old, _)| old.backlog().packets == 0) {
+        while let Some((old, _)) = self.former.front().filter(|(old, _)| old.backlog().packets == 0) {
             self.past = self.past + *old.stats();
+            self.former.pop_front();
         }
     }
 }
