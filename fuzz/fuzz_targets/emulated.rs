@@ -196,7 +196,7 @@ fuzz_target!(|data: &[u8]| {
             }
             11 => {
                 let (direction, delay) = (input.direction(), Span::from_millis(u64::from(input.byte())));
-                world.path.direction_mut(direction).set_delay(delay);
+                world.path.direction_mut(direction).line.delay = delay;
             }
             12 => {
                 let (direction, config) = (input.direction(), input.config());
@@ -213,8 +213,8 @@ fuzz_target!(|data: &[u8]| {
     for direction in Direction::BOTH {
         let bottleneck = world.path.direction(direction);
         bottleneck.check().expect("its counters add up");
-        let on_the_wire = bottleneck.stats().sent.packets - bottleneck.delivered().packets - bottleneck.lost();
-        waiting += bottleneck.backlog().packets + on_the_wire;
+        let on_the_wire = bottleneck.server.stats().sent.packets - bottleneck.line.delivered.packets - bottleneck.lost();
+        waiting += bottleneck.server.backlog().packets + on_the_wire;
     }
     assert_eq!(world.arrived, world.delivered + world.fates.dropped + waiting, "no packet is lost or doubled");
 });

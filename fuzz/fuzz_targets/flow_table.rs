@@ -131,9 +131,9 @@ impl World {
     fn owned(&mut self) {
         let hosts = (0..CLIENTS).map(|client| [10, 0, 0, client]).chain([[10, 9, 9, 9]]);
         let nodes: BTreeSet<NodeId> = hosts
-            .map(|host| self.table.subscriber(HostKey::at(host.into()).expect("it is a host"), self.now).0)
+            .map(|host| self.table.subscribers.number(HostKey::at(host.into()).expect("it is a host"), self.now).0)
             .collect();
-        let held: Vec<u32> = nodes.iter().map(|node| self.table.entries_of(*node)).collect();
+        let held: Vec<u32> = nodes.iter().map(|node| self.table.subscribers.entries_of(*node)).collect();
         assert!(held.iter().all(|held| *held <= self.config.quota), "{held:?}");
         let entries = self.table.gauges().entries;
         assert!(held.iter().sum::<u32>() == entries || self.any_bytes, "{held:?} of {entries}");

@@ -5,32 +5,20 @@
 //! number of its sender (RFC 5961 §3.2), which who does not see the connection has to guess: as acknowledged last, or as
 //! sent last. FINs end a connection when both are acknowledged.
 
-use crate::half::Half;
+use crate::half::{Half, Step};
 use crate::segment::{Segment, advance, after};
-use crate::sets::Line;
 use penstock_core::packet::{NodeId, TcpFlags};
 
 /// How far before what is acknowledged a segment may begin, and how far before the last acknowledgment number another may
 /// be: retransmissions that were not needed, probes of keep-alive, and packets that overtook others.
 const BACK: i32 = 1 << 16;
 
-/// What a segment means for an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Credit {
-    /// Its numbers are wrong.
-    Implausible,
-    /// It is one of the connection.
-    Plausible,
-    /// It ends the connection.
-    Closes(TcpFlags),
-}
-
 /// An entry. Pairs are for the low and the high end of the key, as senders.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Entry {
-    hash: u64,
     pub flow: u32,
-    pub owner: NodeIndex,
+    /// The number of its subscriber.
+    pub owner: u32,
     /// Highest acknowledgment number of what this end sent.
     acked: [u32; 2],
     /// Sequence number after what this end sent.
@@ -45,45 +33,23 @@ pub(crate) struct Entry {
     pub reopens: bool,
 }
 
-/// A node's number, which is 0 for a free line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct NodeIndex(pub u32);
-
-impl From<NodeIndex> for NodeId {
-    fn from(index: NodeIndex) -> Self {
-        Self(index.0)
-    }
-}
-
-impl From<NodeId> for NodeIndex {
-    fn from(node: NodeId) -> Self {
-        Self(node.0)
-    }
-}
-
-const _: () = assert!(size_of::<Entry>() <= 64, "an entry has a cache line");
-
-impl Line for Entry {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-}
+const _: () = assert!(size_of::<(u64, Entry)>() <= 64, "an entry has a cache line, with its hash");
 
 impl Entry {
     /// Makes an entry of a connection whose data are acknowledged by this segment.
     pub fn new(half: &Half, flow: u32, owner: NodeId, from_low: bool, segment: &Segment) -> Self {
         let numbers = half.numbers();
-        let first = numbers.map(|(first, _, _)| first);
+        // Until it tells, an end may have announced as much as a SYN can.
+        let edge = |(first, mut end, _): (u32, u32, u8)| {
+            advance(&mut end, first.wrapping_add(0xffff));
+            end
+        };
         let mut entry = Self {
-            hash: half.hash(),
             flow,
-            owner: owner.into(),
-            acked: first,
+            owner: owner.0,
+            acked: numbers.map(|(first, _, _)| first),
             end: numbers.map(|(_, end, _)| end),
-            // Until it tells, an end may have announced as much as a SYN can.
-            edge: numbers.map(
-                |(first, end, _)| if after(first.wrapping_add(0xffff), end) { first.wrapping_add(0xffff) } else { end },
-            ),
+            edge: numbers.map(edge),
             scale: numbers.map(|(_, _, scale)| scale),
             fin_seen: half.fins(),
             ..Self::default()
@@ -94,17 +60,17 @@ impl Entry {
     }
 
     /// Takes a segment of the connection.
-    pub fn step(&mut self, from_low: bool, segment: &Segment) -> Credit {
+    pub fn step(&mut self, from_low: bool, segment: &Segment) -> Step {
         let side = usize::from(!from_low);
         if segment.is(TcpFlags::RST) {
             let exact = segment.seq == self.acked[side] || segment.seq == self.end[side];
-            return if exact { Credit::Closes(TcpFlags::RST) } else { Credit::Implausible };
+            return if exact { Step::Closed(TcpFlags::RST) } else { Step::Ignored };
         }
         if segment.is(TcpFlags::SYN) || !segment.is(TcpFlags::ACK) || !self.is_credible(side, segment) {
-            return Credit::Implausible;
+            return Step::Ignored;
         }
         self.note(side, segment);
-        if self.is_over() { Credit::Closes(TcpFlags::FIN) } else { Credit::Plausible }
+        if self.is_over() { Step::Closed(TcpFlags::FIN) } else { Step::Noted }
     }
 
     fn is_credible(&self, side: usize, segment: &Segment) -> bool {

@@ -40,8 +40,3 @@ pub struct Gauges {
     /// Connections that got no line although data were acknowledged. There are none: the least valuable one goes instead.
     pub refused: u64,
 }
-
-impl Gauges {
-    /// Share of the lines in use from which on a warning is due, in percent.
-    pub const WARN_PERCENT: u32 = 80;
-}

@@ -10,7 +10,6 @@
 //! guess 32 bits to get from Answered to Proven. An RST or the FINs of both sides end it.
 
 use crate::segment::{Segment, advance, after};
-use crate::sets::Line;
 use penstock_core::fact::{Greeting, Opening};
 use penstock_core::packet::{FlowId, TcpFlags};
 use penstock_core::units::{Instant, Span};
@@ -29,16 +28,16 @@ pub(crate) enum Stage {
     Proven,
 }
 
-/// What a segment did to a half-open connection.
+/// What a segment did to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Nothing: its numbers are wrong.
     Ignored,
-    /// It was the expected one.
+    /// It is one of the connection.
     Noted,
     /// An RST or a second FIN ended the connection.
     Closed(TcpFlags),
-    /// It acknowledged data.
+    /// It acknowledged the first data of a half-open connection.
     Acknowledged,
 }
 
@@ -68,10 +67,6 @@ impl Side {
         self.isn.wrapping_add(1)
     }
 
-    fn has_sent(&self, ack: u32) -> bool {
-        after(ack, self.isn) && !after(ack, self.end)
-    }
-
     fn extend(&mut self, segment: &Segment) {
         advance(&mut self.end, segment.end());
         self.data |= segment.len > 0;
@@ -91,7 +86,6 @@ impl Side {
 /// A half-open connection. Pairs are for the opener and for the other side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Half {
-    hash: u64,
     /// When the half of the round trip that is running began.
     since: Instant,
     /// Times from SYN to SYN-ACK and from there to the ACK, in nanoseconds; 0 if they are not known.
@@ -105,18 +99,12 @@ pub(crate) struct Half {
     repeated: bool,
 }
 
-const _: () = assert!(size_of::<Half>() <= 64, "a half-open connection has a cache line");
-
-impl Line for Half {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-}
+const _: () = assert!(size_of::<(u64, Half)>() <= 64, "a half-open connection has a cache line, with its hash");
 
 impl Half {
     /// Creates a connection of which the SYN was seen.
-    pub fn new(hash: u64, from_low: bool, syn: &Segment, flow: u32, now: Instant) -> Self {
-        let mut half = Self { hash, since: now, opener_low: from_low, flow, ..Self::default() };
+    pub fn new(from_low: bool, syn: &Segment, flow: u32, now: Instant) -> Self {
+        let mut half = Self { since: now, opener_low: from_low, flow, ..Self::default() };
         half.sides[0].greet(syn);
         half
     }
@@ -154,17 +142,21 @@ impl Half {
         if segment.is(TcpFlags::SYN) { self.on_answer(role, segment, now) } else { self.on_ack(role, segment, now) }
     }
 
+    /// True if something of the side was seen.
+    fn knows(&self, role: usize) -> bool {
+        role == 0 || self.stage > Stage::Asked
+    }
+
     /// Returns true if the side has sent what `ack` acknowledges.
     fn has_sent(&self, role: usize, ack: u32) -> bool {
-        let known = role == 0 || self.stage > Stage::Asked;
-        known && self.sides[role].has_sent(ack)
+        let side = &self.sides[role];
+        self.knows(role) && after(ack, side.isn) && !after(ack, side.end)
     }
 
     /// An RST of the other side may answer the SYN; otherwise it must be the next segment of its sender.
     fn believes_rst(&self, role: usize, rst: &Segment) -> bool {
         let answers = role == 1 && rst.is(TcpFlags::ACK) && self.has_sent(0, rst.ack);
-        let known = role == 0 || self.stage > Stage::Asked;
-        answers || known && rst.seq == self.sides[role].end
+        answers || self.knows(role) && rst.seq == self.sides[role].end
     }
 
     fn on_answer(&mut self, role: usize, answer: &Segment, now: Instant) -> Step {
@@ -183,8 +175,7 @@ impl Half {
     }
 
     fn on_ack(&mut self, role: usize, segment: &Segment, now: Instant) -> Step {
-        let known = role == 0 || self.stage > Stage::Asked;
-        if !known || segment.seq.wrapping_sub(self.sides[role].first()) >= REACH {
+        if !self.knows(role) || segment.seq.wrapping_sub(self.sides[role].first()) >= REACH {
             return Step::Ignored;
         }
         if role == 0 && self.stage == Stage::Answered {

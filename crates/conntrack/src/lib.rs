@@ -58,5 +58,5 @@ pub use gauges::Gauges;
 pub use mac::Mac;
 pub use penstock_core::siphash::SipHash;
 pub use segment::{Arrived, Segment};
-pub use subscribers::{Named, Prefix, PrefixError, STRANGERS};
+pub use subscribers::{Named, Prefix, PrefixError, STRANGERS, Subscribers};
 pub use table::{FlowTable, Seen, State};

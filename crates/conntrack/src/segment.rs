@@ -4,6 +4,7 @@ use crate::mac::Mac;
 use penstock_core::packet::TcpFlags;
 use penstock_core::wire::flows::KEY_LEN;
 use penstock_core::wire::{End, FlowKey, Headers, HostKey, TcpOptions, Transport};
+use std::net::IpAddr;
 
 /// A packet as the table sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +57,7 @@ impl Arrived {
             hardware: None,
         }
     }
-}
 
-impl Arrived {
     /// The bytes that are hashed: the key, and on which side its ends are. A packet that pretends to be of an end on the
     /// other side is not of the connection, so nobody can play both ends from one side.
     pub(crate) fn identity(&self) -> Option<[u8; KEY_LEN]> {
@@ -67,14 +66,9 @@ impl Arrived {
         Some(bytes)
     }
 
-    /// The address of the host on the side of the subscribers, and its version.
-    pub(crate) fn address(&self) -> Option<[u8; 17]> {
-        let key = self.key?;
-        let end = if self.from_low == self.outward { 0 } else { 18 };
-        // Four bytes of IPv4 are followed by zeros.
-        let mut bytes = [key.as_bytes()[KEY_LEN - 1]; 17];
-        bytes[..16].copy_from_slice(&key.as_bytes()[end..end + 16]);
-        Some(bytes)
+    /// The address of the host on the side of the subscribers.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        Some(self.key?.end(usize::from(self.from_low != self.outward)).ip())
     }
 }
 

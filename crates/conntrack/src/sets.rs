@@ -12,20 +12,13 @@ pub(crate) const WAYS: usize = 8;
 /// Binary logarithm of a tick in nanoseconds: 1.05 ms, so that ticks last 52 days until they repeat.
 const TICK: u32 = 20;
 
-/// Returns a time in ticks.
-pub(crate) fn ticks(now: Instant) -> u32 {
+fn ticks(now: Instant) -> u32 {
     (now.as_nanos() >> TICK) as u32
 }
 
 /// Returns a span in ticks, at most half of what can be distinguished.
-pub(crate) fn ticks_of(span: Span) -> u32 {
+fn ticks_of(span: Span) -> u32 {
     (span.as_nanos() >> TICK).min(u64::from(u32::MAX >> 1)) as u32
-}
-
-/// A line of the table.
-pub(crate) trait Line: Clone + Default {
-    /// The hash by which the line is found.
-    fn hash(&self) -> u64;
 }
 
 /// The tags (0 for a free line) and times of last use of eight lines.
@@ -40,7 +33,8 @@ struct Head {
 #[derive(Debug, Clone)]
 pub(crate) struct Sets<L> {
     heads: Vec<Head>,
-    lines: Vec<L>,
+    /// Each with its hash.
+    lines: Vec<(u64, L)>,
     len: u32,
     hand: usize,
 }
@@ -49,11 +43,16 @@ fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
 }
 
-impl<L: Line> Sets<L> {
+/// Returns the first of the places with the largest value.
+pub(crate) fn most<T: PartialOrd>(places: impl Iterator<Item = usize>, value: impl Fn(usize) -> T) -> Option<usize> {
+    places.reduce(|best, at| if value(at) > value(best) { at } else { best })
+}
+
+impl<L: Clone + Default> Sets<L> {
     /// Creates sets for at least `lines` lines: the next power of two, at least one set.
     pub fn new(lines: u32) -> Self {
         let sets = (lines.max(1) as usize).div_ceil(WAYS).next_power_of_two();
-        Self { heads: vec![Head::default(); sets], lines: vec![L::default(); sets * WAYS], len: 0, hand: 0 }
+        Self { heads: vec![Head::default(); sets], lines: vec![(0, L::default()); sets * WAYS], len: 0, hand: 0 }
     }
 
     /// Number of lines in use.
@@ -84,7 +83,7 @@ impl<L: Line> Sets<L> {
         let tag = tag(hash);
         let hit = |(way, known): (usize, &u32)| {
             let at = set * WAYS + way;
-            (*known == tag && self.lines[at].hash() == hash).then_some(at)
+            (*known == tag && self.lines[at].0 == hash).then_some(at)
         };
         self.heads[set].tags.iter().enumerate().find_map(hit)
     }
@@ -96,6 +95,15 @@ impl<L: Line> Sets<L> {
         let set = if free(second) > free(first) { second } else { first };
         let way = self.heads[set].tags.iter().position(|tag| *tag == 0)?;
         Some(set * WAYS + way)
+    }
+
+    /// Returns a free place for this hash. If there is none, the line goes that was unused for longest, of those that may go.
+    pub fn room(&mut self, hash: u64, now: Instant, may_go: impl Fn(usize) -> bool) -> Option<usize> {
+        self.vacancy(hash).or_else(|| {
+            let at = most(self.rivals(hash).filter(|at| may_go(*at)), |at| self.unused(at, now))?;
+            self.take(at);
+            Some(at)
+        })
     }
 
     /// Returns the places in use in the two sets of this hash.
@@ -116,10 +124,10 @@ impl<L: Line> Sets<L> {
     }
 
     /// Puts a line into a free place.
-    pub fn put(&mut self, at: usize, line: L, now: u32) {
+    pub fn put(&mut self, at: usize, hash: u64, line: L, now: Instant) {
         debug_assert!(self.heads[at / WAYS].tags[at % WAYS] == 0, "a place has one line");
-        self.heads[at / WAYS].tags[at % WAYS] = tag(line.hash());
-        self.lines[at] = line;
+        self.heads[at / WAYS].tags[at % WAYS] = tag(hash);
+        self.lines[at] = (hash, line);
         self.touch(at, now);
         self.len += 1;
     }
@@ -129,43 +137,49 @@ impl<L: Line> Sets<L> {
         debug_assert!(self.heads[at / WAYS].tags[at % WAYS] != 0, "a place that is in use");
         self.heads[at / WAYS].tags[at % WAYS] = 0;
         self.len -= 1;
-        std::mem::take(&mut self.lines[at])
+        std::mem::take(&mut self.lines[at].1)
     }
 
     /// Notes that a line was used.
     #[inline]
-    pub fn touch(&mut self, at: usize, now: u32) {
-        self.heads[at / WAYS].used[at % WAYS] = now;
+    pub fn touch(&mut self, at: usize, now: Instant) {
+        self.heads[at / WAYS].used[at % WAYS] = ticks(now);
     }
 
-    /// Returns how long a line was not used.
+    /// Returns for how many ticks a line was not used.
     #[inline]
-    pub fn unused(&self, at: usize, now: u32) -> u32 {
-        now.wrapping_sub(self.heads[at / WAYS].used[at % WAYS])
+    pub fn unused(&self, at: usize, now: Instant) -> u32 {
+        ticks(now).wrapping_sub(self.heads[at / WAYS].used[at % WAYS])
+    }
+
+    /// Returns whether a line was not used for longer than this.
+    #[inline]
+    pub fn is_over(&self, at: usize, limit: Span, now: Instant) -> bool {
+        self.unused(at, now) > ticks_of(limit)
     }
 
     /// Returns the line at a place in use.
     #[inline]
     pub fn line(&self, at: usize) -> &L {
-        &self.lines[at]
+        &self.lines[at].1
     }
 
     /// Returns the line at a place in use.
     #[inline]
     pub fn line_mut(&mut self, at: usize) -> &mut L {
-        &mut self.lines[at]
+        &mut self.lines[at].1
     }
 
     /// Looks at the set under the hand: returns the place of a line there that was unused for longer than its limit, or
     /// moves the hand on if there is none. No limit is below `least`. A caller who frees what it gets frees all idle lines
     /// within as many calls as there are sets and idle lines.
     #[inline]
-    pub fn swept(&mut self, least: u32, now: u32, limit: impl Fn(&L) -> u32) -> Option<usize> {
-        let set = self.hand;
+    pub fn swept(&mut self, least: Span, now: Instant, limit: impl Fn(&L) -> Span) -> Option<usize> {
+        let (set, ticks, most) = (self.hand, ticks(now), ticks_of(least));
         let Head { tags, used } = &self.heads[set];
-        let old =
-            tags.iter().zip(used).fold(false, |old, (tag, used)| old | (*tag != 0) & (now.wrapping_sub(*used) > least));
-        let idle = |at: &usize| self.unused(*at, now) > least.max(limit(&self.lines[*at]));
+        let is_old = |(tag, used): (&u32, &u32)| (*tag != 0) & (ticks.wrapping_sub(*used) > most);
+        let old = tags.iter().zip(used).fold(false, |old, line| old | is_old(line));
+        let idle = |at: &usize| self.is_over(*at, least.max(limit(self.line(*at))), now);
         let found = if old { self.in_set(set).find(idle) } else { None };
         if found.is_none() {
             self.hand = (set + 1) & (self.heads.len() - 1);

@@ -1,7 +1,7 @@
 //! Who a packet belongs to: a named set of prefixes and hardware addresses, else a host of its own.
 //!
-//! The hardware address of the frame decides first ([`crate::hardware`]). A host is an IPv4 address or a /64 of IPv6 ([`HostKey`]). The longest prefix that contains it decides. Hosts without a
-//! name get numbers of a table of fixed size: a new host takes a free number, or that of the host which was silent for
+//! The hardware address of the frame decides first ([`crate::hardware`]). A host is an IPv4 address or a /64 of IPv6
+//! ([`HostKey`]). The longest prefix that contains it decides. Hosts without a name get numbers of a table of fixed size: a new host takes a free number, or that of the host which was silent for
 //! longest and holds no entry of the connection table. So a newcomer always has a number of its own, however many
 //! forged addresses came before it.
 //!
@@ -13,8 +13,9 @@ use crate::SipHash;
 use crate::hardware::Hardware;
 use crate::mac::Mac;
 use crate::segment::Arrived;
-use crate::sets::{Line, Sets};
+use crate::sets::Sets;
 use penstock_core::packet::NodeId;
+use penstock_core::units::Instant;
 use penstock_core::wire::HostKey;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -40,10 +41,6 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(host: HostKey) -> Self {
-        if host.is_v6() { Self::V6 } else { Self::V4 }
-    }
-
     /// Length of an address in bits.
     fn width(self) -> u8 {
         match self {
@@ -73,15 +70,12 @@ impl std::str::FromStr for Prefix {
             return Ok(Self { kind: Kind::Hardware, bits: mac.bits(), length: Kind::Hardware.width() });
         }
         let parse = || {
-            let (address, length) = match text.split_once('/') {
-                Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
-                None => (text, None),
-            };
-            let (kind, bits) = match address.parse().ok()? {
+            let (address, length) = text.split_once('/').unzip();
+            let (kind, bits) = match address.unwrap_or(text).parse().ok()? {
                 IpAddr::V4(v4) => (Kind::V4, v4.to_bits().into()),
                 IpAddr::V6(v6) => (Kind::V6, (v6.to_bits() >> 64) as u64),
             };
-            let length = length.unwrap_or(kind.width());
+            let length = length.map_or(Ok(kind.width()), str::parse).ok()?;
             let prefix = Self { kind, bits, length };
             (length <= kind.width() && bits & !prefix.mask() == 0).then_some(prefix)
         };
@@ -97,20 +91,18 @@ impl TryFrom<String> for Prefix {
     }
 }
 
+impl From<HostKey> for Prefix {
+    fn from(host: HostKey) -> Self {
+        let kind = if host.is_v6() { Kind::V6 } else { Kind::V4 };
+        Self { kind, bits: host.bits(), length: kind.width() }
+    }
+}
+
 impl Prefix {
     fn mask(self) -> u64 {
         let width = u32::from(self.kind.width());
         let all = u64::MAX >> (64 - width);
         if self.length == 0 { 0 } else { all << (width - u32::from(self.length)) & all }
-    }
-
-    fn has(self, host: HostKey) -> bool {
-        self.kind == Kind::of(host) && host.bits() & self.mask() == self.bits
-    }
-
-    /// True if it stands before a host in the order of prefixes, or has the same bits.
-    fn is_before(self, host: HostKey) -> bool {
-        (self.kind, self.bits) <= (Kind::of(host), host.bits())
     }
 
     /// True if every address of `other` is one of this prefix.
@@ -133,20 +125,13 @@ pub struct Named {
     pub prefixes: Vec<Prefix>,
 }
 
-/// A host with its number.
+/// A host, whose place has its number.
 #[derive(Debug, Clone, Default)]
 struct Host {
-    hash: u64,
     /// The number of the named subscriber that contains the host; 0 if none does.
     named: u32,
     /// The number of changes of names before that was looked up.
     changes: u32,
-}
-
-impl Line for Host {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
 }
 
 /// Returns the place of the longest prefix around each of these, which are in order.
@@ -161,7 +146,7 @@ fn around(prefixes: &[(Prefix, u32)]) -> Vec<Option<usize>> {
 
 /// The numbers of subscribers, and how many entries of the connection table each has.
 #[derive(Debug, Clone)]
-pub(crate) struct Subscribers {
+pub struct Subscribers {
     hash: SipHash,
     hosts: Sets<Host>,
     /// All names that there were, in the order of their numbers.
@@ -181,7 +166,7 @@ pub(crate) struct Subscribers {
 }
 
 impl Subscribers {
-    pub fn new(hash: SipHash, hosts: u32, names: &[Named]) -> Self {
+    pub(crate) fn new(hash: SipHash, hosts: u32, names: &[Named]) -> Self {
         let hosts = Sets::new(hosts);
         let mut all = Self {
             hash,
@@ -200,7 +185,8 @@ impl Subscribers {
         all
     }
 
-    /// From now on these are the subscribers with names. Hosts are looked up anew with their next packets.
+    /// From now on these are the subscribers with names. A name that was there before keeps its number. Hosts are looked up
+    /// anew with their next packets.
     pub fn rename(&mut self, names: &[Named]) {
         for Named { name, .. } in names {
             if !self.places.contains_key(name) {
@@ -231,7 +217,7 @@ impl Subscribers {
     }
 
     /// True if names have changed since the start.
-    pub fn is_renamed(&self) -> bool {
+    pub(crate) fn is_renamed(&self) -> bool {
         self.changes > 0
     }
 
@@ -240,35 +226,35 @@ impl Subscribers {
         1 + place + if place < self.named { 0 } else { self.hosts.capacity() }
     }
 
-    /// Returns the number of a subscriber with this name.
+    /// Returns the number of the subscriber with this name; `None` if there never was one.
     pub fn number_of(&self, name: &str) -> Option<NodeId> {
         Some(NodeId(self.number_of_name(*self.places.get(name)?)))
     }
 
-    /// Returns how many names there were.
+    /// Returns how many names there were since the start.
     pub fn names(&self) -> usize {
         self.names.len()
     }
 
     /// Returns the number of the subscriber to whom the interface belongs which has sent or gets a packet.
     #[inline]
-    pub fn of_hardware(&mut self, packet: &Arrived, now: u32) -> Option<NodeId> {
+    pub(crate) fn of_hardware(&mut self, packet: &Arrived, now: Instant) -> Option<NodeId> {
         self.hardware.of(packet, self.hash, now).map(NodeId)
     }
 
-    /// Returns the number of a host, and whether it belonged to another host until now.
-    pub fn number(&mut self, host: HostKey, now: u32) -> (NodeId, bool) {
+    /// Returns the number of the subscriber to which a host belongs, and whether it belonged to another one until now.
+    pub fn number(&mut self, host: HostKey, now: Instant) -> (NodeId, bool) {
         let hash = self.hash.of(&host.bytes());
         if let Some(at) = self.hosts.find(hash) {
             self.hosts.touch(at, now);
             let fresh = self.hosts.line(at).changes != self.changes && self.look_up(at, host);
             return (self.number_at(at), fresh);
         }
-        let named = self.named(host);
-        let Some(at) = self.hosts.vacancy(hash).or_else(|| self.vacate(hash, now)) else {
-            return (if named == 0 { STRANGERS } else { NodeId(named) }, false);
+        let (named, own) = (self.named(host), self.own_numbers());
+        let Some(at) = self.hosts.room(hash, now, |at| self.entries[own + at] == 0) else {
+            return (NodeId(named), false);
         };
-        self.hosts.put(at, Host { hash, named, changes: self.changes }, now);
+        self.hosts.put(at, hash, Host { named, changes: self.changes }, now);
         (self.number_at(at), named == 0)
     }
 
@@ -282,7 +268,7 @@ impl Subscribers {
         before != 0 && named == 0
     }
 
-    /// Returns the number that a host has, without giving it one: that of its name, or its own.
+    /// Returns the number that a host has, without giving it one: that of its name, or its own; `None` for a host without.
     pub fn known(&self, host: HostKey) -> Option<NodeId> {
         match self.named(host) {
             0 => self.hosts.find(self.hash.of(&host.bytes())).map(|at| self.number_at(at)),
@@ -293,14 +279,15 @@ impl Subscribers {
     /// Returns the number of the named subscriber that contains a host; 0 if none does.
     fn named(&self, host: HostKey) -> u32 {
         // Whatever stands between a prefix and a host in it is in that prefix too.
-        let before = self.prefixes.partition_point(|(prefix, _)| prefix.is_before(host)).checked_sub(1);
+        let host = Prefix::from(host);
+        let before = self.prefixes.partition_point(|(prefix, _)| *prefix <= host).checked_sub(1);
         let outwards = std::iter::successors(before, |at| self.around[*at]);
-        let longest = outwards.map(|at| self.prefixes[at]).find(|(prefix, _)| prefix.has(host));
+        let longest = outwards.map(|at| self.prefixes[at]).find(|(prefix, _)| prefix.contains(host));
         longest.map_or(0, |(_, number)| number)
     }
 
-    /// Returns the name of the subscriber to whom this address belongs now.
-    pub fn name_at(&self, address: IpAddr, now: u32) -> Option<&str> {
+    /// Returns the name of the subscriber to whom this address belongs now; `None` if it is in no list.
+    pub fn name_at(&self, address: IpAddr, now: Instant) -> Option<&str> {
         let number = match self.hardware.owner_at(address, self.hash, now) {
             Some(number) => number,
             None => self.named(HostKey::at(address)?),
@@ -318,29 +305,18 @@ impl Subscribers {
 
     fn number_at(&self, at: usize) -> NodeId {
         match self.hosts.line(at).named {
-            0 => self.own_number(at),
+            0 => NodeId((self.own_numbers() + at) as u32),
             named => NodeId(named),
         }
     }
 
-    /// The number of a place, which is that of its host if this has no name.
-    fn own_number(&self, at: usize) -> NodeId {
-        NodeId(1 + self.named + at as u32)
+    /// The number of the first place, if its host has no name.
+    fn own_numbers(&self) -> usize {
+        1 + self.named as usize
     }
 
-    /// Frees the place of the host that was silent for longest, of those without entries.
-    fn vacate(&mut self, hash: u64, now: u32) -> Option<usize> {
-        let holds = |at: usize| self.entries_of(self.own_number(at)) > 0;
-        let free = self.hosts.rivals(hash).filter(|at| !holds(*at));
-        let at = free.reduce(
-            |oldest, at| if self.hosts.unused(at, now) > self.hosts.unused(oldest, now) { at } else { oldest },
-        )?;
-        self.hosts.take(at);
-        Some(at)
-    }
-
-    /// Returns how many numbers there are.
-    pub fn len(&self) -> usize {
+    /// Returns how many numbers there are: all but [`NodeId::NOBODY`] are below.
+    pub fn numbers(&self) -> usize {
         self.entries.len()
     }
 
@@ -349,134 +325,11 @@ impl Subscribers {
         self.entries[subscriber.0 as usize]
     }
 
-    pub fn gain(&mut self, subscriber: NodeId) {
+    pub(crate) fn gain(&mut self, subscriber: NodeId) {
         self.entries[subscriber.0 as usize] += 1;
     }
 
-    pub fn lose(&mut self, subscriber: NodeId) {
+    pub(crate) fn lose(&mut self, subscriber: NodeId) {
         self.entries[subscriber.0 as usize] -= 1;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HASH: SipHash = SipHash(1, 2);
-
-    fn host(address: &str) -> HostKey {
-        HostKey::at(address.parse().unwrap()).unwrap()
-    }
-
-    fn named(name: &str, prefixes: &[&str]) -> Named {
-        Named { name: name.into(), prefixes: prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect() }
-    }
-
-    #[test]
-    fn a_prefix_has_no_bits_behind_its_length_and_is_no_longer_than_a_host() {
-        for right in
-            ["0.0.0.0/0", "10.0.0.0/8", "10.0.0.1", "10.0.0.1/32", "::/0", "2001:db8::/32", "2001:db8:0:1::/64"]
-        {
-            assert!(right.parse::<Prefix>().is_ok(), "{right}");
-        }
-        for wrong in
-            ["10.0.0.1/8", "10.0.0.0/33", "2001:db8::/65", "2001:db8::1:0:0:0:0/32", "10.0.0.0/-1", "x/8", "", "/"]
-        {
-            let message = wrong.parse::<Prefix>().unwrap_err().to_string();
-            assert!(message.contains("10.1.0.0/16") && message.contains(wrong), "{message}");
-        }
-    }
-
-    #[test]
-    fn the_longest_prefix_decides_and_all_of_a_name_is_one() {
-        let names =
-            [named("all", &["0.0.0.0/0", "2001:db8::/32"]), named("some", &["10.1.0.0/16", "2001:db8:0:8::/61"])];
-        let mut subscribers = Subscribers::new(HASH, 16, &names);
-        let mut number = |address: &str| subscribers.number(host(address), 0);
-        for (address, expected) in
-            [("10.1.2.3", 2), ("10.2.0.0", 1), ("2001:db8:0:f::1", 2), ("2001:db8:0:10::1", 1), ("10.1.2.3", 2)]
-        {
-            assert_eq!(number(address), (NodeId(expected), false), "{address}");
-        }
-        let (alone, fresh) = number("2001:db9::1");
-        assert!(alone.0 > 2 && fresh);
-        assert_eq!(number("2001:db9::ffff"), (alone, false), "its /64");
-        let known = |address: &str| subscribers.known(host(address));
-        assert_eq!((known("10.1.9.9"), known("2001:db9::2")), (Some(NodeId(2)), Some(alone)));
-        assert_eq!((known("2001:db9:1::"), known("2001:db9:1::")), (None, None), "no number is given");
-    }
-
-    /// A name keeps its number, a new one has one that nobody had, and hosts follow with their next packets.
-    #[test]
-    fn names_come_and_go_and_numbers_stay() {
-        let mut subscribers = Subscribers::new(HASH, 16, &[named("a", &["10.1.0.0/16"]), named("b", &["10.2.0.0/16"])]);
-        let at = |subscribers: &mut Subscribers, address: &str| subscribers.number(host(address), 0);
-        let (alone, _) = at(&mut subscribers, "10.3.0.1");
-        assert_eq!((at(&mut subscribers, "10.1.0.1").0, at(&mut subscribers, "10.2.0.1").0), (NodeId(1), NodeId(2)));
-        subscribers.rename(&[named("c", &["10.3.0.0/16"]), named("b", &["10.2.0.0/16", "10.1.0.1/32"])]);
-        let (new, fresh) = at(&mut subscribers, "10.3.0.1");
-        assert!(new == NodeId(1 + 2 + 16) && !fresh && new != alone, "{new:?}");
-        assert_eq!(subscribers.number_of("c"), Some(new));
-        let names = [0, 1, 2, 3, 18, 19, 20, u32::MAX].map(|number| subscribers.name_of(NodeId(number)));
-        assert_eq!(names, [None, Some("a"), Some("b"), None, None, Some("c"), None, None]);
-        assert_eq!(at(&mut subscribers, "10.1.0.1"), (NodeId(2), false));
-        let (freed, fresh) = at(&mut subscribers, "10.1.0.2");
-        assert!(fresh && (3..19).contains(&freed.0), "a host of its own: {freed:?}");
-        subscribers.rename(&[named("a", &["10.1.0.0/16"])]);
-        assert_eq!(at(&mut subscribers, "10.1.0.2"), (NodeId(1), false));
-        let (own, fresh) = at(&mut subscribers, "10.2.0.1");
-        assert!(fresh && own.0 > 2, "it had a name, and now a number that may have been another's: {own:?}");
-        assert_eq!((subscribers.names(), subscribers.len()), (3, 1 + 3 + 16));
-    }
-
-    #[test]
-    fn a_host_with_entries_keeps_its_number_and_the_others_pass_theirs_on() {
-        let mut subscribers = Subscribers::new(HASH, 8, &[]);
-        let (honest, _) = subscribers.number(host("10.0.0.1"), 0);
-        subscribers.gain(honest);
-        let mut numbers: Vec<_> = (0..1000u32)
-            .map(|forged| subscribers.number(HostKey::at((0x0b00_0000 + forged).to_be_bytes().into()).unwrap(), forged))
-            .collect();
-        assert!(numbers.iter().all(|(number, fresh)| *fresh && *number != honest && *number != STRANGERS));
-        numbers.sort();
-        numbers.dedup();
-        assert_eq!(numbers.len(), 7, "the other places");
-        assert_eq!(subscribers.number(host("10.0.0.1"), 2000), (honest, false));
-        (0..8).for_each(|place| subscribers.gain(NodeId(1 + place)));
-        assert_eq!(subscribers.number(host("10.0.0.9"), 2000), (STRANGERS, false), "all places are held");
-    }
-
-    /// Eight places, and each host speaks at a time of its own. A newcomer gets the place of the host which has been silent for
-    /// longest, wherever that place is, also after the count of ticks has begun again from 0.
-    #[test]
-    fn a_full_table_takes_the_place_of_the_host_that_was_silent_for_longest() {
-        for start in [0, u32::MAX - 40] {
-            let now = |ticks: u32| start.wrapping_add(ticks);
-            for silent in 0..8u32 {
-                let mut subscribers = Subscribers::new(HASH, 8, &[]);
-                let at = |n: u32| host(&format!("10.0.0.{}", n + 1));
-                let numbers: Vec<_> = (0..8).map(|n| subscribers.number(at(n), now(n)).0).collect();
-                for (turn, n) in (0..8).filter(|n| *n != silent).enumerate() {
-                    assert_eq!(subscribers.number(at(n), now(20 + turn as u32)), (numbers[n as usize], false));
-                }
-                let (newcomer, fresh) = subscribers.number(at(100), now(60));
-                assert_eq!((newcomer, fresh), (numbers[silent as usize], true), "{silent}");
-                assert_eq!(subscribers.known(at(silent)), None);
-                let others = (0..8).filter(|n| *n != silent);
-                assert!(others.clone().all(|n| subscribers.known(at(n)) == Some(numbers[n as usize])));
-            }
-        }
-    }
-
-    /// The host that was silent for longest has a connection, so the next one goes.
-    #[test]
-    fn a_silent_host_with_a_connection_stays_and_the_next_silent_one_goes() {
-        let mut subscribers = Subscribers::new(HASH, 8, &[]);
-        let at = |n: u32| host(&format!("10.0.0.{}", n + 1));
-        let numbers: Vec<_> = (0..8).map(|n| subscribers.number(at(n), 10 * n).0).collect();
-        subscribers.gain(numbers[0]);
-        assert_eq!(subscribers.number(at(100), 100), (numbers[1], true));
-        subscribers.lose(numbers[0]);
-        assert_eq!(subscribers.number(at(101), 101), (numbers[0], true));
     }
 }

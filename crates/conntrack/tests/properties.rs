@@ -1,6 +1,6 @@
 //! What holds whatever packets come.
 
-use penstock_conntrack::{Arrived, Config, FlowTable, Named, Seen, Segment, SipHash, State};
+use penstock_conntrack::{Arrived, Config, FlowTable, Named, STRANGERS, Seen, Segment, SipHash, State};
 use penstock_core::packet::TcpFlags;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::{FlowKey, Headers, HostKey};
@@ -108,8 +108,8 @@ proptest! {
             prop_assert!(gauges.promoted >= u64::from(gauges.entries) && gauges.entries <= 8 && gauges.half_open <= 16);
             prop_assert!(left + u64::from(gauges.entries) <= gauges.promoted && gauges.refused == 0);
             let mut of = |client: u8| {
-                let number = table.subscriber(HostKey::at([10, 0, 0, client].into()).unwrap(), now).0;
-                table.entries_of(number)
+                let number = table.subscribers.number(HostKey::at([10, 0, 0, client].into()).unwrap(), now).0;
+                table.subscribers.entries_of(number)
             };
             prop_assert_eq!((0..3).map(&mut of).sum::<u32>(), table.gauges().entries);
         }
@@ -159,8 +159,8 @@ proptest! {
         for connection in &honest {
             prop_assert_eq!(connection.data(&mut table, end).state, State::Entry);
         }
-        let host = table.subscriber(HostKey::at([10, 0, 0, 1].into()).unwrap(), end).0;
-        prop_assert!(table.entries_of(host) <= quota && table.gauges().refused == 0);
+        let host = table.subscribers.number(HostKey::at([10, 0, 0, 1].into()).unwrap(), end).0;
+        prop_assert!(table.subscribers.entries_of(host) <= quota && table.gauges().refused == 0);
     }
 }
 
@@ -190,19 +190,56 @@ fn a_connection_follows_its_host_to_another_subscriber() {
     let mut table = table(config(8));
     let (connection, now) = (Connection::new(1, 7), Instant::ZERO);
     let alone = connection.open(&mut table, now).owner.unwrap();
-    assert_eq!(table.entries_of(alone), 1);
+    assert_eq!(table.subscribers.entries_of(alone), 1);
     let prefixes = vec!["10.0.0.0/30".parse().unwrap()];
-    table.rename(&[Named { name: "house".into(), prefixes }]);
-    let house = table.number_of("house").unwrap();
+    table.subscribers.rename(&[Named { name: "house".into(), prefixes }]);
+    let house = table.subscribers.number_of("house").unwrap();
     let seen = connection.data(&mut table, now);
     assert_eq!((seen.owner, seen.owner_fresh, seen.state), (Some(house), false, State::Entry));
-    assert_eq!((table.entries_of(alone), table.entries_of(house)), (0, 1));
-    table.rename(&[]);
+    assert_eq!((table.subscribers.entries_of(alone), table.subscribers.entries_of(house)), (0, 1));
+    table.subscribers.rename(&[]);
     let seen = connection.data(&mut table, now);
     assert_eq!(
         (seen.owner, seen.owner_fresh),
         (Some(alone), true),
         "its own number again, which may have been another's"
     );
-    assert_eq!((table.entries_of(alone), table.entries_of(house)), (1, 0));
+    assert_eq!((table.subscribers.entries_of(alone), table.subscribers.entries_of(house)), (1, 0));
+}
+
+/// Eight places for hosts. One of them has a connection, and keeps its place among a thousand that are forged.
+#[test]
+fn a_host_with_entries_keeps_its_number_and_the_others_pass_theirs_on() {
+    let mut table = table(Config { hosts: 8, ..config(8) });
+    let host = |address: u32| HostKey::at(address.to_be_bytes().into()).unwrap();
+    let (honest, begin) = (host(0x0a00_0001), Instant::ZERO);
+    let number = Connection::new(1, 1).open(&mut table, begin).owner.unwrap();
+    let at = |s: u32| begin + Span::from_secs(s.into());
+    let mut forged: Vec<_> = (0..1000).map(|n| table.subscribers.number(host(0x0b00_0000 + n), at(n))).collect();
+    assert!(forged.iter().all(|(other, fresh)| *fresh && *other != number && *other != STRANGERS));
+    forged.sort();
+    forged.dedup();
+    assert_eq!(forged.len(), 7, "the other places");
+    assert_eq!(table.subscribers.number(honest, at(1000)), (number, false));
+    (1..=8).for_each(|client| assert_ne!(Connection::new(client, 2).open(&mut table, at(1000)).owner, Some(STRANGERS)));
+    assert_eq!(table.subscribers.number(host(0x0a00_0009), at(1000)), (STRANGERS, false), "all places are held");
+}
+
+/// The host that was silent for longest has a connection, so the next one goes.
+#[test]
+fn a_silent_host_with_a_connection_stays_and_the_next_silent_one_goes() {
+    let mut table = table(Config { hosts: 8, ..config(8) });
+    let at = |s: u64| Instant::ZERO + Span::from_secs(s);
+    let number = |table: &mut FlowTable, client: u8, s: u64| {
+        table.subscribers.number(HostKey::at([10, 0, 0, client].into()).unwrap(), at(s))
+    };
+    let first = Connection::new(1, 1);
+    let silent = first.open(&mut table, at(0)).owner.unwrap();
+    let numbers: Vec<_> = (2..=8).map(|client| number(&mut table, client, client.into()).0).collect();
+    assert_eq!(number(&mut table, 100, 20), (numbers[0], true));
+    table.see(
+        &first.packet(true, Segment { flags: TcpFlags::RST, seq: first.isn[0] + 11, ..Segment::default() }),
+        at(21),
+    );
+    assert_eq!(number(&mut table, 101, 22), (silent, true));
 }

@@ -103,6 +103,7 @@ pub mod server;
 pub mod settings;
 pub mod siphash;
 mod slab;
+mod succession;
 pub mod suggest;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

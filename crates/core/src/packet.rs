@@ -208,6 +208,64 @@ pub trait Packet {
     }
 }
 
+/// What carries a packet through a discipline, and is one for it: the packet, unless it says otherwise.
+pub trait Carrier {
+    /// The type of the packet.
+    type Packet: Packet;
+
+    /// Returns the packet.
+    fn carried(&self) -> &Self::Packet;
+    /// Returns the packet, to edit its headers.
+    fn carried_mut(&mut self) -> &mut Self::Packet;
+    /// False if its bytes stay as they are: then it is told as one that is not ECN-capable and shows no segment.
+    #[inline]
+    fn is_editable(&self) -> bool {
+        true
+    }
+    /// Notes that the packet was marked CE.
+    #[inline]
+    fn note_mark(&mut self) {}
+    /// Returns what the packet tells of its flow's rate.
+    #[inline]
+    fn told_rate(&self) -> Ern {
+        self.carried().explicit_rate()
+    }
+}
+
+impl<C: Carrier> Packet for C {
+    type Tcp = <C::Packet as Packet>::Tcp;
+
+    #[inline]
+    fn size(&self) -> Bytes {
+        self.carried().size()
+    }
+    #[inline]
+    fn flow(&self) -> FlowId {
+        self.carried().flow()
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        if self.is_editable() { self.carried().ecn() } else { Ecn::NotEct }
+    }
+    #[inline]
+    fn mark_ce(&mut self) {
+        self.carried_mut().mark_ce();
+        self.note_mark();
+    }
+    #[inline]
+    fn tcp(&mut self) -> Option<&mut Self::Tcp> {
+        if self.is_editable() { self.carried_mut().tcp() } else { None }
+    }
+    #[inline]
+    fn is_syn(&self) -> bool {
+        self.carried().is_syn()
+    }
+    #[inline]
+    fn explicit_rate(&self) -> Ern {
+        self.told_rate()
+    }
+}
+
 /// A TCP segment whose window may be rewritten.
 pub trait TcpView {
     /// Returns the flow to which the segment belongs. Both directions of a connection are one flow.

@@ -107,6 +107,15 @@ impl Backlog {
     }
 }
 
+impl std::ops::Add for Backlog {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
 /// Counters of a discipline contradict each other, so its code has a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConservationError {
@@ -204,6 +213,24 @@ impl Stats {
             }
         }
         Ok(())
+    }
+}
+
+/// The counters of two disciplines together.
+impl std::ops::Add for Stats {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            arrived: self.arrived + other.arrived,
+            sent: self.sent + other.sent,
+            dropped_early: self.dropped_early + other.dropped_early,
+            dropped_forced: self.dropped_forced + other.dropped_forced,
+            dropped_overflow: self.dropped_overflow + other.dropped_overflow,
+            dropped_dequeue: self.dropped_dequeue + other.dropped_dequeue,
+            marked: self.marked + other.marked,
+            taken_out: self.taken_out + other.taken_out,
+        }
     }
 }
 

@@ -16,10 +16,8 @@ use crate::fact::Fact;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
+use crate::succession::Succession;
 use crate::units::{Instant, Rate, Serializer, Span};
-use std::collections::VecDeque;
-use std::iter::once;
-use std::marker::PhantomData;
 
 /// Is told what becomes of each packet.
 pub trait Observer<P>: PacketObserver<P> {
@@ -27,45 +25,10 @@ pub trait Observer<P>: PacketObserver<P> {
     fn sent(&mut self, packet: P, lost: bool, end: Instant, now: Instant);
 }
 
-/// A discipline with the time of its last wake-up.
-#[derive(Debug)]
-struct Queue<P, Q> {
-    qdisc: Q,
-    /// When `on_wakeup` was called last; it is called only once for each time.
-    woken: Option<Instant>,
-    packets: PhantomData<P>,
-}
-
-impl<P: Packet, Q: Qdisc<P>> Queue<P, Q> {
-    fn new(qdisc: Q) -> Self {
-        Self { qdisc, woken: None, packets: PhantomData }
-    }
-
-    /// Returns when the discipline wants to be woken next; [`Instant::MAX`] for never.
-    #[inline]
-    fn next_wakeup(&self) -> Instant {
-        match (self.qdisc.next_wakeup(), self.woken) {
-            (Some(at), Some(woken)) if at <= woken => Instant::MAX,
-            (at, _) => at.unwrap_or(Instant::MAX),
-        }
-    }
-
-    fn wake(&mut self, at: Instant) {
-        if self.next_wakeup() <= at {
-            self.woken = Some(at);
-            self.qdisc.on_wakeup(at);
-        }
-    }
-}
-
 /// A discipline and a transmitter.
 #[derive(Debug)]
 pub struct Server<P, Q> {
-    queue: Queue<P, Q>,
-    /// Disciplines that were replaced and still hold packets, the oldest first. The first one is never empty.
-    replaced: VecDeque<Queue<P, Q>>,
-    /// The counters of disciplines that were replaced and are empty.
-    past: Stats,
+    queues: Succession<P, Q>,
     rng: Rng,
     wire: Serializer,
     /// What the link loses, and the stations behind it; `None` if it loses nothing.
@@ -80,9 +43,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// Creates an idle server. `rng` has the random numbers of the discipline.
     pub fn new(qdisc: Q, rate: Rate, rng: Rng) -> Self {
         Self {
-            queue: Queue::new(qdisc),
-            replaced: VecDeque::new(),
-            past: Stats::default(),
+            queues: Succession::new(qdisc),
             rng,
             wire: Serializer::new(rate),
             loss: None,
@@ -94,12 +55,12 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
 
     /// Returns the discipline that packets enter.
     pub fn qdisc(&self) -> &Q {
-        &self.queue.qdisc
+        self.queues.present()
     }
 
     /// Returns the discipline that packets enter, to show it segments or to change its settings ([`Server::go_on`]).
     pub fn qdisc_mut(&mut self) -> &mut Q {
-        &mut self.queue.qdisc
+        self.queues.present_mut()
     }
 
     /// Returns the random numbers of the discipline.
@@ -125,17 +86,17 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// Returns what waits.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.replaced.iter().fold(self.queue.qdisc.backlog(), |all, old| plus(all, old.qdisc.backlog()))
+        self.queues.backlog()
     }
 
     /// Returns the counters of the discipline, with those of disciplines that it replaced.
     pub fn stats(&self) -> Stats {
-        self.replaced.iter().chain([&self.queue]).fold(self.past, |all, queue| sum(&all, queue.qdisc.stats()))
+        self.queues.stats()
     }
 
     /// Returns how many replaced disciplines hold packets.
     pub fn replaced(&self) -> usize {
-        self.replaced.len()
+        self.queues.former()
     }
 
     /// Changes the rate, and tells the discipline. What is left of a packet that is being transmitted is sent at the new rate:
@@ -154,15 +115,14 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
 
     /// Puts a discipline in the place of the present one, which keeps its packets.
     pub fn replace(&mut self, qdisc: Q, now: Instant) {
-        self.replaced.push_back(std::mem::replace(&mut self.queue, Queue::new(qdisc)));
+        self.queues.replace(qdisc);
         self.tell_channels(now);
-        self.forget_empty();
     }
 
     /// Goes on after a change of the discipline's settings: it may be woken once more at this time, and is asked for a packet
     /// that it held.
     pub fn go_on(&mut self, now: Instant, observer: &mut impl Observer<P>) {
-        self.queue.woken = None;
+        self.queues.wake_again();
         self.ask(now, observer);
     }
 
@@ -172,7 +132,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
         if let (Fact::Class { flow, class }, Some(stations)) = (fact, stations) {
             stations.set_class(flow.0, *class);
         }
-        self.queues().for_each(|queue| queue.qdisc.on_fact(fact, now));
+        self.queues.each().for_each(|qdisc| qdisc.on_fact(fact, now));
     }
 
     /// Gives the stations other channels, one for each, whose time 0 is now.
@@ -197,8 +157,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     fn channels(&mut self, now: Instant, act: impl FnOnce(&mut Stations, &mut dyn FnMut(u32, f64))) {
         let Some(stations) = self.loss.as_mut().and_then(|loss| loss.stations.as_mut()) else { return };
         act(stations, &mut |station, loss| {
-            let queues = self.replaced.iter_mut().chain(once(&mut self.queue));
-            queues.for_each(|queue| queue.qdisc.on_fact(&Fact::Channel { station, loss }, now));
+            self.queues.each().for_each(|qdisc| qdisc.on_fact(&Fact::Channel { station, loss }, now));
         });
     }
 
@@ -206,7 +165,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     #[inline]
     pub fn enqueue(&mut self, packet: P, now: Instant, observer: &mut impl Observer<P>) {
         // The verdict is counted in the statistics, and the observer is told.
-        let _ = self.queue.qdisc.enqueue(packet, now, &mut self.rng, observer);
+        let _ = self.queues.present_mut().enqueue(packet, now, &mut self.rng, observer);
     }
 
     /// Asks for a packet if the transmitter is idle, as a driver of the kernel does after each arrival.
@@ -221,13 +180,9 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// transmitter became idle.
     #[inline]
     pub fn offer(&mut self, now: Instant, observer: &mut impl Observer<P>) {
-        if !self.transmitting && self.waits() {
+        if !self.transmitting && self.queues.waits() {
             self.start_next(now, observer);
         }
-    }
-
-    fn waits(&self) -> bool {
-        self.queue.qdisc.backlog().packets > 0 || !self.replaced.is_empty()
     }
 
     /// Returns when [`Server::step`] next has something to do; the answer changes only when packets come, in `step`, and with
@@ -242,15 +197,12 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// [`Instant::MAX`] for never.
     #[inline]
     fn pending(&self) -> (Instant, Instant) {
-        let mut timer = self.queue.next_wakeup();
-        if !self.replaced.is_empty() {
-            timer = self.replaced.iter().map(Queue::next_wakeup).fold(timer, Instant::min);
-        }
+        let timer = self.queues.next_wakeup();
         if self.transmitting {
             return (timer, self.busy_until);
         }
         // A discipline that holds packets from an idle link is asked again when a channel changes.
-        let stations = self.loss.as_ref().and_then(|loss| loss.stations.as_ref()).filter(|_| self.waits());
+        let stations = self.loss.as_ref().and_then(|loss| loss.stations.as_ref()).filter(|_| self.queues.waits());
         (stations.and_then(|stations| stations.next_change()).map_or(timer, |change| timer.min(change)), Instant::MAX)
     }
 
@@ -265,7 +217,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
             return None;
         }
         if timer <= sent {
-            self.queues().for_each(|queue| queue.wake(at));
+            self.queues.wake(at);
             self.offer(at, observer);
         } else {
             self.start_next(at, observer);
@@ -278,11 +230,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
         if self.loss.as_ref().is_some_and(|loss| loss.stations.is_some()) {
             self.look_at_channels(now);
         }
-        let next = if self.replaced.is_empty() {
-            self.queue.qdisc.dequeue(now, &mut self.rng, observer)
-        } else {
-            self.dequeue_oldest(now, observer)
-        };
+        let next = self.queues.dequeue(now, &mut self.rng, observer);
         self.transmitting = next.is_some();
         if let Some(packet) = next {
             let lost = self.loss.as_mut().is_some_and(|loss| loss.strikes(packet.flow().0));
@@ -290,51 +238,6 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
             (self.busy_until, self.busy) = (now + transmission, self.busy + transmission);
             observer.sent(packet, lost, self.busy_until, now);
         }
-    }
-
-    /// Takes the next packet out of the oldest discipline that gives one. One that holds its packets back until a time is
-    /// waited for; one that refuses because of the channels is passed over.
-    #[cold]
-    fn dequeue_oldest(&mut self, now: Instant, observer: &mut impl Observer<P>) -> Option<P> {
-        let mut next = None;
-        for queue in self.replaced.iter_mut().chain(once(&mut self.queue)) {
-            next = queue.qdisc.dequeue(now, &mut self.rng, observer);
-            if next.is_some() || queue.qdisc.backlog().packets > 0 && queue.qdisc.next_wakeup().is_some() {
-                break;
-            }
-        }
-        self.forget_empty();
-        next
-    }
-
-    fn queues(&mut self) -> impl Iterator<Item = &mut Queue<P, Q>> {
-        self.replaced.iter_mut().chain(once(&mut self.queue))
-    }
-
-    /// Forgets the oldest replaced disciplines that are empty, except their counters.
-    fn forget_empty(&mut self) {
-        while let Some(old) = self.replaced.front().filter(|old| old.qdisc.backlog().packets == 0) {
-            self.past = sum(&self.past, old.qdisc.stats());
-            self.replaced.pop_front();
-        }
-    }
-}
-
-fn plus(a: Backlog, b: Backlog) -> Backlog {
-    Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes }
-}
-
-/// Returns the counters of two disciplines together.
-fn sum(a: &Stats, b: &Stats) -> Stats {
-    Stats {
-        arrived: plus(a.arrived, b.arrived),
-        sent: plus(a.sent, b.sent),
-        dropped_early: plus(a.dropped_early, b.dropped_early),
-        dropped_forced: plus(a.dropped_forced, b.dropped_forced),
-        dropped_overflow: plus(a.dropped_overflow, b.dropped_overflow),
-        dropped_dequeue: plus(a.dropped_dequeue, b.dropped_dequeue),
-        marked: plus(a.marked, b.marked),
-        taken_out: plus(a.taken_out, b.taken_out),
     }
 }
 

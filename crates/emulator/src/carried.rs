@@ -1,11 +1,11 @@
 //! A packet on its way through the emulator, and what stands before it in its frame.
 
-use penstock_core::packet::Packet;
+use penstock_core::packet::{Carrier, Ern, Packet as _};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::Instant;
 use penstock_core::wire::{RealPacket, TransportChecksum};
 use penstock_linux::lead::Lead;
-use penstock_shaper::carrier::Carrier;
+use penstock_shaper::announced::explicit_rate;
 use penstock_shaper::pool::Pool;
 
 /// What stands in a buffer before the bytes of a frame that is not IP, so that they are never taken for an IP header.
@@ -49,15 +49,18 @@ impl Carried {
 }
 
 impl Carrier for Carried {
-    fn real(&self) -> &RealPacket {
+    type Packet = RealPacket;
+
+    fn carried(&self) -> &RealPacket {
         &self.packet
     }
-    fn real_mut(&mut self) -> &mut RealPacket {
+    fn carried_mut(&mut self) -> &mut RealPacket {
         &mut self.packet
     }
+    fn told_rate(&self) -> Ern {
+        explicit_rate(&self.packet)
+    }
 }
-
-penstock_shaper::carrier!(Carried);
 
 /// Takes the buffers of dropped packets back.
 impl PacketObserver<Carried> for Pool {
@@ -65,4 +68,20 @@ impl PacketObserver<Carried> for Pool {
         self.give(packet.into_bytes());
     }
     fn marked(&mut self, _: &Carried, _: Instant) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::packet::FlowId;
+
+    /// A segment with the option alone, as a host with an agent writes it.
+    #[test]
+    fn a_rate_that_only_the_option_tells_is_told() {
+        let mut bytes = vec![0; 48];
+        (bytes[0], bytes[3], bytes[9], bytes[32]) = (0x45, 48, 6, 0x70);
+        bytes[40..46].copy_from_slice(&[253, 6, 0x53, 0xc0, 0, 100]);
+        let carried = Carried::new(RealPacket::new(bytes, FlowId(0)), Lead::NONE);
+        assert!(carried.explicit_rate().tells_rate && !carried.packet.explicit_rate().tells_rate);
+    }
 }

@@ -33,7 +33,7 @@ use penstock_linux::random;
 use penstock_linux::scheduling::{self, Awake};
 use penstock_linux::signals::Signals;
 use penstock_linux::stalls::LONGEST_SLEEP;
-use penstock_shaper::bottleneck::Delivery;
+use penstock_shaper::bottleneck::{Bottleneck, Delivery};
 use penstock_shaper::classify::Classifier;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::emissions::{Emissions, Stopwatch};
@@ -139,7 +139,7 @@ impl Emulator {
         scheduling::prompt(plan.realtime)?;
         let awake = (plan.realtime || plan.spin).then(Awake::keep).flatten();
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
-        path.direction_mut(Direction::Forward).set_loss(plan.loss);
+        set_loss(path.direction_mut(Direction::Forward), plan.loss);
         path.serve(plan.stations.iter().map(StationSpec::channel).collect(), Streams::new(plan.seed));
         outputs.fill_from(&mut path);
         let keys = keys(&plan)?;
@@ -182,7 +182,7 @@ impl Emulator {
             intakes: [&there.intake, &back.intake],
             frames: [there.end.frames(), back.end.frames()],
             unclassified: self.classifier.unclassified(),
-            flows: self.classifier.gauges(),
+            flows: self.classifier.table.gauges(),
             machine: &self.machine,
             bare: self.plan.bare.then_some([there.bare, back.bare]),
             lines,
@@ -266,7 +266,7 @@ impl Emulator {
             let now = self.write_what_is_due(is_asked);
             let way = &mut self.ways[at];
             if way.through.is_none()
-                && let Some(idle_since) = self.path.direction(direction).idle_since()
+                && let Some(idle_since) = self.path.direction(direction).server.idle_since()
             {
                 let waited = waited.map(|waited| waited + now.since(since));
                 way.intake.note_idle(idle_since, waited, now);
@@ -318,7 +318,7 @@ impl Emulator {
                 self.pool.give(packet.into_bytes());
             }
             if let Some(loan) = back {
-                if let Some(idle_since) = bottleneck.idle_since() {
+                if let Some(idle_since) = bottleneck.server.idle_since() {
                     self.ways[at].intake.note_starved(now.since(idle_since.max(loan.since)));
                 }
                 bottleneck.arrive_since(loan.packet, loan.since, now, &mut self.pool);
@@ -347,7 +347,9 @@ impl Emulator {
     fn known(&self) -> [Known; 2] {
         Direction::BOTH.map(|d| {
             let bottleneck = self.path.direction(d);
-            Known { keeps_connections: bottleneck.keeps_connections(), stations: bottleneck.stations() }
+            let stations = bottleneck.server.loss.as_ref().and_then(|loss| loss.stations.as_ref());
+            let stations = stations.map_or(0, |stations| stations.count());
+            Known { keeps_connections: bottleneck.keeps_connections(), stations }
         })
     }
 
@@ -359,10 +361,10 @@ impl Emulator {
             bottleneck.set_rate(new.rate, now);
         }
         if old.ways[at].delay != new.delay {
-            bottleneck.set_delay(new.delay);
+            bottleneck.line.delay = new.delay;
         }
         if old.loss[at] != wanted.loss[at] {
-            bottleneck.set_loss(wanted.loss[at]);
+            set_loss(bottleneck, wanted.loss[at]);
         }
         if old.stations[at] != wanted.stations[at] {
             let channels = wanted.stations[at].iter().map(StationSpec::channel).collect();
@@ -402,8 +404,8 @@ impl Appliance for Emulator {
             let_go(there),
             let_go(back),
         ];
-        let idle =
-            timeout > Span::ZERO && Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
+        let idle = timeout > Span::ZERO
+            && Direction::BOTH.into_iter().any(|d| self.path.direction(d).server.idle_since().is_some());
         let before = if idle { self.machine.processor.so_far() } else { Span::ZERO };
         self.machine.stalls.note(self.machine.woken, now);
         let polled = ppoll(&mut fds, Some(timespec(timeout)), None);
@@ -469,7 +471,7 @@ impl Appliance for Emulator {
         self.ways.iter().for_each(|way| way.link.ask());
         self.note_facts();
         self.talkers.tick(now);
-        self.path.direction_mut(Direction::Forward).look_at_channels(now);
+        self.path.direction_mut(Direction::Forward).server.look_at_channels(now);
         self.outputs.exchange(&mut self.path, 1, Some(now));
         Ok(())
     }
@@ -485,7 +487,7 @@ impl Appliance for Emulator {
     }
 
     fn top(&self, by: By, most: usize, now: Instant) -> Result<Value, Refusal> {
-        let name = |address| self.classifier.name_at(address, now);
+        let name = |address| self.classifier.table.subscribers.name_at(address, now);
         match by {
             By::Flow => serde_json::to_value(self.talkers.flows(most)),
             By::Node => serde_json::to_value(self.talkers.nodes(self.plan.nodes, most, name)),
@@ -521,6 +523,11 @@ impl Appliance for Emulator {
     fn read_back(&self) -> Result<(), String> {
         Direction::BOTH.into_iter().try_for_each(|d| self.path.direction(d).read_back(&self.settings.ways[d.index()]))
     }
+}
+
+/// Changes the probability with which a wire loses a packet.
+fn set_loss(bottleneck: &mut Bottleneck<Carried>, probability: f64) {
+    bottleneck.server.loss.iter_mut().for_each(|loss| loss.set(probability));
 }
 
 /// Returns what a direction has, and what the other has, in which it ends.

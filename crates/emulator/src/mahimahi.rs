@@ -109,18 +109,22 @@ mod tests {
         let mut form = Mahimahi::new("uplink", Rate::from_bps(12_000_000));
         let mut text = Vec::new();
         let mut log = LinkLog::default();
-        log.arrived(Bytes::new(1500), at(2500));
-        log.sent(Bytes::new(1500), at(2500), at(3500), at(2500));
-        log.arrived(Bytes::new(500), at(3200));
-        log.dropped(Bytes::new(500), at(3200));
+        log.events.extend([
+            (at(2500), Event::Arrived(Bytes::new(1500))),
+            (at(2500), Event::Sent(Bytes::new(1500), at(2500), at(3500))),
+            (at(3200), Event::Arrived(Bytes::new(500))),
+            (at(3200), Event::Dropped(Bytes::new(500))),
+        ]);
         let first = log.exchange(LinkLog::default(), None);
         form.write(&first, &mut text).unwrap();
         assert_eq!(
             String::from_utf8(std::mem::take(&mut text)).unwrap(),
             "1 # 1500\n2 # 1500\n2 + 1500\n3 # 1500\n3 + 500\n3 d 1 500\n"
         );
-        log.sent(Bytes::new(1500), at(3200), at(4500), at(3500));
-        log.rate(Rate::from_bps(6_000_000), at(5000), at(4000));
+        log.events.extend([
+            (at(3500), Event::Sent(Bytes::new(1500), at(3200), at(4500))),
+            (at(4000), Event::Rate(Rate::from_bps(6_000_000), at(5000))),
+        ]);
         let second = log.exchange(LinkLog::default(), Some(at(8000)));
         form.write(&second, &mut text).unwrap();
         let lines = "3 - 1500 1\n4 # 1500\n5 - 1500 2\n6 # 1500\n8 # 1500\n";

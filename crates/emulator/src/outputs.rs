@@ -8,10 +8,11 @@ use crate::packets::{Closed, FateFile, Lines, PacketFile};
 use crate::pcapng::{CaptureFile, Pcapng};
 use penstock_core::units::Instant;
 use penstock_shaper::direction::Direction;
+use penstock_shaper::journal::Journal;
 use penstock_shaper::log::LinkLog;
 use penstock_shaper::path::Path;
 use penstock_shaper::sheet::Sheet;
-use penstock_shaper::tap::Taps;
+use penstock_shaper::tap::{Tap, Taps};
 use std::time::Duration;
 
 /// The files that are wanted, each with an empty sheet where one is needed.
@@ -57,14 +58,11 @@ impl Outputs {
 
     /// Lets the path keep what the files need.
     pub fn fill_from(&self, path: &mut Path<Carried>) {
-        if self.packets.is_some() {
-            path.keep_journals();
-        }
-        if self.capture.is_some() {
-            path.keep_taps(Carried::bytes);
-        }
-        for (direction, _) in Direction::BOTH.into_iter().zip(&self.logs).filter(|(_, log)| log.is_some()) {
-            path.direction_mut(direction).keep_log();
+        for (direction, log) in Direction::BOTH.into_iter().zip(&self.logs) {
+            let records = &mut path.direction_mut(direction).line.records;
+            records.journal = self.packets.as_ref().map(|_| Journal::default());
+            records.tap = self.capture.as_ref().map(|_| Tap::new(Carried::bytes));
+            records.log = log.as_ref().map(|_| LinkLog::default());
         }
     }
 
@@ -72,25 +70,23 @@ impl Outputs {
     /// which all events have happened, if one is known.
     pub fn exchange(&mut self, path: &mut Path<Carried>, least: usize, until: Option<Instant>) {
         if let Some((file, empty)) = &mut self.capture
-            && path.tapped().is_some_and(|packets| packets >= least)
+            && path.swap_taps(empty, least)
         {
             // A sheet has both directions, so that packets are in the file in the order of time.
-            path.swap_taps(empty);
-            let full = std::mem::replace(empty, Taps::none());
-            *empty = file.exchange_sheet(full);
+            *empty = file.exchange_sheet(std::mem::take(empty));
         }
         for direction in Direction::BOTH {
-            let bottleneck = path.direction_mut(direction);
+            let records = &mut path.direction_mut(direction).line.records;
             if let Some((file, empty)) = &mut self.logs[direction.index()]
-                && let Some(log) = bottleneck.log_mut()
+                && let Some(log) = &mut records.log
                 && (log.packets() >= least || until.is_some())
             {
                 let full = log.exchange(std::mem::take(empty), until);
                 *empty = file.exchange_sheet(full);
             }
             if let Some(file) = &mut self.packets
-                && let Some(journal) = bottleneck.journal_mut()
-                && journal.entries().len() >= least
+                && let Some(journal) = &mut records.journal
+                && journal.len() >= least
             {
                 file.exchange(direction, journal);
             }

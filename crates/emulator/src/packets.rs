@@ -56,7 +56,7 @@ impl Form for Csv {
     }
 
     fn write(&mut self, (direction, journal): &OneWay, text: &mut Vec<u8>) -> io::Result<()> {
-        journal.write(["forward", "reverse"][direction.index()], text)
+        journal::write(journal, ["forward", "reverse"][direction.index()], text)
     }
 }
 
@@ -281,7 +281,7 @@ mod tests {
         let mut journal = Journal::default();
         for flow in 0..entries {
             let (at, waited, size) = (Time::ZERO, Span::ZERO, Bytes::new(1500));
-            journal.add(Entry { at, waited, flow: FlowId(flow), size, dropped: None });
+            journal.push(Entry { at, waited, flow: FlowId(flow), size, dropped: None });
         }
         journal
     }
@@ -298,7 +298,7 @@ mod tests {
         for _ in 0..3 {
             let mut full = journal(5);
             file.exchange(Direction::Reverse, &mut full);
-            assert!(full.entries().is_empty());
+            assert!(full.is_empty());
         }
         let closed = file.close(Duration::from_secs(10));
         assert_eq!((closed.lines(), closed.complaint()), (Lines { lines: 15, lost: 0, error: None }, None));
@@ -328,7 +328,7 @@ mod tests {
         let begin = Instant::now();
         let mut full = journal(ENTRIES as u32);
         for _ in 0..Csv::SHEETS + 10 {
-            full = if full.entries().is_empty() { journal(ENTRIES as u32) } else { full };
+            full = if full.is_empty() { journal(ENTRIES as u32) } else { full };
             file.exchange(Direction::Forward, &mut full);
         }
         assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());

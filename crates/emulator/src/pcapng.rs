@@ -60,7 +60,7 @@ impl Form for Pcapng {
 
     fn write(&mut self, sheet: &Taps, text: &mut Vec<u8>) -> io::Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
-        let [mut forward, mut reverse] = sheet.ways.each_ref().map(|way| way.iter().peekable());
+        let [mut forward, mut reverse] = sheet.each_ref().map(|way| way.iter().peekable());
         loop {
             let earlier = match (forward.peek(), reverse.peek()) {
                 (Some(one), Some(other)) => other.at < one.at,

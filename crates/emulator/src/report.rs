@@ -160,7 +160,7 @@ fn cpu_s() -> f64 {
 
 /// Returns the time that the disciplines take, and the budget of this path.
 fn algorithm<P: Packet>(configs: &[Config; 2], path: &Path<P>, watch: &Stopwatch) -> AlgorithmTime {
-    let arrived = Direction::BOTH.map(|direction| path.direction(direction).stats().arrived);
+    let arrived = Direction::BOTH.map(|direction| path.direction(direction).server.stats().arrived);
     let (packets, bytes) = arrived.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
     let rate = configs.iter().map(|config| config.rate).max_by_key(|rate| rate.as_bps());
     watch.read(Bytes::new(bytes / packets.max(1)), rate.unwrap_or(configs[0].rate))

@@ -45,7 +45,8 @@ fn main() {
     let first = Settings::of(&file);
     let config = Config { subscribers: file.subscribers.named(), ..Config::default() };
     let mut classifier = Classifier::new(config, Keys::from_seed(1), Side::Right);
-    let number = |classifier: &Classifier, name: &str| classifier.number_of(name).unwrap_or(NodeId::NOBODY);
+    let number =
+        |classifier: &Classifier, name: &str| classifier.table.subscribers.number_of(name).unwrap_or(NodeId::NOBODY);
     let [down, up] = Direction::BOTH.map(|d| first.way(d, |name| number(&classifier, name)));
     let mut path: Path<Held> = Path::new(&down, &up, Streams::new(1));
     let mut parts = [const { Vec::new() }; 4];
@@ -58,7 +59,7 @@ fn main() {
         };
         let wanted = parse(&text);
         lap(0);
-        classifier.rename(&wanted.subscribers.named());
+        classifier.table.subscribers.rename(&wanted.subscribers.named());
         lap(1);
         let ways = Direction::BOTH.map(|d| wanted.way(d, |name| number(&classifier, name)));
         for (direction, way) in Direction::BOTH.into_iter().zip(&ways) {
@@ -69,7 +70,7 @@ fn main() {
         for (direction, way) in Direction::BOTH.into_iter().zip(&ways) {
             path.direction(direction).read_back(way).unwrap();
         }
-        assert!(classifier.has_subscribers(&wanted.subscribers.named()));
+        assert!(classifier.table.subscribers.are(&wanted.subscribers.named()));
         lap(3);
     }
     println!("{subscribers} subscribers, {} kB, milliseconds:", text(subscribers, 0).len() / 1000);

@@ -173,7 +173,7 @@ impl Calls {
     /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers.
     fn named(&self, known: &Known<'_>) -> Vec<Caller> {
         let of = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| Caller {
-            name: known.classifier.name_of(node).map(str::to_owned),
+            name: known.classifier.table.subscribers.name_of(node).map(str::to_owned),
             download,
             upload,
         };

@@ -28,6 +28,7 @@ use penstock_conntrack::Mac;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::Backlog;
+use penstock_core::registry::tree::Tree;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_linux::links::LinkWatch;
@@ -117,7 +118,7 @@ fn taps(file: &File, hashes: HashKeys, nodes: usize) -> Result<Taps, Error> {
 
 /// Returns the number of a subscriber by its name.
 pub(crate) fn number(classifier: &Classifier, name: &str) -> NodeId {
-    classifier.number_of(name).unwrap_or(NodeId::NOBODY)
+    classifier.table.subscribers.number_of(name).unwrap_or(NodeId::NOBODY)
 }
 
 impl Daemon {
@@ -142,7 +143,7 @@ impl Daemon {
             path: Path::new(&down, &up, Streams::new(1)),
             settings,
             gate,
-            taps: taps(file, hashes, classifier.nodes())?,
+            taps: taps(file, hashes, classifier.table.subscribers.numbers())?,
             classifier,
             pool: Pool::new(BUFFER),
             keys: file.keys.clone(),
@@ -251,7 +252,7 @@ impl Daemon {
         }
         self.path.tell(&facts, now);
         let node = self.classifier.node_of(Packet::flow(&packet));
-        let caller = self.classifier.name_of(node).map_or(NodeId::NOBODY, |_| node);
+        let caller = self.classifier.table.subscribers.name_of(node).map_or(NodeId::NOBODY, |_| node);
         let mut held = Held::new(packet, origin, Voice { direction, came: now, caller });
         let mut around = Around { classifier: &self.classifier, path: &mut self.path, now };
         self.taps.arrives(direction, &mut held, &facts, &mut around);
@@ -270,8 +271,8 @@ impl Daemon {
         self.due.step = now + steer::STEP;
         let of = |d: Direction| (self.path.direction(d), self.own.observed[d.index()].bytes);
         let [(down, seen_down), (up, seen_up)] = Direction::BOTH.map(of);
-        let bytes = [down.stats().arrived.bytes + seen_down, up.delivered().bytes + seen_up];
-        let passed = Passed { bytes, busy: [down.busy(), up.busy()] };
+        let bytes = [down.server.stats().arrived.bytes + seen_down, up.line.delivered.bytes + seen_up];
+        let passed = Passed { bytes, busy: [down.server.busy(), up.server.busy()] };
         let Some(rates) = self.taps.steer.step(now, passed, self.settings.rates()) else { return };
         self.set_rates(rates);
         desk.forget_status();
@@ -299,7 +300,7 @@ impl Daemon {
             served.set_rate(keys.shared(upload));
         }
         if let Some(enforcer) = &mut self.taps.enforcer {
-            enforcer.set_upload(upload, |fact: &Fact| self.path.direction_mut(UP).on_fact(fact, now));
+            enforcer.set_upload(upload, |fact: &Fact| self.path.direction_mut(UP).server.on_fact(fact, now));
         }
     }
 
@@ -307,13 +308,13 @@ impl Daemon {
     fn enforce(&mut self, now: Instant) {
         let (Some(enforcer), Some((_, served))) = (&mut self.taps.enforcer, &self.c2ml) else { return };
         if let Some(grants) = served.grants() {
-            let tell = |fact: &Fact| self.path.direction_mut(UP).on_fact(fact, now);
+            let tell = |fact: &Fact| self.path.direction_mut(UP).server.on_fact(fact, now);
             enforcer.set_budgets(grants, &self.classifier, tell);
         }
     }
 
     fn subscribers(&self) -> Vec<Subscriber> {
-        match Direction::BOTH.map(|d| self.path.direction(d).tree().map(|(_, accounts)| accounts)) {
+        match Direction::BOTH.map(|d| self.path.direction(d).tree().map(Tree::accounts)) {
             [Some(down), Some(up)] => report::subscribers([down, up]),
             _ => Vec::new(),
         }
@@ -445,12 +446,12 @@ impl Appliance for Daemon {
             lan: self.wan.lan.clone(),
             observed: self.own.observed,
             unclassified: self.classifier.unclassified(),
-            flows: self.classifier.gauges(),
+            flows: self.classifier.table.gauges(),
             stalled: self.own.stalls,
             short_of_memory: self.own.short_of_memory,
             changes: desk.changes().to_vec(),
             lapse: desk.lapse(),
-            delays: Direction::BOTH.map(|d| Delays::of(self.path.direction(d).sojourn())),
+            delays: Direction::BOTH.map(|d| Delays::of(&self.path.direction(d).line.sojourn)),
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),

@@ -141,7 +141,7 @@ impl Enforcer {
         for Grant { address, budget, .. } in &grants {
             let Some(host) = HostKey::at(*address) else { continue };
             add(&mut self.hosts, host, *budget);
-            if let Some(node) = classifier.node_at(host) {
+            if let Some(node) = classifier.table.subscribers.known(host) {
                 add(&mut wanted, node, *budget);
             }
         }
@@ -160,7 +160,7 @@ impl Enforcer {
     /// Numbers of nodes belong to others from now on. For those who only count; what is told would have to be taken back.
     pub fn renumber(&mut self, classifier: &Classifier) {
         self.told.clear();
-        self.counts = vec![Count::default(); classifier.nodes() + 1];
+        self.counts = vec![Count::default(); classifier.table.subscribers.numbers() + 1];
         let grants = std::mem::take(&mut self.grants);
         self.set_budgets(grants, classifier, |_| {});
     }
@@ -263,7 +263,7 @@ impl Enforcer {
             u128::from(offered(told)) * 100 > u128::from(told.budget.as_bps()) * u128::from(100 + TOLERANCE_PERCENT)
         };
         let held = |grant: &Grant| {
-            let node = HostKey::at(grant.address).and_then(|host| classifier.node_at(host));
+            let node = HostKey::at(grant.address).and_then(|host| classifier.table.subscribers.known(host));
             let told = node.and_then(|node| self.told.get(&node));
             Held {
                 node: grant.node,
@@ -294,7 +294,7 @@ pub const UP: Direction = Direction::Reverse;
 impl Tap for Enforcer {
     fn arrives(&mut self, direction: Direction, held: &mut HeldPacket, facts: &PacketFacts, around: &mut Around<'_>) {
         if direction == UP {
-            let tell = |fact: &Fact| around.path.direction_mut(UP).on_fact(fact, around.now);
+            let tell = |fact: &Fact| around.path.direction_mut(UP).server.on_fact(fact, around.now);
             let node = self.arrives(held.packet(), facts, around.classifier, tell);
             held.set_node(node);
         }

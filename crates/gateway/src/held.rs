@@ -1,12 +1,12 @@
 //! A packet between its arrival and the time at which it is due.
 
 use crate::voice::{Voice, is_call};
-use penstock_core::packet::{Ecn, NodeId, Packet, TcpView};
+use penstock_core::packet::{Carrier, Ecn, Ern, NodeId, Packet as _, TcpView};
 use penstock_core::wire::scone::Signal;
 use penstock_core::wire::{RealPacket, Transport, TransportChecksum};
 use penstock_linux::lead::Lead;
 use penstock_linux::nfqueue::Ticket;
-use penstock_shaper::carrier::Carrier;
+use penstock_shaper::announced::explicit_rate;
 
 /// What is needed to let a packet go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,18 +124,21 @@ impl Held {
 }
 
 impl Carrier for Held {
-    fn real(&self) -> &RealPacket {
+    type Packet = RealPacket;
+
+    fn carried(&self) -> &RealPacket {
         &self.packet
     }
-    fn real_mut(&mut self) -> &mut RealPacket {
+    fn carried_mut(&mut self) -> &mut RealPacket {
         &mut self.packet
     }
     fn is_editable(&self) -> bool {
         self.is_whole()
     }
+    fn told_rate(&self) -> Ern {
+        explicit_rate(&self.packet)
+    }
 }
-
-penstock_shaper::carrier!(Held);
 
 #[cfg(test)]
 mod tests {
@@ -186,6 +189,16 @@ mod tests {
             let first = held.changed().map(|bytes| (bytes.len(), bytes[28], bytes[29]));
             assert_eq!(first, whole.then_some((40, 0xc0 | 20, 0x6f)));
         }
+    }
+
+    /// A segment with the option alone, as a host with an agent writes it.
+    #[test]
+    fn a_rate_that_only_the_option_tells_is_told() {
+        let mut bytes = held(true).into_bytes();
+        (bytes[3], bytes[32]) = (48, 0x70);
+        bytes[40..46].copy_from_slice(&[253, 6, 0x53, 0xc0, 0, 100]);
+        let held = Held::new(RealPacket::new(bytes, FlowId(1)), Origin::Frame(Lead::NONE), VOICE);
+        assert!(held.explicit_rate().tells_rate && !held.packet.explicit_rate().tells_rate);
     }
 
     #[test]

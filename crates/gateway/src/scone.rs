@@ -28,8 +28,8 @@ impl Tap for Advice {
         }
         let (advisor, flow) = (&mut self.0[direction.index()], Packet::flow(held));
         if let Some(is) = held.rate_signal() {
-            let (way, who) = (around.path.direction(direction), (flow, around.classifier.node_of(flow)));
-            let signal = advisor.advise(who, is, way.rate(), way.elements(), around.now);
+            let (way, who) = (&around.path.direction(direction).server, (flow, around.classifier.node_of(flow)));
+            let signal = advisor.advise(who, is, way.rate(), way.qdisc(), around.now);
             signal.into_iter().for_each(|signal| held.lower_rate_signal(signal));
         }
         advisor.count(flow, held.size());
@@ -38,9 +38,9 @@ impl Tap for Advice {
     /// Ends a second: finds out what flows use, and tells the disciplines.
     fn tick(&mut self, around: &mut Around<'_>) {
         for direction in Direction::BOTH {
-            let way = around.path.direction(direction);
-            if let Some(members) = self.0[direction.index()].tick(way.rate(), way.elements(), around.now) {
-                around.path.direction_mut(direction).on_fact(&Fact::Advised(members), around.now);
+            let way = &mut around.path.direction_mut(direction).server;
+            if let Some(members) = self.0[direction.index()].tick(way.rate(), way.qdisc(), around.now) {
+                way.on_fact(&Fact::Advised(members), around.now);
             }
         }
     }

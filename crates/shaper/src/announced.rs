@@ -3,10 +3,7 @@
 //! announces its rate, and one whose option has a round trip time of 0 announces none.
 
 use penstock_core::packet::{Ern, Packet as _, RateNotice};
-use penstock_core::wire::{ERN, RealPacket, Transport};
-
-const END: u8 = 0;
-const NOP: u8 = 1;
+use penstock_core::wire::{ERN, RealPacket, TcpOptions, Transport};
 
 /// Returns the bits of a packet, or what its option says if it has none.
 pub fn explicit_rate(packet: &RealPacket) -> Ern {
@@ -16,32 +13,15 @@ pub fn explicit_rate(packet: &RealPacket) -> Ern {
     }
     let Transport::Tcp { offset, payload } = packet.headers().transport else { return said };
     let options = packet.bytes().get(offset + 20..payload).unwrap_or_default();
-    let Some(data) = option(options) else { return said };
+    let told = |(kind, data): (u8, &[u8])| data.try_into().ok().filter(|_| kind == ERN);
+    let Some(data) = TcpOptions::each(options).find_map(told) else { return said };
     let rate = RateNotice::from_bytes(data);
     Ern { capable: true, tells_rate: rate.is_some(), rate }
-}
-
-/// Returns what follows kind and length of the first option for explicit rate notification in an options field.
-fn option(mut field: &[u8]) -> Option<[u8; 4]> {
-    loop {
-        match *field {
-            [NOP, ref rest @ ..] => field = rest,
-            [END, ..] | [] | [_] => return None,
-            [kind, length, ..] => {
-                let data = field.get(2..usize::from(length))?;
-                if let (ERN, Ok(data)) = (kind, data.try_into()) {
-                    return Some(data);
-                }
-                field = &field[usize::from(length)..];
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carrier::Carrier;
     use penstock_core::aqm::Aqm as _;
     use penstock_core::aqm::red_ern::{self, Identify};
     use penstock_core::config::{AqmConfig as _, LinkFacts};
@@ -49,21 +29,7 @@ mod tests {
     use penstock_core::qdisc::{Backlog, Verdict};
     use penstock_core::rng::Streams;
     use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
-    use penstock_core::wire::TcpOptions;
-    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
-
-    struct Carried(RealPacket);
-
-    impl Carrier for Carried {
-        fn real(&self) -> &RealPacket {
-            &self.0
-        }
-        fn real_mut(&mut self) -> &mut RealPacket {
-            &mut self.0
-        }
-    }
-
-    crate::carrier!(Carried);
+    use proptest::prelude::{any, proptest};
 
     /// A segment of IPv4 with these options, of which the whole length must be a multiple of 4.
     fn segment(bits: u8, options: &[u8]) -> RealPacket {
@@ -85,8 +51,6 @@ mod tests {
         let told = explicit_rate(&segment(0, &with([0x53, 0xc0, 0, 100])));
         let rate = RateNotice::new(Bytes::new(21_440), Span::from_millis(100));
         assert_eq!(told, Ern { capable: true, tells_rate: true, rate: Some(rate) });
-        let carried = Carried(segment(0, &with([0x53, 0xc0, 0, 100])));
-        assert_eq!(carried.explicit_rate(), told, "what carries a packet asks as well");
         let between = Ern { capable: true, ..Ern::default() };
         assert_eq!(explicit_rate(&segment(0, &with([0; 4]))), between);
         assert_eq!(explicit_rate(&segment(0, &stamps)), Ern::default());
@@ -124,33 +88,6 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _ = explicit_rate(&RealPacket::new(bytes.into_boxed_slice(), FlowId(0)));
-        }
-
-        /// Wherever the option stands in whatever bytes, it is found where the core finds it.
-        #[test]
-        fn options_are_found_where_the_core_finds_them(
-            before in proptest::collection::vec(0..12u8, 0..20),
-            data in any::<[u8; 4]>(),
-            after in proptest::collection::vec(any::<u8>(), 0..10),
-        ) {
-            let field = [&before[..], &[253, 6], &data, &after].concat();
-            let (first, core) = (option(&field), TcpOptions::parse(&field).rate);
-            match first.and_then(RateNotice::from_bytes) {
-                Some(rate) => prop_assert_eq!(core, Some(rate)),
-                // The core goes on behind an option without a rate.
-                None => prop_assert!(core.is_none() || first.is_some()),
-            }
-        }
-
-        /// Other options, each whole, hide nothing.
-        #[test]
-        fn the_option_is_found_behind_others(
-            others in proptest::collection::vec((2..=252u8, proptest::collection::vec(any::<u8>(), 0..6)), 0..5),
-            data in any::<[u8; 4]>(),
-        ) {
-            let whole = |(kind, data): &(u8, Vec<u8>)| [&[*kind, data.len() as u8 + 2], &data[..]].concat();
-            let field = [others.iter().flat_map(whole).collect(), vec![1, 253, 6], data.to_vec()].concat();
-            prop_assert_eq!(option(&field), Some(data));
         }
     }
 }

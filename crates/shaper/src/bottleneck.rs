@@ -3,17 +3,15 @@
 //! Sans-IO: the caller passes the time and moves the packets. A late caller delivers packets late but never slows the wire.
 
 use crate::histogram::Spans;
-use crate::journal::Journal;
-use crate::log::LinkLog;
+use crate::log::Event;
 use crate::records::{Records, Stamped};
-use crate::tap::Tap;
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
-use penstock_core::csi::{Channel, Loss, Stations};
-use penstock_core::fact::Fact;
+use penstock_core::csi::Channel;
 use penstock_core::packet::{Packet, TcpView};
-use penstock_core::qdisc::{Backlog, DropReason, PacketObserver, Stats};
-use penstock_core::registry::{AnyConfig, AnyQdisc, tree};
+use penstock_core::qdisc::{Backlog, DropReason, PacketObserver};
+use penstock_core::registry::tree::Tree;
+use penstock_core::registry::{AnyConfig, AnyQdisc};
 use penstock_core::rng::Rng;
 use penstock_core::server::{Observer, Server};
 use penstock_core::units::{Instant, Limit, Rate, Span};
@@ -46,26 +44,6 @@ pub enum Irreplaceable {
     Busy,
 }
 
-/// Packets were lost or duplicated: the counters do not balance.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unbalanced {
-    /// The counters of the queue do not balance; the text is that of the discipline.
-    #[error("{0}")]
-    Queue(String),
-    /// The counters of the wire do not balance.
-    #[error("conservation is broken: {sent} packets sent, {delivered} delivered, {lost} lost, {in_flight} in flight")]
-    Wire {
-        /// Number of packets that left the queue.
-        sent: u64,
-        /// Number of packets that were delivered.
-        delivered: u64,
-        /// Number of packets that the wire lost.
-        lost: u64,
-        /// Number of packets between the two.
-        in_flight: u64,
-    },
-}
-
 /// A packet that leaves the bottleneck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery<P> {
@@ -78,11 +56,13 @@ pub struct Delivery<P> {
 /// A queue discipline followed by a wire and a delay line.
 #[derive(Debug)]
 pub struct Bottleneck<P: Packet> {
-    server: Server<Stamped<P>, AnyQdisc<Stamped<P>>>,
+    /// The discipline and the wire: to be asked, and told facts. Packets enter by [`Bottleneck::arrive`].
+    pub server: Server<Stamped<P>, AnyQdisc<Stamped<P>>>,
     /// What the present discipline was built of.
     built: (AnyConfig, Limit),
     sees_segments: bool,
-    line: Line<P>,
+    /// What is behind the wire.
+    pub line: Line<P>,
 }
 
 impl<P: Packet> Bottleneck<P> {
@@ -93,80 +73,21 @@ impl<P: Packet> Bottleneck<P> {
             sees_segments: qdisc.sees_segments(),
             server: Server::new(qdisc, config.rate, rng),
             built: (config.aqm.clone(), config.limit),
-            line: Line::new(config.delay),
+            line: Line {
+                delay: config.delay,
+                carries: None,
+                in_flight: VecDeque::new(),
+                delivered: Backlog::default(),
+                sojourn: Spans::default(),
+                records: Records { journal: None, tap: None, log: None },
+            },
         }
-    }
-
-    /// Keeps a journal of the fate of each packet from now on, which costs 40 bytes of memory per packet.
-    pub fn keep_journal(&mut self) {
-        self.line.records.journal.get_or_insert_default();
-    }
-
-    /// Keeps the headers and the fate of each packet from now on, which costs 160 bytes of memory per packet. `bytes` returns
-    /// the bytes of a packet from its IP header on.
-    pub fn keep_tap(&mut self, bytes: fn(&P) -> &[u8]) {
-        self.line.records.tap = Some(Tap::new(bytes));
-    }
-
-    /// Keeps a log of the link from now on, in which each packet has up to three entries of 40 bytes.
-    pub fn keep_log(&mut self) {
-        self.line.records.log.get_or_insert_default();
-    }
-
-    /// Returns the log, to take events out; `None` if none is kept.
-    pub fn log_mut(&mut self) -> Option<&mut LinkLog> {
-        self.line.records.log.as_mut()
-    }
-
-    /// Returns the tap, to take packets out; `None` if none is kept.
-    pub fn tap_mut(&mut self) -> Option<&mut Tap<P>> {
-        self.line.records.tap.as_mut()
-    }
-
-    /// Loses each packet on the wire with this probability, within [0, 1], from now on. `rng` is a random stream of its
-    /// own.
-    pub fn lose(&mut self, probability: f64, rng: Rng) {
-        let (lost, stations) = self.server.loss.take().map_or((0, None), |loss| (loss.lost, loss.stations));
-        let loss = self.server.loss.insert(Loss::new(probability, rng));
-        (loss.lost, loss.stations) = (lost, stations);
-    }
-
-    /// Puts stations behind the wire, and tells the discipline their channels. A lost packet was sent and took its time.
-    /// Must be called after [`Bottleneck::lose`], and before the first packet.
-    pub fn serve(&mut self, stations: Option<Box<Stations>>) {
-        if let Some(loss) = &mut self.server.loss {
-            loss.stations = stations;
-        }
-        self.server.tell_channels(Instant::ZERO);
-    }
-
-    /// Returns how many stations are behind the wire.
-    pub fn stations(&self) -> usize {
-        self.server.loss.as_ref().and_then(|loss| loss.stations.as_ref()).map_or(0, |stations| stations.count())
     }
 
     /// Gives the stations other channels, one for each, whose time 0 is now. Must be called after [`Bottleneck::poll`] has
     /// returned `None` for this `now`.
     pub fn set_stations<F: PacketObserver<P>>(&mut self, channels: Vec<Channel>, now: Instant, fates: &mut F) {
         self.server.set_channels(channels, now, &mut Behind(fates, &mut self.line));
-    }
-
-    /// Lets the channels of stations change up to `now`, and tells the disciplines those that have. An owner whose wire may
-    /// be idle for long calls it now and then, so that little is left to do when a packet comes.
-    pub fn look_at_channels(&mut self, now: Instant) {
-        self.server.look_at_channels(now);
-    }
-
-    /// Changes the probability of loss. Does nothing before [`Bottleneck::lose`] has told the random stream.
-    pub fn set_loss(&mut self, probability: f64) {
-        if let Some(loss) = &mut self.server.loss {
-            loss.set(probability);
-        }
-    }
-
-    /// Returns the probability with which the wire loses a packet.
-    pub fn loss(&self) -> f64 {
-        self.server.loss.as_ref().map_or(0.0, Loss::probability)
     }
 
     /// Changes the rate of the wire at once ([`Server::set_rate`]), and tells the discipline. Must be called after
@@ -177,13 +98,8 @@ impl<P: Packet> Bottleneck<P> {
             self.line.ends(end);
         }
         if let Some(log) = &mut self.line.records.log {
-            log.rate(rate, end, now);
+            log.events.push((now, Event::Rate(rate, end)));
         }
-    }
-
-    /// Changes the delay of the packets whose transmission begins later. They do not overtake those before them.
-    pub fn set_delay(&mut self, delay: Span) {
-        self.line.delay = delay;
     }
 
     /// Puts a new discipline in the place of the present one, without losing a packet: those that wait stay in the old
@@ -217,10 +133,9 @@ impl<P: Packet> Bottleneck<P> {
         true
     }
 
-    /// Returns the settings of the subscribers, and what each has; `None` if the discipline is no tree.
-    pub fn tree(&self) -> Option<(&tree::Config, impl Iterator<Item = tree::Account<'_>>)> {
-        let AnyQdisc::Tree(tree) = self.server.qdisc() else { return None };
-        Some((tree.config(), tree.accounts()))
+    /// Returns the discipline if it is a tree of subscribers.
+    pub fn tree(&self) -> Option<&Tree<Stamped<P>>> {
+        if let AnyQdisc::Tree(tree) = self.server.qdisc() { Some(tree) } else { None }
     }
 
     /// Reads back what holds for packets that arrive now.
@@ -228,7 +143,7 @@ impl<P: Packet> Bottleneck<P> {
     /// # Errors
     /// Returns what is not as these settings say, as a sentence.
     pub fn read_back(&self, meant: &Config) -> Result<(), String> {
-        let (rate, (aqm, limit)) = (self.rate(), &self.built);
+        let (rate, (aqm, limit)) = (self.server.rate(), &self.built);
         if rate != meant.rate {
             return Err(format!("the rate is {rate} and not {}", meant.rate));
         }
@@ -255,51 +170,16 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     fn successor(&self, aqm: &AnyConfig, limit: Limit) -> Result<AnyQdisc<Stamped<P>>, Irreplaceable> {
-        let qdisc = aqm.build(&LinkFacts { rate: self.rate(), limit });
+        let qdisc = aqm.build(&LinkFacts { rate: self.server.rate(), limit });
         if self.sees_segments || qdisc.sees_segments() {
             return Err(Irreplaceable::Connections);
         }
-        if self.can_replace() { Ok(qdisc) } else { Err(Irreplaceable::Busy) }
-    }
-
-    /// Returns the rate of the wire.
-    pub fn rate(&self) -> Rate {
-        self.server.rate()
+        if self.server.replaced() < MOST_REPLACED { Ok(qdisc) } else { Err(Irreplaceable::Busy) }
     }
 
     /// Returns whether the discipline keeps state of connections, so that it cannot be replaced.
     pub fn keeps_connections(&self) -> bool {
         self.sees_segments
-    }
-
-    /// Returns whether there is room for one more replaced discipline with packets.
-    pub fn can_replace(&self) -> bool {
-        self.server.replaced() < MOST_REPLACED
-    }
-
-    /// Returns what the discipline divides its rate among.
-    pub fn elements(&self) -> &impl AckPath {
-        self.server.qdisc()
-    }
-
-    /// Returns the journal; `None` if none is kept.
-    pub fn journal(&self) -> Option<&Journal> {
-        self.line.records.journal.as_ref()
-    }
-
-    /// Returns the journal, to take entries out; `None` if none is kept.
-    pub fn journal_mut(&mut self) -> Option<&mut Journal> {
-        self.line.records.journal.as_mut()
-    }
-
-    /// Tells the discipline a fact.
-    pub fn on_fact(&mut self, fact: &Fact, now: Instant) {
-        self.server.on_fact(fact, now);
-    }
-
-    /// True if the discipline takes classes for codepoints of Diffserv.
-    pub fn reads_codepoints(&self) -> bool {
-        self.server.qdisc().reads_codepoints()
     }
 
     /// Takes a packet. Must be called after [`Bottleneck::poll`] has returned `None` for this `now`, so that events
@@ -341,15 +221,18 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Returns when [`Bottleneck::poll`] next has something to do; the answer changes only when packets come, in
     /// `poll`, and with changes of settings.
+    #[inline]
     pub fn next_event(&self) -> Option<Instant> {
-        let delivery = self.line.in_flight.front().map(|d| d.due);
-        [delivery, self.server.next_event()].into_iter().flatten().min()
+        match (self.line.next_due(), self.server.next_event()) {
+            (Some(due), Some(event)) => Some(due.min(event)),
+            (due, event) => due.or(event),
+        }
     }
 
     /// Returns when the owner must call [`Bottleneck::poll`] at the latest, so that no packet is late. Ends of transmissions
     /// and timers before that may wait: `poll` handles each at its own time and in order.
     pub fn next_due(&self) -> Option<Instant> {
-        self.line.in_flight.front().map(|d| d.due).or_else(|| self.next_event())
+        self.line.next_due().or_else(|| self.next_event())
     }
 
     /// Handles all events up to `now` or up to the next packet that is due, which it returns. Must be called again
@@ -357,7 +240,7 @@ impl<P: Packet> Bottleneck<P> {
     pub fn poll<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Delivery<P>> {
         loop {
             // A packet that is due goes before what happens in the queue at that time.
-            let due = self.line.in_flight.front().map_or(Instant::MAX, |d| d.due);
+            let due = self.line.next_due().unwrap_or(Instant::MAX);
             let end = due.min(now + Span::from_nanos(1));
             if self.server.step(Instant::ZERO, end, &mut Behind(fates, &mut self.line)).is_none() {
                 return self.line.deliver(now);
@@ -365,80 +248,47 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Returns the counters of the discipline, with those of disciplines that it replaced.
-    pub fn stats(&self) -> Stats {
-        self.server.stats()
-    }
-
-    /// Returns what waits in the queue.
-    pub fn backlog(&self) -> Backlog {
-        self.server.backlog()
-    }
-
-    /// Returns since when the wire has been idle; `None` while it transmits.
-    pub fn idle_since(&self) -> Option<Instant> {
-        self.server.idle_since()
-    }
-
-    /// Returns the time for which the wire has been occupied, up to the end of the present transmission.
-    pub fn busy(&self) -> Span {
-        self.server.busy()
-    }
-
-    /// Returns the number of packets and bytes that `poll` has delivered.
-    pub fn delivered(&self) -> Backlog {
-        self.line.delivered
-    }
-
     /// Returns the number of packets that the wire lost.
     pub fn lost(&self) -> u64 {
         self.server.loss.as_ref().map_or(0, |loss| loss.lost)
-    }
-
-    /// Returns the sojourn times, from arrival to the first bit on the wire.
-    pub fn sojourn(&self) -> &Spans {
-        &self.line.sojourn
     }
 
     /// Checks that the queue and the wire have neither lost nor duplicated packets.
     ///
     /// # Errors
     /// Returns the counters that do not balance.
-    pub fn check(&self) -> Result<(), Unbalanced> {
-        self.stats().check(self.backlog()).map_err(|e| Unbalanced::Queue(e.to_string()))?;
-        let (sent, delivered) = (self.stats().sent.packets, self.line.delivered.packets);
+    pub fn check(&self) -> Result<(), String> {
+        let stats = self.server.stats();
+        stats.check(self.server.backlog()).map_err(|e| e.to_string())?;
+        let (sent, delivered) = (stats.sent.packets, self.line.delivered.packets);
         let (lost, in_flight) = (self.lost(), self.line.in_flight.len() as u64);
         if sent == delivered + lost + in_flight {
             return Ok(());
         }
-        Err(Unbalanced::Wire { sent, delivered, lost, in_flight })
+        let counted = format!("{sent} packets sent, {delivered} delivered, {lost} lost, {in_flight} in flight");
+        Err(format!("conservation is broken: {counted}"))
     }
 }
 
 /// What is behind the queue: the delay line, and what is kept of packets.
 #[derive(Debug)]
-struct Line<P> {
-    /// The delay of the packets whose transmission begins later.
-    delay: Span,
+pub struct Line<P> {
+    /// The delay of the packets whose transmission begins later. They do not overtake those before them.
+    pub delay: Span,
     /// The delay of the packet on the wire, which is the last one in flight; `None` if the wire loses it.
     carries: Option<Span>,
     in_flight: VecDeque<Delivery<P>>,
-    delivered: Backlog,
-    sojourn: Spans,
-    records: Records<P>,
+    /// Packets and bytes that [`Bottleneck::poll`] has delivered.
+    pub delivered: Backlog,
+    /// Sojourn times, from arrival to the first bit on the wire.
+    pub sojourn: Spans,
+    /// What is kept of packets.
+    pub records: Records<P>,
 }
 
 impl<P: Packet> Line<P> {
-    /// Creates an empty line of this delay, which keeps no records.
-    fn new(delay: Span) -> Self {
-        Self {
-            delay,
-            carries: None,
-            in_flight: VecDeque::new(),
-            delivered: Backlog::default(),
-            sojourn: Spans::new(),
-            records: Records { journal: None, tap: None, log: None },
-        }
+    fn next_due(&self) -> Option<Instant> {
+        self.in_flight.front().map(|d| d.due)
     }
 
     /// The packet on the wire leaves it at `end`, and not when it was said.
@@ -484,24 +334,5 @@ impl<P: Packet, F: PacketObserver<P>> Observer<Stamped<P>> for Behind<'_, P, F> 
             let last = line.in_flight.back().map_or(Instant::ZERO, |d| d.due);
             line.in_flight.push_back(Delivery { due: last.max(end + line.delay), packet });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use penstock_core::rng::Streams;
-    use penstock_core::units::Bytes;
-    use penstock_core::wire::RealPacket;
-
-    #[test]
-    fn a_packet_too_many_or_too_few_is_noticed() {
-        let aqm = penstock_core::settings::config_from_settings("droptail", &[]).unwrap();
-        let config = Config { aqm, rate: Rate::from_bps(1_000_000), delay: Span::ZERO, limit: Limit::Packets(10) };
-        let mut bottleneck = Bottleneck::<RealPacket>::new(&config, Streams::new(1).get("test"));
-        assert_eq!(bottleneck.check(), Ok(()));
-        bottleneck.line.delivered.add(Bytes::new(1500));
-        let wrong = Unbalanced::Wire { sent: 0, delivered: 1, lost: 0, in_flight: 0 };
-        assert_eq!(bottleneck.check(), Err(wrong));
     }
 }

@@ -3,16 +3,16 @@
 
 use crate::direction::Direction;
 use crate::keys::Keys;
-use crate::nodes::{FlowOwner, Nodes, Side};
+use crate::nodes::{FlowOwner, Side};
 use crate::numbered::{ClassOf, Host, Numbered};
 use crate::pool::Pool;
-use penstock_conntrack::{Arrived, Config, FlowTable, Gauges, Mac, Named, STRANGERS, Seen, State};
+use crate::told::Told;
+use penstock_conntrack::{Arrived, Config, FlowTable, Gauges, Mac, STRANGERS, Seen, State};
 use penstock_core::fact::{Fact, Opening};
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::units::Instant;
-use penstock_core::wire::{Headers, HostKey, IpVersion, RealPacket, Transport};
+use penstock_core::wire::{Headers, IpVersion, RealPacket, Transport};
 use serde::Serialize;
-use std::net::IpAddr;
 
 /// Numbers of packets that are not shown to elements on the ACK path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -47,7 +47,8 @@ impl PacketFacts {
     pub fn told(&self, queue: Direction, codepoints: bool) -> impl Iterator<Item = Fact> {
         let node = self.owner.filter(|owner| owner.fresh).map(|owner| Fact::Gone(owner.node));
         let owner = self.owner.map(|FlowOwner { flow, node, .. }| Fact::Owner { flow, node });
-        let class = self.class.filter(|class| class.is_written || !codepoints).map(|class| class.fact());
+        let class = self.class.filter(|class| class.is_written || !codepoints);
+        let class = class.map(|ClassOf { flow, class, .. }| Fact::Class { flow, class });
         let same = queue == self.direction;
         let opening = self.opening.map(|o| Fact::Opened(Opening { from_inside: o.from_inside == same, ..o }));
         [self.gone.map(Fact::FlowGone), node, owner, class, opening].into_iter().flatten()
@@ -63,9 +64,11 @@ impl PacketFacts {
 #[derive(Debug)]
 pub struct Classifier {
     side: Side,
-    table: FlowTable,
+    /// The connections, and who has them.
+    pub table: FlowTable,
     numbered: Numbered,
-    nodes: Nodes,
+    /// The nodes that disciplines were told.
+    nodes: Told<NodeId>,
     unclassified: Unclassified,
     warned: bool,
 }
@@ -74,7 +77,7 @@ impl Classifier {
     /// Creates a classifier that has seen no packet. The hosts on `side` are the nodes.
     pub fn new(config: Config, keys: Keys, side: Side) -> Self {
         let table = FlowTable::new(config, keys.connections, keys.hosts);
-        let (numbered, nodes) = (Numbered::default(), Nodes::default());
+        let (numbered, nodes) = (Numbered::default(), Told::default());
         Self { side, table, numbered, nodes, unclassified: Unclassified::default(), warned: false }
     }
 
@@ -132,13 +135,15 @@ impl Classifier {
         }
         let (node, fresh) = match (arrived.host, seen.owner) {
             (Some(_), Some(owner)) => (owner, seen.owner_fresh),
-            (Some(host), None) => self.table.subscriber(host, now),
+            (Some(host), None) => self.table.subscribers.number(host, now),
             (None, _) => (if arrived.key.is_none() { STRANGERS } else { NodeId::NOBODY }, false),
         };
         if seen.fresh {
             self.nodes.forget(seen.flow);
         }
-        self.nodes.note(seen.flow, node, fresh)
+        // Packets of several hosts may have one index, if they are not shown.
+        let is_new = self.nodes.note(seen.flow, node);
+        (fresh || is_new).then_some(FlowOwner { flow: seen.flow, node, fresh })
     }
 
     fn count(&mut self, headers: &Headers, signed: bool, seen: &Seen) {
@@ -155,63 +160,18 @@ impl Classifier {
 
     /// Returns the node of a flow, as it was told last.
     pub fn node_of(&self, flow: FlowId) -> NodeId {
-        self.nodes.of(flow)
-    }
-
-    /// Returns the node to which a host belongs; `None` if it has no number, because no packet of it came lately.
-    pub fn node_at(&self, host: HostKey) -> Option<NodeId> {
-        self.table.known_subscriber(host)
-    }
-
-    /// Returns the name of the subscriber to whom this address belongs now; `None` if it is in no list.
-    pub fn name_at(&self, address: IpAddr, now: Instant) -> Option<&str> {
-        self.table.name_at(address, now)
-    }
-
-    /// Returns the name of the subscriber with this number; `None` for a host without a name.
-    pub fn name_of(&self, node: NodeId) -> Option<&str> {
-        self.table.name_of(node)
-    }
-
-    /// From now on these are the subscribers with names; their numbers stay.
-    pub fn rename(&mut self, names: &[Named]) {
-        self.table.rename(names);
-    }
-
-    /// Returns whether these are the subscribers with names.
-    pub fn has_subscribers(&self, names: &[Named]) -> bool {
-        self.table.has_subscribers(names)
-    }
-
-    /// Returns the number of the subscriber with this name; `None` if there never was one.
-    pub fn number_of(&self, name: &str) -> Option<NodeId> {
-        self.table.number_of(name)
-    }
-
-    /// Returns how many names of subscribers there were since the start.
-    pub fn names(&self) -> usize {
-        self.table.names()
+        self.nodes.of(flow).unwrap_or(NodeId::NOBODY)
     }
 
     /// Tells the owner and the class of each flow again with its next packet, because a discipline is new.
     pub fn tell_again(&mut self) {
         self.nodes.forget_all();
-        self.numbered.forget_all();
-    }
-
-    /// Returns how many numbers of nodes there are: all but [`NodeId::NOBODY`] are below.
-    pub fn nodes(&self) -> usize {
-        self.table.subscribers()
+        self.numbered.told.forget_all();
     }
 
     /// Returns the numbers of packets that were not shown to elements on the ACK path.
     pub fn unclassified(&self) -> Unclassified {
         self.unclassified
-    }
-
-    /// Returns the counters of the table of connections.
-    pub fn gauges(&self) -> Gauges {
-        self.table.gauges()
     }
 
     /// Returns a warning the first time that the table of connections is nearly full.
@@ -220,131 +180,10 @@ impl Classifier {
             return None;
         }
         self.warned = true;
-        let Gauges { entries, capacity, .. } = self.gauges();
+        let Gauges { entries, capacity, .. } = self.table.gauges();
         Some(format!(
             "warning: {entries} of {capacity} connections are tracked; when all are, the one that was silent for longest \
              goes, of the host with most"
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use penstock_core::packet::Packet;
-
-    fn classifier() -> Classifier {
-        Classifier::new(Config::default(), Keys::from_seed(1), Side::Left)
-    }
-
-    /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2, with one byte of data and without checksums.
-    fn segment(flags: u8) -> [u8; 41] {
-        let mut bytes = [0; 41];
-        (bytes[0], bytes[3], bytes[9]) = (0x45, 41, 6);
-        bytes[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-        (bytes[21], bytes[23], bytes[32], bytes[33]) = (1, 2, 0x50, flags);
-        bytes
-    }
-
-    fn classify(classifier: &mut Classifier, pool: &mut Pool, content: &[u8]) -> RealPacket {
-        let mut buffer = pool.take();
-        buffer[..content.len()].copy_from_slice(content);
-        classifier.packet(Direction::Forward, buffer, content.len(), Instant::ZERO, pool).0
-    }
-
-    #[test]
-    fn a_packet_ends_where_its_header_says_and_not_with_its_buffer() {
-        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
-        let mut packet = classify(&mut classifier, &mut pool, &segment(0x02));
-        assert_eq!(packet.size().get(), 41);
-        assert!(packet.tcp().is_some(), "the SYN of a connection is shown");
-        assert_eq!(packet.into_bytes().len(), 1500, "the buffer itself was used");
-    }
-
-    #[test]
-    fn a_connection_met_in_the_middle_is_forwarded_but_not_shown() {
-        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
-        let mut packet = classify(&mut classifier, &mut pool, &segment(0x10));
-        assert!(packet.tcp().is_none());
-        assert_eq!(classifier.unclassified(), Unclassified { not_from_syn: 1, ..Unclassified::default() });
-    }
-
-    /// A signed SYN, and signed segments on the ends of a connection without signatures.
-    #[test]
-    fn signed_segments_are_forwarded_but_not_shown() {
-        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
-        let signed = |flags: u8| {
-            let mut bytes = segment(flags).to_vec();
-            (bytes[3], bytes[32]) = (61, 0xa0);
-            bytes.splice(40..40, [1, 1, 19, 18].into_iter().chain([7; 16]));
-            bytes
-        };
-        assert!(classify(&mut classifier, &mut pool, &signed(0x02)).tcp().is_none());
-        assert_eq!(classifier.gauges().half_open, 0, "no connection of the table");
-        assert!(classify(&mut classifier, &mut pool, &segment(0x02)).tcp().is_some());
-        assert!(classify(&mut classifier, &mut pool, &signed(0x10)).tcp().is_none());
-        assert_eq!(classifier.unclassified(), Unclassified { signed: 2, ..Unclassified::default() });
-    }
-
-    #[test]
-    fn stale_bytes_of_a_buffer_never_leave_with_a_broken_packet() {
-        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
-        pool.give(vec![0xaa; 1500].into_boxed_slice());
-        // The header claims 41 bytes, but only 30 arrived.
-        let packet = classify(&mut classifier, &mut pool, &segment(0x02)[..30]);
-        assert_eq!(packet.bytes(), &segment(0x02)[..30]);
-        assert_eq!(classifier.unclassified().malformed, 1);
-        assert_eq!(pool.allocated(), 0, "the pooled buffer was reused");
-    }
-
-    /// SYNs of 200,000 forged addresses: none has an entry, as many as may are shown, and each has a node of its own.
-    #[test]
-    fn forged_addresses_are_nodes_and_no_connections() {
-        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
-        let mut hidden = 0;
-        for forged in 0..200_000u32 {
-            let mut buffer = pool.take();
-            buffer[..41].copy_from_slice(&segment(0x02));
-            buffer[12..16].copy_from_slice(&(0x0b00_0000 + forged).to_be_bytes());
-            let (mut packet, facts) = classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool);
-            hidden += u64::from(packet.tcp().is_none());
-            assert!(packet.is_syn(), "QRM limits SYNs that are hidden as well");
-            let owner = facts.owner().unwrap();
-            assert!(owner.node != STRANGERS && owner.fresh && owner.flow == packet.flow());
-            pool.give(packet.into_bytes());
-        }
-        let Gauges { entries, half_open_most, overwritten, refused, .. } = classifier.gauges();
-        assert_eq!((entries, refused), (0, 0));
-        assert_eq!(u64::from(half_open_most) + overwritten, 200_000, "no SYN was refused");
-        // The ring has 131,072 places; few sets are full before most others.
-        assert!((120_000..=131_072).contains(&half_open_most), "{half_open_most}");
-        let shown = 200_000 - hidden;
-        assert!((1024..10_000).contains(&shown) && classifier.unclassified().untracked == hidden, "{shown}");
-    }
-
-    /// 65,536 ports in one direction and the answers: no connection, a range of indices of their own, one node.
-    #[test]
-    fn a_sweep_of_datagrams_makes_no_state() {
-        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
-        let mut flows = std::collections::BTreeSet::new();
-        let mut told = 0;
-        for port in 0..=u16::MAX {
-            let mut bytes = [0; 28];
-            (bytes[0], bytes[3], bytes[9], bytes[25]) = (0x45, 28, 17, 8);
-            bytes[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
-            bytes[22..24].copy_from_slice(&port.to_be_bytes());
-            let mut buffer = pool.take();
-            buffer[..28].copy_from_slice(&bytes);
-            let (packet, facts) = classifier.packet(Direction::Forward, buffer, 28, Instant::ZERO, &mut pool);
-            told += usize::from(facts.owner().is_some());
-            assert!(facts.owner().is_none_or(|owner| owner.node.0 == facts.owner().unwrap().node.0));
-            flows.insert(packet.flow().0);
-            pool.give(packet.into_bytes());
-        }
-        let gauges = classifier.gauges();
-        assert_eq!((gauges.entries, gauges.half_open), (0, 0));
-        // 65,536 throws into as many boxes hit 1 - 1/e of them: 41,427, with a standard deviation of 76.
-        assert!((41_047..41_807).contains(&flows.len()) && told == flows.len(), "{} {told}", flows.len());
-        assert!(flows.first().is_some_and(|first| *first >= gauges.capacity), "apart from connections");
     }
 }

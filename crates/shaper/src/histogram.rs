@@ -32,17 +32,12 @@ pub struct Percentiles {
 
 impl Default for Spans {
     fn default() -> Self {
-        Self::new()
+        let spans = Histogram::new_with_bounds(1_000, LONGEST_NS, 3);
+        Self { spans: spans.expect("the bounds are constants and in order"), sum: 0 }
     }
 }
 
 impl Spans {
-    /// Creates an empty histogram.
-    pub fn new() -> Self {
-        let spans = Histogram::new_with_bounds(1_000, LONGEST_NS, 3);
-        Self { spans: spans.expect("the bounds are constants and in order"), sum: 0 }
-    }
-
     /// Adds one span.
     #[inline]
     pub fn record(&mut self, span: Span) {
@@ -102,7 +97,7 @@ mod tests {
 
     #[test]
     fn percentiles_of_a_ramp_are_its_steps() {
-        let mut spans = Spans::new();
+        let mut spans = Spans::default();
         (1..=1000).for_each(|ms| spans.record(Span::from_millis(ms)));
         let got = spans.percentiles(Span::from_millis(1));
         for (value, expected) in
@@ -114,7 +109,7 @@ mod tests {
 
     #[test]
     fn spans_are_counted_up_to_bounds() {
-        let mut spans = Spans::new();
+        let mut spans = Spans::default();
         (1..=100).for_each(|ms| spans.record(Span::from_millis(ms)));
         // A thousandth more than the bound may count as the bound.
         assert_eq!(spans.up_to([10, 49, 1000].map(|ms| Span::from_micros(1000 * ms + 500))), [10, 49, 100]);
@@ -123,7 +118,7 @@ mod tests {
 
     #[test]
     fn nothing_recorded_reads_as_zero() {
-        let got = Spans::new().percentiles(Span::from_millis(1));
+        let got = Spans::default().percentiles(Span::from_millis(1));
         assert_eq!(got, Percentiles { mean: 0.0, p50: 0.0, p90: 0.0, p99: 0.0, max: 0.0 });
     }
 }

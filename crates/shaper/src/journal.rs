@@ -30,49 +30,26 @@ pub struct Entry {
 }
 
 /// Packets of one queue, in the order in which they left it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Journal(Vec<Entry>);
+pub type Journal = Vec<Entry>;
 
-impl Journal {
-    /// Adds a packet.
-    pub fn add(&mut self, entry: Entry) {
-        self.0.push(entry);
+/// Writes one line for each packet, with the `name` of the queue.
+///
+/// # Errors
+/// Returns the error of the writer.
+pub fn write<W: Write>(journal: &[Entry], name: &str, out: &mut W) -> io::Result<()> {
+    for Entry { at, waited, flow, size, dropped } in journal {
+        let (t, waited, fate) = (at.as_nanos(), waited.as_nanos(), dropped.map_or("sent", DropReason::fate));
+        writeln!(out, "{name},{t},{waited},{},{},{fate}", flow.0, size.get())?;
     }
-
-    /// Creates an empty journal with room for so many packets.
-    pub fn with_room_for(packets: usize) -> Self {
-        Self(Vec::with_capacity(packets))
-    }
-
-    /// Forgets all packets, and keeps the room.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// Returns the packets added so far.
-    pub fn entries(&self) -> &[Entry] {
-        &self.0
-    }
-
-    /// Writes one line for each packet, with the `name` of the queue.
-    ///
-    /// # Errors
-    /// Returns the error of the writer.
-    pub fn write<W: Write>(&self, name: &str, out: &mut W) -> io::Result<()> {
-        for Entry { at, waited, flow, size, dropped } in &self.0 {
-            let (t, waited, fate) = (at.as_nanos(), waited.as_nanos(), dropped.map_or("sent", DropReason::fate));
-            writeln!(out, "{name},{t},{waited},{},{},{fate}", flow.0, size.get())?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Sheet for (Direction, Journal) {
     fn empty() -> Self {
-        (Direction::Forward, Journal::with_room_for(ENTRIES + ENTRIES / 8))
+        (Direction::Forward, Vec::with_capacity(ENTRIES + ENTRIES / 8))
     }
     fn packets(&self) -> usize {
-        self.1.entries().len()
+        self.1.len()
     }
     fn clear(&mut self) {
         self.1.clear();

@@ -3,8 +3,9 @@
 //! Follow one packet by opening the files in this order:
 //!
 //! 1. [`pool`] has its buffer. [`classify`] makes a packet with a flow from the bytes, by the table of `penstock-conntrack`,
-//!    whose hashes have the [`keys`]; [`nodes`] knows the node to which a flow belongs, [`numbered`] the class of its host, and
-//!    [`announced`] what the packet tells of the rate of its flow. A [`carrier`](mod@carrier) is the packet with what its owner needs.
+//!    whose hashes have the [`keys`]; [`nodes`] has the sides whose hosts are nodes, [`numbered`] the class of a host, `told`
+//!    what disciplines know of a flow, and [`announced`] what the packet tells of the rate of its flow. Its owner's
+//!    [`Carrier`](penstock_core::packet::Carrier) is the packet with what lets it go on.
 //! 2. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a delay line.
 //! 3. `records` keeps what is wanted of each packet on a [`sheet`]: [`journal`] its fate, [`tap`] its headers as well, [`log`]
 //!    what happened on the link.
@@ -15,7 +16,6 @@
 
 pub mod announced;
 pub mod bottleneck;
-pub mod carrier;
 pub mod classify;
 pub mod direction;
 pub mod emissions;
@@ -33,3 +33,4 @@ pub mod report;
 pub mod sheet;
 pub mod talkers;
 pub mod tap;
+mod told;

@@ -10,7 +10,7 @@ pub enum Event {
     Arrived(Bytes),
     /// A packet of this size was dropped.
     Dropped(Bytes),
-    /// The last bit of a packet that arrived at the first time leaves at the second.
+    /// A packet that arrived at the first time begins to leave; its last bit leaves at the second.
     Sent(Bytes, Instant, Instant),
     /// The link has another rate, at which the packet on the wire ends at this time.
     Rate(Rate, Instant),
@@ -26,26 +26,6 @@ pub struct LinkLog {
 }
 
 impl LinkLog {
-    /// A packet of this size arrived.
-    pub fn arrived(&mut self, size: Bytes, now: Instant) {
-        self.events.push((now, Event::Arrived(size)));
-    }
-
-    /// A packet of this size was dropped.
-    pub fn dropped(&mut self, size: Bytes, now: Instant) {
-        self.events.push((now, Event::Dropped(size)));
-    }
-
-    /// A packet that arrived at `since` begins to leave, which takes until `end`.
-    pub fn sent(&mut self, size: Bytes, since: Instant, end: Instant, now: Instant) {
-        self.events.push((now, Event::Sent(size, since, end)));
-    }
-
-    /// The link has this rate from now on; the packet on the wire, if there is one, leaves until `end`.
-    pub fn rate(&mut self, rate: Rate, end: Instant, now: Instant) {
-        self.events.push((now, Event::Rate(rate, end)));
-    }
-
     /// Ends the log at `until`, or else with its last event; further events are in the other one.
     pub fn exchange(&mut self, empty: Self, until: Option<Instant>) -> Self {
         let mut full = std::mem::replace(self, empty);

@@ -5,7 +5,7 @@ use crate::bottleneck::{Bottleneck, Config, Delivery};
 use crate::classify::PacketFacts;
 use crate::direction::Direction;
 use crate::tap::Taps;
-use penstock_core::csi::{Channel, Stations};
+use penstock_core::csi::{Channel, Loss, Stations};
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
@@ -18,19 +18,22 @@ pub struct Path<P: Packet>([Bottleneck<P>; 2]);
 impl<P: Packet> Path<P> {
     /// Creates an idle path.
     pub fn new(forward: &Config, reverse: &Config, streams: Streams) -> Self {
-        let mut path = Self([
-            Bottleneck::new(forward, streams.get("forward/aqm")),
-            Bottleneck::new(reverse, streams.get("reverse/aqm")),
-        ]);
-        path.0[0].lose(0.0, streams.get("forward/loss"));
-        path.0[1].lose(0.0, streams.get("reverse/loss"));
-        path
+        Self([("forward", forward), ("reverse", reverse)].map(|(name, config)| {
+            let mut bottleneck = Bottleneck::new(config, streams.get(&format!("{name}/aqm")));
+            bottleneck.server.loss = Some(Loss::new(0.0, streams.get(&format!("{name}/loss"))));
+            bottleneck
+        }))
     }
 
-    /// Puts stations with these channels behind the wire from left to right. Call it before the first packet.
+    /// Puts stations with these channels behind the wire from left to right. Call it before the first packet. A lost packet
+    /// was sent and took its time.
     pub fn serve(&mut self, channels: Vec<Channel>, streams: Streams) {
         let stream = |of: &str| streams.get(&format!("forward/{of}"));
-        self.0[0].serve(Stations::new(channels, stream("channels"), stream("stations")));
+        let server = &mut self.0[0].server;
+        if let Some(loss) = &mut server.loss {
+            loss.stations = Stations::new(channels, stream("channels"), stream("stations"));
+        }
+        server.tell_channels(Instant::ZERO);
     }
 
     /// Returns the bottleneck of a direction.
@@ -43,34 +46,23 @@ impl<P: Packet> Path<P> {
         &mut self.0[direction.index()]
     }
 
-    /// Keeps a journal of the fate of each packet from now on, in both directions.
-    pub fn keep_journals(&mut self) {
-        self.0.iter_mut().for_each(Bottleneck::keep_journal);
-    }
-
-    /// Keeps the headers and the fate of each packet from now on, in both directions.
-    pub fn keep_taps(&mut self, bytes: fn(&P) -> &[u8]) {
-        self.0.iter_mut().for_each(|bottleneck| bottleneck.keep_tap(bytes));
-    }
-
-    /// Returns the number of packets that the taps of both directions hold; `None` if there are none.
-    pub fn tapped(&mut self) -> Option<usize> {
-        self.0.iter_mut().map(|bottleneck| bottleneck.tap_mut().map(|tap| tap.len())).sum()
-    }
-
-    /// Exchanges what the taps hold for what the sheet holds.
-    pub fn swap_taps(&mut self, sheet: &mut Taps) {
-        for (at, bottleneck) in self.0.iter_mut().enumerate() {
-            bottleneck.tap_mut().iter_mut().for_each(|tap| tap.swap(sheet, at));
+    /// Exchanges what the taps of both directions hold for what the sheet holds, if that is at least so many packets.
+    pub fn swap_taps(&mut self, sheet: &mut Taps, least: usize) -> bool {
+        let mut taps = self.0.each_mut().map(|bottleneck| bottleneck.line.records.tap.as_mut());
+        let swaps = taps.iter().flatten().map(|tap| tap.entries.len()).sum::<usize>() >= least;
+        if swaps {
+            let both = taps.iter_mut().flatten().zip(sheet);
+            both.for_each(|(tap, way)| std::mem::swap(&mut tap.entries, way));
         }
+        swaps
     }
 
     /// Tells both disciplines the facts that come with a packet. Call this before the packet arrives.
     pub fn tell(&mut self, facts: &PacketFacts, now: Instant) {
         for direction in Direction::BOTH {
-            let bottleneck = &mut self.0[direction.index()];
-            let codepoints = bottleneck.reads_codepoints();
-            facts.told(direction, codepoints).for_each(|fact| bottleneck.on_fact(&fact, now));
+            let server = &mut self.0[direction.index()].server;
+            let codepoints = server.qdisc().reads_codepoints();
+            facts.told(direction, codepoints).for_each(|fact| server.on_fact(&fact, now));
         }
     }
 

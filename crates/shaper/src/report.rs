@@ -5,6 +5,7 @@ use crate::emissions::Emissions;
 use crate::histogram::Percentiles;
 pub use crate::intake::DISTURBED_ABOVE;
 use crate::intake::Intake;
+use penstock_core::csi::Loss;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
@@ -132,23 +133,24 @@ impl Dropped {
 impl DirectionReport {
     /// Creates the results of one direction from its counters.
     pub fn new<P: Packet>(config: &Config, bottleneck: &Bottleneck<P>, emissions: &Emissions, intake: &Intake) -> Self {
-        let stats = bottleneck.stats();
+        let (server, line) = (&bottleneck.server, &bottleneck.line);
+        let stats = server.stats();
         debug_assert_eq!(bottleneck.check(), Ok(()));
         Self {
             aqm: config.aqm.name().to_owned(),
             parameters: config.aqm.clone(),
             rate_bps: config.rate.as_bps(),
-            loss: bottleneck.loss(),
+            loss: server.loss.as_ref().map_or(0.0, Loss::probability),
             delay_ms: config.delay.as_millis_f64(),
             limit: config.limit,
-            busy_s: bottleneck.busy().as_secs_f64(),
+            busy_s: server.busy().as_secs_f64(),
             starved_s: intake.starved.as_secs_f64(),
             unread: intake.unread,
             oversize: intake.oversize,
             frames: None,
             through: None,
             arrived: stats.arrived,
-            delivered: bottleneck.delivered(),
+            delivered: line.delivered,
             dropped: Dropped {
                 early: stats.dropped_early.packets,
                 forced: stats.dropped_forced.packets,
@@ -156,11 +158,11 @@ impl DirectionReport {
                 dequeue: stats.dropped_dequeue.packets,
             },
             marked: stats.marked.packets,
-            waiting: bottleneck.backlog(),
+            waiting: server.backlog(),
             lost: bottleneck.lost(),
-            in_flight: stats.sent.packets.saturating_sub(bottleneck.delivered().packets + bottleneck.lost()),
+            in_flight: stats.sent.packets.saturating_sub(line.delivered.packets + bottleneck.lost()),
             refused: emissions.refused,
-            sojourn_ms: bottleneck.sojourn().percentiles(MILLISECOND),
+            sojourn_ms: line.sojourn.percentiles(MILLISECOND),
             lateness_us: emissions.lateness.percentiles(MICROSECOND),
         }
     }

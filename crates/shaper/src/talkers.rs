@@ -8,11 +8,10 @@ use crate::direction::Direction;
 use crate::nodes::Side;
 use penstock_conntrack::SipHash;
 use penstock_core::units::{Instant, Span};
-use penstock_core::wire::flows::KEY_LEN;
 use penstock_core::wire::{FlowKey, RealPacket};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Number of places in which a flow may be.
 const WAYS: usize = 4;
@@ -52,7 +51,7 @@ pub struct Talkers {
 }
 
 /// One line of `top`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Entry {
     /// The flow, as `left > right`, or the node.
     pub name: String,
@@ -137,12 +136,9 @@ impl Talkers {
         for talker in self.places.iter().flatten() {
             let flow = self.entry(talker);
             let end = usize::from((side == Side::Right) == talker.first_is_left);
-            let address = address(&talker.key, end).ip();
+            let address = talker.key.end(end).ip();
             let name = subscriber(address).map_or_else(|| node_name(address), str::to_owned);
-            let (node, flows) = nodes.entry(name.clone()).or_insert_with(|| {
-                let (rate_bps, bytes, packets) = ([0; 2], [0; 2], [0; 2]);
-                (Entry { name, kind: String::new(), rate_bps, bytes, packets }, 0)
-            });
+            let (node, flows) = nodes.entry(name.clone()).or_insert_with(|| (Entry { name, ..Entry::default() }, 0));
             for way in 0..2 {
                 node.rate_bps[way] += flow.rate_bps[way];
                 node.bytes[way] += flow.bytes[way];
@@ -168,7 +164,11 @@ impl Talkers {
             let bits = u128::from(talker.ticks[0][way] - talker.ticks[1][way]) * 8;
             (bits * 1_000_000_000 / u128::from(second)) as u64
         };
-        let [first, second] = [0, 1].map(|end| endpoint(&talker.key, end));
+        let has_ports = matches!(talker.key.protocol(), 6 | 17);
+        let [first, second] = [0, 1].map(|end| {
+            let end = talker.key.end(end);
+            if has_ports { end.to_string() } else { end.ip().to_string() }
+        });
         let (left, right) = if talker.first_is_left { (first, second) } else { (second, first) };
         Entry {
             name: format!("{left} > {right}"),
@@ -180,23 +180,8 @@ impl Talkers {
     }
 }
 
-fn address(key: &FlowKey, end: usize) -> SocketAddr {
-    let bytes = &key.as_bytes()[18 * end..18 * (end + 1)];
-    let port = u16::from_be_bytes([bytes[16], bytes[17]]);
-    let ip: IpAddr = match key.as_bytes()[KEY_LEN - 1] {
-        4 => <[u8; 4]>::try_from(&bytes[..4]).expect("four bytes").into(),
-        _ => Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[..16]).expect("sixteen bytes")).into(),
-    };
-    SocketAddr::new(ip, port)
-}
-
-fn endpoint(key: &FlowKey, end: usize) -> String {
-    let address = address(key, end);
-    if matches!(key.as_bytes()[KEY_LEN - 2], 6 | 17) { address.to_string() } else { address.ip().to_string() }
-}
-
 fn protocol(key: &FlowKey) -> String {
-    match key.as_bytes()[KEY_LEN - 2] {
+    match key.protocol() {
         6 => "tcp".into(),
         17 => "udp".into(),
         1 | 58 => "icmp".into(),

@@ -45,7 +45,8 @@ impl Entry {
 /// The packets of one queue, in the order in which they left it. `P` is what the queue holds.
 #[derive(Debug)]
 pub struct Tap<P> {
-    entries: Vec<Entry>,
+    /// The packets.
+    pub entries: Vec<Entry>,
     bytes: fn(&P) -> &[u8],
 }
 
@@ -63,45 +64,19 @@ impl<P: Packet> Tap<P> {
         head[..kept].copy_from_slice(&bytes[..kept]);
         self.entries.push(Entry { at, size, fate, kept: kept as u8, head });
     }
-
-    /// Returns the number of packets.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Returns whether there is no packet.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Exchanges the packets for those of a direction of a sheet.
-    pub fn swap(&mut self, sheet: &mut Taps, direction: usize) {
-        std::mem::swap(&mut self.entries, &mut sheet.ways[direction]);
-    }
 }
 
-/// The packets of both queues within the same time.
-#[derive(Debug)]
-pub struct Taps {
-    /// Those of each direction, in the order in which they left.
-    pub ways: [Vec<Entry>; 2],
-}
-
-impl Taps {
-    /// Creates a sheet without room.
-    pub fn none() -> Self {
-        Self { ways: Default::default() }
-    }
-}
+/// The packets of both queues within the same time, those of each direction in the order in which they left.
+pub type Taps = [Vec<Entry>; 2];
 
 impl Sheet for Taps {
     fn empty() -> Self {
-        Self { ways: [(); 2].map(|()| Vec::with_capacity(ENTRIES / 2)) }
+        [(); 2].map(|()| Vec::with_capacity(ENTRIES / 2))
     }
     fn packets(&self) -> usize {
-        self.ways.iter().map(Vec::len).sum()
+        self.iter().map(Vec::len).sum()
     }
     fn clear(&mut self) {
-        self.ways.iter_mut().for_each(Vec::clear);
+        self.iter_mut().for_each(Vec::clear);
     }
 }

@@ -363,11 +363,7 @@ impl Audit {
     pub fn settled(&mut self, queue: u32, backlog: Backlog, stats: &Stats, now: Instant) {
         let Some(books) = self.queues.get(queue as usize) else { return };
         let limit = books.promises.limit;
-        let dropped = [stats.dropped_early, stats.dropped_overflow, stats.dropped_dequeue];
-        let dropped = dropped.iter().fold(Backlog::default(), |sum, one| Backlog {
-            packets: sum.packets + one.packets,
-            bytes: sum.bytes + one.bytes,
-        });
+        let dropped = stats.dropped_early + stats.dropped_overflow + stats.dropped_dequeue;
         let arrived = Backlog {
             packets: stats.arrived.packets - stats.taken_out.packets,
             bytes: stats.arrived.bytes - stats.taken_out.bytes,

@@ -445,8 +445,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        let (l, c) = (self.l.backlog, self.c.backlog);
-        Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
+        self.l.backlog + self.c.backlog
     }
 
     fn stats(&self) -> &Stats {

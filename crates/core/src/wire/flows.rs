@@ -1,6 +1,7 @@
 //! The key of a connection: addresses, ports, protocol and version, equal for both directions.
 
 use super::headers::{Headers, IpVersion, Transport, be16};
+use std::net::{IpAddr, SocketAddr};
 
 /// Length of a key in bytes: two addresses of 16 bytes, two ports, protocol, version.
 pub const KEY_LEN: usize = 38;
@@ -41,6 +42,21 @@ impl FlowKey {
         key[18..36].copy_from_slice(&high);
         key[36..].copy_from_slice(&[protocol, version]);
         Some((Self(key), from_low))
+    }
+
+    /// The address and the port at the lower end of the key (0) or at the upper one (1).
+    pub fn end(&self, end: usize) -> SocketAddr {
+        let at = 18 * end;
+        let ip: IpAddr = match self.0[KEY_LEN - 1] {
+            4 => <[u8; 4]>::into(std::array::from_fn(|byte| self.0[at + byte])),
+            _ => <[u8; 16]>::into(std::array::from_fn(|byte| self.0[at + byte])),
+        };
+        SocketAddr::new(ip, be16(&self.0, at + 16))
+    }
+
+    /// The number of the protocol.
+    pub fn protocol(&self) -> u8 {
+        self.0[KEY_LEN - 2]
     }
 
     /// The bytes of the key, for hashing.

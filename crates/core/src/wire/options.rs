@@ -43,25 +43,27 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// Parses an options field. Parsing stops at an option with an invalid length, since the next option cannot be
-    /// found; the options before it count.
-    pub fn parse(mut field: &[u8]) -> Self {
+    /// Parses an options field.
+    pub fn parse(field: &[u8]) -> Self {
         let mut options = Self::default();
-        while let Some((&kind, rest)) = field.split_first() {
-            match kind {
-                END => break,
-                NOP => field = rest,
-                _ => {
-                    let Some(length) = rest.first().map(|l| usize::from(*l)) else { break };
-                    if length < 2 || length > field.len() {
-                        break;
-                    }
-                    options.take(kind, &field[2..length]);
-                    field = &field[length..];
-                }
-            }
-        }
+        Self::each(field).for_each(|(kind, data)| options.take(kind, data));
         options
+    }
+
+    /// Returns the options of a field, each as its kind and what follows kind and length. They end before one with an invalid
+    /// length, since the next one cannot be found.
+    #[inline]
+    pub fn each(mut field: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+        std::iter::from_fn(move || {
+            while let [NOP, rest @ ..] = field {
+                field = rest;
+            }
+            let [kind, length, rest @ ..] = field else { return None };
+            let length = usize::from(*length).checked_sub(2).filter(|_| *kind != END)?;
+            let (data, rest) = rest.split_at_checked(length)?;
+            field = rest;
+            Some((*kind, data))
+        })
     }
 
     /// Returns whether an options field has a signature.

@@ -42,13 +42,13 @@ struct Held {
 
 /// Returns the subscribers and the other hosts with the highest rates; with their budgets, if they have any.
 pub(crate) fn nodes(daemon: &Daemon, most: usize) -> Value {
-    let (now, classifier) = (daemon.now(), &daemon.classifier);
-    let top = daemon.taps.talkers.nodes(Side::Right, most, |address| classifier.name_at(address, now));
+    let (now, known) = (daemon.now(), &daemon.classifier.table.subscribers);
+    let top = daemon.taps.talkers.nodes(Side::Right, most, |address| known.name_at(address, now));
     let some = !daemon.settings.subscribers.is_empty();
     let row = |entry: Entry| {
-        let named = classifier.number_of(&entry.name).filter(|_| some);
+        let named = known.number_of(&entry.name).filter(|_| some);
         let host = || HostKey::at(entry.name.split('/').next()?.parse().ok()?);
-        let node = named.or_else(|| classifier.node_at(host()?));
+        let node = named.or_else(|| known.known(host()?));
         let held = daemon.taps.enforcer.as_ref().map(|enforcer| {
             let (budget_bps, Count { policed, .. }) = enforcer.of(node);
             Held { budget_bps, policed }
@@ -91,7 +91,7 @@ impl Daemon {
             return Err(Refusal::new(why));
         }
         if self.settings.subscribers != wanted.subscribers
-            && self.classifier.names() + wanted.subscribers.len() > MOST_NAMES
+            && self.classifier.table.subscribers.names() + wanted.subscribers.len() > MOST_NAMES
         {
             return Err(Refusal::new(format!(
                 "there were {MOST_NAMES} names of subscribers since the start; start anew"
@@ -102,7 +102,7 @@ impl Daemon {
         }
         let replaced = Direction::BOTH.map(|d| differs(d, &self.settings, wanted));
         if self.settings.subscribers != wanted.subscribers {
-            self.classifier.rename(&wanted.subscribers.named());
+            self.classifier.table.subscribers.rename(&wanted.subscribers.named());
             self.taps.enforcer.iter_mut().for_each(|enforcer| enforcer.renumber(&self.classifier));
         }
         for direction in Direction::BOTH {
@@ -144,7 +144,7 @@ impl Daemon {
             let meant = self.settings.way(direction, |name| number(&self.classifier, name));
             self.path.direction(direction).read_back(&meant)?;
         }
-        if self.classifier.has_subscribers(&self.settings.subscribers.named()) {
+        if self.classifier.table.subscribers.are(&self.settings.subscribers.named()) {
             return Ok(());
         }
         Err("the prefixes of subscribers are others than were meant".into())

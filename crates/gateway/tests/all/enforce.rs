@@ -147,7 +147,7 @@ fn by_hand() -> Fates {
     let mut link = Bottleneck::new(&config("qrm", &[]), Streams::new(1).get("x"));
     for (flow, node) in (0..).zip(NODES) {
         for flow in [FlowId(flow), FlowId(flow + 6)] {
-            link.on_fact(&Fact::Owner { flow, node: NodeId(node) }, at(0));
+            link.server.on_fact(&Fact::Owner { flow, node: NodeId(node) }, at(0));
         }
     }
     let (mut upload, mut before) = (8_000_000u64, BTreeMap::new());
@@ -161,7 +161,7 @@ fn by_hand() -> Fates {
                     for node in 0..5 {
                         if before.get(&node) != now.get(&node) {
                             let budget = now.get(&node).copied().map(Rate::from_bps);
-                            link.on_fact(&Fact::Budget { node: NodeId(node), budget }, at(ms));
+                            link.server.on_fact(&Fact::Budget { node: NodeId(node), budget }, at(ms));
                         }
                     }
                     before = now;
@@ -173,7 +173,7 @@ fn by_hand() -> Fates {
                 Do::Handshake(_) => continue,
             }
             let rest = upload - before.values().sum::<u64>();
-            link.on_fact(&Fact::Rest(Rate::from_bps(rest)), at(ms));
+            link.server.on_fact(&Fact::Rest(Rate::from_bps(rest)), at(ms));
         }
         for (host, up, bytes) in packets(ms) {
             // Segments are of another flow than datagrams.
@@ -196,7 +196,7 @@ fn by_hand() -> Fates {
 #[test]
 fn who_is_only_counted_is_not_held() {
     let mut gateway = Gateway::new(Table::default(), &config("qrm", &[]));
-    gateway.enforcer = Enforcer::new(false, UPLOAD, gateway.classifier.nodes());
+    gateway.enforcer = Enforcer::new(false, UPLOAD, gateway.classifier.table.subscribers.numbers());
     gateway.budgets(&[(0, 80), (1, 400)], 0);
     gateway.enforcer.tick(at(1000));
     // A packet of 1000 bytes in a second is 8 kbit/s.
@@ -229,7 +229,12 @@ impl Gateway {
         // Downloads take no time.
         let down = Config { rate: Rate::from_bps(1_000_000_000_000), ..config("droptail", &[]) };
         let path = Path::new(&down, upload, Streams::new(1));
-        Self { enforcer: Enforcer::new(true, UPLOAD, classifier.nodes()), classifier, path, pool: Pool::new(1500) }
+        Self {
+            enforcer: Enforcer::new(true, UPLOAD, classifier.table.subscribers.numbers()),
+            classifier,
+            path,
+            pool: Pool::new(1500),
+        }
     }
 
     fn budgets(&mut self, budgets: &[(usize, u64)], ms: u64) {
@@ -240,13 +245,13 @@ impl Gateway {
         };
         let link = self.path.direction_mut(Direction::Reverse);
         let grants = budgets.iter().map(grant).collect();
-        self.enforcer.set_budgets(grants, &self.classifier, |fact| link.on_fact(fact, at(ms)));
+        self.enforcer.set_budgets(grants, &self.classifier, |fact| link.server.on_fact(fact, at(ms)));
     }
 
     fn upload(&mut self, rate: Rate, ms: u64) {
         let link = self.path.direction_mut(Direction::Reverse);
         link.set_rate(rate, at(ms));
-        self.enforcer.set_upload(rate, |fact| link.on_fact(fact, at(ms)));
+        self.enforcer.set_upload(rate, |fact| link.server.on_fact(fact, at(ms)));
     }
 
     fn settle(&mut self, ms: u64) {
@@ -276,7 +281,7 @@ impl Gateway {
         let (size, mut refused) = (packet.size(), Refused::default());
         let node = up.then(|| {
             let link = self.path.direction_mut(Direction::Reverse);
-            self.enforcer.arrives(&packet, &facts, &self.classifier, |fact| link.on_fact(fact, at(ms)))
+            self.enforcer.arrives(&packet, &facts, &self.classifier, |fact| link.server.on_fact(fact, at(ms)))
         });
         self.path.arrive(direction, packet, at(ms), &mut refused);
         if let (Some(node), 1) = (node, refused.0) {

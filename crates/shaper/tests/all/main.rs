@@ -1,5 +1,6 @@
 //! Bottlenecks, classifier and table together, in virtual time.
 
+mod classifier;
 mod hostile;
 mod lab;
 mod nodes;

@@ -4,10 +4,11 @@
 //! tried with arrivals on the grid of transmissions and beside it.
 
 use penstock_core::config::LinkFacts;
-use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
+use penstock_core::packet::{Ecn, Ern, FlowId};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::rng::{Rng, Streams};
+use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_shaper::bottleneck::{Bottleneck, Config, Delivery};
 use penstock_trace::arrival::Arrival;
@@ -18,44 +19,16 @@ const SEED: u64 = 5;
 /// 1500 bytes take a millisecond.
 const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(60) };
 
-#[derive(Debug, Clone)]
-struct Token {
-    id: usize,
-    size: Bytes,
-    flow: FlowId,
-    ecn: Ecn,
-}
-
-impl Packet for Token {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        self.size
-    }
-    fn flow(&self) -> FlowId {
-        self.flow
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
-
 /// The fate of a packet: when it was dropped, or when its transmission ended.
 type Ended = Option<(Instant, Option<DropReason>, Ecn)>;
 
 struct Log(Vec<Ended>);
 
-impl PacketObserver<Token> for Log {
-    fn dropped(&mut self, packet: Token, reason: DropReason, now: Instant) {
-        self.0[packet.id] = Some((now, Some(reason), packet.ecn));
+impl PacketObserver<Numbered> for Log {
+    fn dropped(&mut self, packet: Numbered, reason: DropReason, now: Instant) {
+        self.0[packet.number as usize] = Some((now, Some(reason), packet.ecn));
     }
-    fn marked(&mut self, _: &Token, _: Instant) {}
+    fn marked(&mut self, _: &Numbered, _: Instant) {}
 }
 
 /// Eight flows at one and a half times the rate of the link, and pauses in which the queue runs empty. On the grid packets
@@ -85,15 +58,15 @@ fn emulated(config: &AnyConfig, arrivals: &[Arrival]) -> Vec<Ended> {
     let config = Config { aqm: config.clone(), rate: LINK.rate, delay: Span::ZERO, limit: LINK.limit };
     let rng = Streams::new(SEED).get(&format!("replay/{}", config.aqm.name()));
     let (mut bottleneck, mut log) = (Bottleneck::new(&config, rng), Log(vec![None; arrivals.len()]));
-    let live = |bottleneck: &mut Bottleneck<Token>, until: Instant, log: &mut Log| {
+    let live = |bottleneck: &mut Bottleneck<Numbered>, until: Instant, log: &mut Log| {
         while let Some(Delivery { due, packet }) = bottleneck.poll(until, log) {
-            log.0[packet.id] = Some((due, None, packet.ecn));
+            log.0[packet.number as usize] = Some((due, None, packet.ecn));
         }
     };
-    for (id, arrival) in arrivals.iter().enumerate() {
+    for (number, arrival) in (0..).zip(arrivals) {
         live(&mut bottleneck, arrival.t, &mut log);
-        let token = Token { id, size: arrival.size, flow: arrival.flow, ecn: arrival.ecn };
-        bottleneck.arrive(token, arrival.t, &mut log);
+        let packet = Numbered::new(number, arrival.flow, arrival.size).with_ecn(arrival.ecn);
+        bottleneck.arrive(packet, arrival.t, &mut log);
     }
     let end = arrivals.last().map_or(Instant::ZERO, |arrival| arrival.t) + Span::from_secs(100);
     live(&mut bottleneck, end, &mut log);

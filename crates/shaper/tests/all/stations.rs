@@ -1,10 +1,11 @@
 //! Stations behind a wire in virtual time: who loses what, what disciplines are told, and when an idle wire goes on.
 
-use penstock_core::csi::{Channel, Stations};
+use penstock_core::csi::{Channel, Loss, Stations};
 use penstock_core::fact::Fact;
-use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
+use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
 use penstock_core::settings::config_from_settings;
+use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_shaper::bottleneck::{Bottleneck, Config, Delivery};
 
@@ -12,25 +13,9 @@ use penstock_shaper::bottleneck::{Bottleneck, Config, Delivery};
 const RATE: Rate = Rate::from_bps(12_000_000);
 const FAR: Instant = Instant::from_nanos(u64::MAX / 2);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Token(u32);
-
-impl Packet for Token {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(1500)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.0)
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {}
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
+/// A packet of a flow.
+fn of(flow: u32) -> Numbered {
+    Numbered::new(0, FlowId(flow), Bytes::new(1500))
 }
 
 fn at(ms: u64) -> Instant {
@@ -42,27 +27,28 @@ fn discipline(name: &str, settings: &[&str]) -> penstock_core::registry::AnyConf
     config_from_settings(name, &settings).unwrap()
 }
 
-fn bottleneck(name: &str, settings: &[&str], channels: Vec<Channel>) -> Bottleneck<Token> {
+fn bottleneck(name: &str, settings: &[&str], channels: Vec<Channel>) -> Bottleneck<Numbered> {
     let config =
         Config { aqm: discipline(name, settings), rate: RATE, delay: Span::ZERO, limit: Limit::Packets(100_000) };
     let streams = Streams::new(1);
     let mut bottleneck = Bottleneck::new(&config, streams.get("test"));
-    bottleneck.lose(0.0, streams.get("loss"));
-    bottleneck.serve(Stations::new(channels, streams.get("channels"), streams.get("stations")));
+    let mut loss = Loss::new(0.0, streams.get("loss"));
+    loss.stations = Stations::new(channels, streams.get("channels"), streams.get("stations"));
+    bottleneck.server.loss = Some(loss);
+    bottleneck.server.tell_channels(Instant::ZERO);
     bottleneck
 }
 
 /// Returns the flows whose packets are due up to `now`, with their times.
-fn drain(bottleneck: &mut Bottleneck<Token>, now: Instant) -> Vec<(u32, Instant)> {
-    std::iter::from_fn(|| bottleneck.poll(now, &mut ())).map(|Delivery { due, packet }| (packet.0, due)).collect()
+fn drain(bottleneck: &mut Bottleneck<Numbered>, now: Instant) -> Vec<(u32, Instant)> {
+    std::iter::from_fn(|| bottleneck.poll(now, &mut ())).map(|Delivery { due, packet }| (packet.flow.0, due)).collect()
 }
 
 #[test]
 fn each_flow_loses_what_its_station_loses() {
     let losses = [0.0, 0.3, 1.0].map(Channel::Fixed).to_vec();
     let mut link = bottleneck("droptail", &[], losses);
-    assert_eq!(link.stations(), 3);
-    (0..30_000).for_each(|n| link.arrive(Token(n % 6), Instant::ZERO, &mut ()));
+    (0..30_000).for_each(|n| link.arrive(of(n % 6), Instant::ZERO, &mut ()));
     let mut arrived = [0u32; 6];
     let got = drain(&mut link, FAR);
     got.iter().for_each(|(flow, _)| arrived[*flow as usize] += 1);
@@ -80,7 +66,7 @@ fn an_idle_wire_goes_on_when_a_channel_becomes_good() {
     let steps = Channel::Steps(vec![(Instant::ZERO, 1.0), (at(50), 0.0)]);
     let mut link = bottleneck("w2f2q", &["stations=1"], vec![steps]);
     drain(&mut link, at(1));
-    (0..3).for_each(|_| link.arrive(Token(0), at(2), &mut ()));
+    (0..3).for_each(|_| link.arrive(of(0), at(2), &mut ()));
     assert_eq!((drain(&mut link, at(49)), link.next_event()), (vec![], Some(at(50))));
     assert_eq!(drain(&mut link, FAR), [(0, at(51)), (0, at(52)), (0, at(53))]);
     assert_eq!(link.lost(), 0);
@@ -89,14 +75,14 @@ fn an_idle_wire_goes_on_when_a_channel_becomes_good() {
 #[test]
 fn channels_that_are_set_hold_at_once_and_their_time_begins() {
     let mut link = bottleneck("w2f2q", &["stations=1"], vec![Channel::Fixed(1.0)]);
-    (0..2).for_each(|_| link.arrive(Token(0), at(2), &mut ()));
+    (0..2).for_each(|_| link.arrive(of(0), at(2), &mut ()));
     assert_eq!((drain(&mut link, at(100)), link.next_event()), (vec![], None), "there is no change to wait for");
     link.set_stations(vec![Channel::Fixed(0.0)], at(100), &mut ());
     assert_eq!(drain(&mut link, at(200)), [(0, at(101)), (0, at(102))]);
     link.set_stations(vec![Channel::Steps(vec![(at(10), 1.0)])], at(200), &mut ());
-    link.arrive(Token(0), at(205), &mut ());
+    link.arrive(of(0), at(205), &mut ());
     assert_eq!(drain(&mut link, at(206)), [(0, at(206))]);
-    link.arrive(Token(0), at(211), &mut ());
+    link.arrive(of(0), at(211), &mut ());
     assert_eq!(drain(&mut link, FAR), [], "the channel is bad from 210 ms on");
 }
 
@@ -105,7 +91,7 @@ fn channels_that_are_set_hold_at_once_and_their_time_begins() {
 fn the_largest_loss_of_a_good_channel_can_be_set() {
     for (settings, sent) in [(&["stations=1"][..], 0), (&["stations=1", "good_loss=0.75"], 100)] {
         let mut link = bottleneck("w2f2q", settings, vec![Channel::Fixed(0.75)]);
-        (0..100).for_each(|_| link.arrive(Token(0), Instant::ZERO, &mut ()));
+        (0..100).for_each(|_| link.arrive(of(0), Instant::ZERO, &mut ()));
         let got = drain(&mut link, FAR).len() as u64;
         assert_eq!(got + link.lost(), sent, "{settings:?}");
     }
@@ -118,8 +104,8 @@ fn the_largest_loss_of_a_good_channel_can_be_set() {
 fn a_discipline_in_place_of_another_knows_the_channels() {
     let settings = ["stations=2", "flows=2"];
     let mut link = bottleneck("w2f2q", &settings, [0.0, 1.0].map(Channel::Fixed).to_vec());
-    let burst = |link: &mut Bottleneck<Token>, now: Instant| {
-        (0..4).flat_map(|_| [1, 0]).for_each(|flow| link.arrive(Token(flow), now, &mut ()));
+    let burst = |link: &mut Bottleneck<Numbered>, now: Instant| {
+        (0..4).flat_map(|_| [1, 0]).for_each(|flow| link.arrive(of(flow), now, &mut ()));
     };
     burst(&mut link, at(0));
     assert_eq!(drain(&mut link, at(50)).len(), 4);
@@ -127,9 +113,9 @@ fn a_discipline_in_place_of_another_knows_the_channels() {
     burst(&mut link, at(50));
     let got = drain(&mut link, at(99));
     assert!(got.len() == 4 && got.iter().all(|(flow, _)| *flow == 0), "{got:?}");
-    assert_eq!((link.backlog().packets, link.lost()), (8, 0));
+    assert_eq!((link.server.backlog().packets, link.lost()), (8, 0));
     link.set_stations([0.0, 0.0].map(Channel::Fixed).to_vec(), at(100), &mut ());
-    assert_eq!((drain(&mut link, FAR).len(), link.backlog().packets, link.lost()), (8, 0, 0));
+    assert_eq!((drain(&mut link, FAR).len(), link.server.backlog().packets, link.lost()), (8, 0, 0));
     link.check().unwrap();
 }
 
@@ -138,24 +124,13 @@ fn a_discipline_in_place_of_another_knows_the_channels() {
 fn a_flow_is_at_the_station_of_its_class() {
     let mut link = bottleneck("w2f2q", &["stations=2", "flows=2"], [0.0, 1.0].map(Channel::Fixed).to_vec());
     for (flow, class) in [(4, 1), (7, 0)] {
-        link.on_fact(&Fact::Class { flow: FlowId(flow), class }, Instant::ZERO);
+        link.server.on_fact(&Fact::Class { flow: FlowId(flow), class }, Instant::ZERO);
     }
-    [4, 7, 4, 7].into_iter().for_each(|flow| link.arrive(Token(flow), Instant::ZERO, &mut ()));
+    [4, 7, 4, 7].into_iter().for_each(|flow| link.arrive(of(flow), Instant::ZERO, &mut ()));
     let flows: Vec<u32> = drain(&mut link, FAR).into_iter().map(|(flow, _)| flow).collect();
-    assert_eq!((flows, link.lost(), link.backlog().packets), (vec![7, 7], 0, 2));
+    assert_eq!((flows, link.lost(), link.server.backlog().packets), (vec![7, 7], 0, 2));
     let mut blind = bottleneck("droptail", &[], [0.0, 1.0].map(Channel::Fixed).to_vec());
-    blind.on_fact(&Fact::Class { flow: FlowId(4), class: 1 }, Instant::ZERO);
-    (0..3).for_each(|_| blind.arrive(Token(4), Instant::ZERO, &mut ()));
+    blind.server.on_fact(&Fact::Class { flow: FlowId(4), class: 1 }, Instant::ZERO);
+    (0..3).for_each(|_| blind.arrive(of(4), Instant::ZERO, &mut ()));
     assert_eq!((drain(&mut blind, FAR), blind.lost()), (vec![], 3), "the wire knows the class as well");
-}
-
-/// Random numbers of the loss begin anew, and the stations stay.
-#[test]
-fn a_loss_that_is_told_again_keeps_the_stations() {
-    let mut link = bottleneck("droptail", &[], vec![Channel::Fixed(1.0)]);
-    link.arrive(Token(0), Instant::ZERO, &mut ());
-    drain(&mut link, at(10));
-    link.lose(0.0, Streams::new(2).get("loss"));
-    link.arrive(Token(0), at(10), &mut ());
-    assert_eq!((drain(&mut link, FAR), link.stations(), link.lost()), (vec![], 1, 2));
 }

@@ -1,49 +1,25 @@
 //! The bottleneck in virtual time, compared with arithmetic and queueing theory, without kernel and clock.
 
 use penstock_core::config::LinkFacts;
-use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet, TcpView};
+use penstock_core::csi::Loss;
+use penstock_core::packet::{Ecn, FlowId, Packet as _, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
+use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_core::wire::RealPacket;
 use penstock_shaper::bottleneck::{Bottleneck, Config, Delivery, Irreplaceable, MOST_REPLACED};
 use penstock_shaper::direction::Direction;
+use penstock_shaper::journal::{self, Journal};
 use penstock_shaper::path::Path;
-use penstock_shaper::tap::{Fate, Taps};
+use penstock_shaper::tap::{Fate, Tap, Taps};
 use proptest::prelude::*;
 
 /// 1500 bytes at 10 Mbit/s.
 const SERVICE: Span = Span::from_micros(1200);
 const DELAY: Span = Span::from_millis(20);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Token {
-    id: usize,
-    size: u64,
-    ecn: Ecn,
-}
-
-impl Packet for Token {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(self.size)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
 
 #[derive(Debug, Default)]
 struct Log {
@@ -51,17 +27,17 @@ struct Log {
     marked: u64,
 }
 
-impl PacketObserver<Token> for Log {
-    fn dropped(&mut self, packet: Token, reason: DropReason, _: Instant) {
-        self.dropped.push((packet.id, reason));
+impl PacketObserver<Numbered> for Log {
+    fn dropped(&mut self, packet: Numbered, reason: DropReason, _: Instant) {
+        self.dropped.push((packet.number as usize, reason));
     }
-    fn marked(&mut self, _: &Token, _: Instant) {
+    fn marked(&mut self, _: &Numbered, _: Instant) {
         self.marked += 1;
     }
 }
 
-fn token(id: usize) -> Token {
-    Token { id, size: 1500, ecn: Ecn::NotEct }
+fn token(id: usize) -> Numbered {
+    Numbered::new(id as u64, FlowId(0), Bytes::new(1500))
 }
 
 fn config(aqm: &str, limit: &str) -> Config {
@@ -73,7 +49,7 @@ fn config(aqm: &str, limit: &str) -> Config {
     }
 }
 
-fn bottleneck(aqm: &str, limit: &str) -> Bottleneck<Token> {
+fn bottleneck(aqm: &str, limit: &str) -> Bottleneck<Numbered> {
     Bottleneck::new(&config(aqm, limit), Streams::new(1).get("test"))
 }
 
@@ -82,8 +58,8 @@ fn at(span: Span) -> Instant {
 }
 
 /// Returns everything that is due up to `now`, as (id, due).
-fn drain(b: &mut Bottleneck<Token>, now: Instant, log: &mut Log) -> Vec<(usize, Instant)> {
-    std::iter::from_fn(|| b.poll(now, log)).map(|Delivery { due, packet }| (packet.id, due)).collect()
+fn drain(b: &mut Bottleneck<Numbered>, now: Instant, log: &mut Log) -> Vec<(usize, Instant)> {
+    std::iter::from_fn(|| b.poll(now, log)).map(|Delivery { due, packet }| (packet.number as usize, due)).collect()
 }
 
 #[test]
@@ -107,7 +83,7 @@ fn a_burst_leaves_one_transmission_apart_and_what_finds_no_room_dies() {
     let expected: Vec<_> = (0..6).map(|id| (id as usize, at(SERVICE * (id + 1) + DELAY))).collect();
     assert_eq!(drain(&mut b, at(Span::from_secs(1)), &mut log), expected);
     // The last packet waited for five transmissions; the histogram keeps three digits.
-    let waited = b.sojourn().percentile(100.0).as_nanos() as f64 / (SERVICE * 5).as_nanos() as f64;
+    let waited = b.line.sojourn.percentile(100.0).as_nanos() as f64 / (SERVICE * 5).as_nanos() as f64;
     assert!((waited - 1.0).abs() < 0.001, "{waited}");
     b.check().unwrap();
 }
@@ -117,11 +93,11 @@ fn a_burst_leaves_one_transmission_apart_and_what_finds_no_room_dies() {
 #[test]
 fn the_journal_tells_what_became_of_each_packet() {
     let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
-    b.keep_journal();
+    b.line.records.journal = Some(Journal::default());
     (0..10).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
     drain(&mut b, at(Span::from_secs(1)), &mut log);
     let mut text = Vec::new();
-    b.journal().unwrap().write("there", &mut text).unwrap();
+    journal::write(b.line.records.journal.as_ref().unwrap(), "there", &mut text).unwrap();
     let mut expected = String::from("there,0,0,0,1500,sent\n");
     expected += &"there,0,0,0,1500,drop_overflow\n".repeat(4);
     (1..6).for_each(|n| expected += &format!("there,{0},{0},0,1500,sent\n", 1_200_000 * n));
@@ -132,15 +108,15 @@ fn the_journal_tells_what_became_of_each_packet() {
 #[test]
 fn a_wire_is_idle_since_its_last_bit_and_busy_while_it_transmits() {
     let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
-    assert_eq!((b.idle_since(), b.busy()), (Some(Instant::ZERO), Span::ZERO));
+    assert_eq!((b.server.idle_since(), b.server.busy()), (Some(Instant::ZERO), Span::ZERO));
     let begin = at(Span::from_millis(5));
     drain(&mut b, begin, &mut log);
     (0..2).for_each(|id| b.arrive(token(id), begin, &mut log));
-    assert_eq!((b.idle_since(), b.busy()), (None, SERVICE));
+    assert_eq!((b.server.idle_since(), b.server.busy()), (None, SERVICE));
     drain(&mut b, begin + SERVICE, &mut log);
-    assert_eq!((b.idle_since(), b.busy()), (None, SERVICE * 2));
+    assert_eq!((b.server.idle_since(), b.server.busy()), (None, SERVICE * 2));
     drain(&mut b, begin + SERVICE * 2, &mut log);
-    assert_eq!((b.idle_since(), b.busy()), (Some(begin + SERVICE * 2), SERVICE * 2));
+    assert_eq!((b.server.idle_since(), b.server.busy()), (Some(begin + SERVICE * 2), SERVICE * 2));
 }
 
 /// A bottleneck that is watched does what one does that is not: a burst of RED and of loss, which draw random numbers.
@@ -148,10 +124,10 @@ fn a_wire_is_idle_since_its_last_bit_and_busy_while_it_transmits() {
 fn a_journal_and_a_tap_change_nothing() {
     let run = |watched: bool| {
         let (mut b, mut log) = (bottleneck("red", "50p"), Log::default());
-        b.lose(0.2, Streams::new(1).get("loss"));
+        b.server.loss = Some(Loss::new(0.2, Streams::new(1).get("loss")));
         if watched {
-            b.keep_journal();
-            b.keep_tap(|_| &[]);
+            b.line.records.journal = Some(Journal::default());
+            b.line.records.tap = Some(Tap::new(|_| &[]));
         }
         let mut got = Vec::new();
         for id in 0..2000 {
@@ -160,7 +136,7 @@ fn a_journal_and_a_tap_change_nothing() {
             b.arrive(token(id), now, &mut log);
         }
         got.extend(drain(&mut b, at(Span::from_secs(60)), &mut log));
-        (got, log.dropped, b.stats(), b.lost())
+        (got, log.dropped, b.server.stats(), b.lost())
     };
     let (watched, alone) = (run(true), run(false));
     assert!(!watched.1.is_empty() && watched.3 > 0);
@@ -172,7 +148,7 @@ fn a_journal_and_a_tap_change_nothing() {
 #[test]
 fn the_journal_has_the_time_in_a_queue_before_and_what_that_dropped() {
     let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
-    b.keep_journal();
+    b.line.records.journal = Some(Journal::default());
     let ms = |ms: u64| at(Span::from_millis(ms));
     b.arrive_since(token(0), ms(0), ms(3), &mut log);
     b.arrive_since(token(1), ms(1), ms(3), &mut log);
@@ -181,7 +157,7 @@ fn the_journal_has_the_time_in_a_queue_before_and_what_that_dropped() {
     drain(&mut b, ms(7), &mut log);
     b.note_dropped(token(3), ms(2), ms(7), DropReason::Dequeue);
     let mut text = Vec::new();
-    b.journal().unwrap().write("there", &mut text).unwrap();
+    journal::write(b.line.records.journal.as_ref().unwrap(), "there", &mut text).unwrap();
     let lines = ["3000000,3000000,0,1500,sent", "2000000,0,0,1500,drop_overflow", "4200000,3200000,0,1500,sent"];
     let mut expected: Vec<_> = lines.iter().map(|line| format!("there,{line}")).collect();
     expected.push("there,7000000,5000000,0,1500,drop_dequeue".into());
@@ -194,7 +170,7 @@ fn the_journal_has_the_time_in_a_queue_before_and_what_that_dropped() {
 #[test]
 fn the_wire_loses_what_chance_says_and_is_no_faster_for_it() {
     let (mut b, mut log) = (bottleneck("droptail", "10000p"), Log::default());
-    b.lose(0.1, Streams::new(1).get("loss"));
+    b.server.loss = Some(Loss::new(0.1, Streams::new(1).get("loss")));
     (0..10_000).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
     let got = drain(&mut b, at(Span::from_secs(60)), &mut log);
     assert!(got.iter().all(|&(id, due)| due == at(SERVICE * (id as u64 + 1) + DELAY)));
@@ -202,7 +178,7 @@ fn the_wire_loses_what_chance_says_and_is_no_faster_for_it() {
     assert!((850..=1150).contains(&b.lost()), "{}", b.lost());
     b.check().unwrap();
     let before = b.lost();
-    b.set_loss(1.0);
+    b.server.loss.as_mut().unwrap().set(1.0);
     b.arrive(token(0), at(Span::from_secs(61)), &mut log);
     assert_eq!((drain(&mut b, Instant::MAX, &mut log), b.lost()), (vec![], before + 1));
     b.check().unwrap();
@@ -214,8 +190,8 @@ fn the_delay_line_holds_many_packets_at_once() {
     (0..16).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
     // After 19.2 ms all sixteen were transmitted, and the first arrives at 21.2 ms.
     assert_eq!(drain(&mut b, at(SERVICE * 16), &mut log), []);
-    assert_eq!(b.backlog().packets, 0);
-    assert_eq!(b.stats().sent.packets, 16);
+    assert_eq!(b.server.backlog().packets, 0);
+    assert_eq!(b.server.stats().sent.packets, 16);
 }
 
 /// Pollaczek and Khinchine: in M/D/1 the mean wait is rho / (2 (1 - rho)) services.
@@ -231,11 +207,11 @@ fn random_arrivals_wait_as_queueing_theory_says() {
         b.arrive(token(id), now, &mut log);
     }
     drain(&mut b, Instant::MAX, &mut log);
-    let services = b.sojourn().percentiles(SERVICE).mean;
+    let services = b.line.sojourn.percentiles(SERVICE).mean;
     let theory = rho / (2.0 * (1.0 - rho));
     // Ten runs of the Lindley recursion of this length came within 2.5 % of the theory.
     assert!((services / theory - 1.0).abs() < 0.06, "{services} services, theory {theory}");
-    assert_eq!(b.delivered().packets, 300_000);
+    assert_eq!(b.line.delivered.packets, 300_000);
 }
 
 /// Twice the capacity is offered to a queue of 20: it is always full, and every second packet is dropped.
@@ -250,7 +226,7 @@ fn an_overloaded_tail_drop_queue_is_always_full() {
     let lost = log.dropped.len() as f64 / 20_000.0;
     assert!((lost - 0.5).abs() < 0.002, "{lost}");
     // An arrival with room finds 19 waiting and one on the wire that just began or is half through.
-    let median = b.sojourn().percentiles(SERVICE).p50;
+    let median = b.line.sojourn.percentiles(SERVICE).p50;
     assert!((19.0..=20.01).contains(&median), "{median}");
 }
 
@@ -276,7 +252,7 @@ fn codel_drops_from_the_queue_and_never_for_want_of_room() {
 #[test]
 fn an_idle_path_stays_idle() {
     let streams = Streams::new(1);
-    let mut path: Path<Token> = Path::new(&config("droptail", "10p"), &config("droptail", "10p"), streams);
+    let mut path: Path<Numbered> = Path::new(&config("droptail", "10p"), &config("droptail", "10p"), streams);
     assert_eq!(path.next_event(), None);
     assert!(path.poll(at(Span::from_secs(1)), &mut Log::default()).is_none());
 }
@@ -288,8 +264,8 @@ fn deliveries_of_both_directions_come_in_the_order_of_their_time() {
     let mut log = Log::default();
     path.arrive(Direction::Reverse, token(0), Instant::ZERO, &mut log); // due at 32 ms
     (1..4).for_each(|id| path.arrive(Direction::Forward, token(id), Instant::ZERO, &mut log)); // 21.2, 22.4, 23.6 ms
-    let order: Vec<usize> =
-        std::iter::from_fn(|| path.poll(at(Span::from_secs(1)), &mut log)).map(|(_, d)| d.packet.id).collect();
+    let order: Vec<u64> =
+        std::iter::from_fn(|| path.poll(at(Span::from_secs(1)), &mut log)).map(|(_, d)| d.packet.number).collect();
     assert_eq!(order, [1, 2, 3, 0]);
 }
 
@@ -310,19 +286,19 @@ fn segment(forward: bool, flags: u8, ack: u8, window: u16) -> RealPacket {
 #[test]
 fn taps_have_the_headers_and_the_fate_of_each_packet_of_both_directions() {
     let mut path = Path::new(&config("droptail", "1p"), &config("droptail", "10p"), Streams::new(1));
-    assert_eq!(path.tapped(), None);
-    path.keep_taps(RealPacket::bytes);
-    assert_eq!(path.tapped(), Some(0));
+    for direction in Direction::BOTH {
+        path.direction_mut(direction).line.records.tap = Some(Tap::new(RealPacket::bytes));
+    }
     (1..4).for_each(|ack| path.arrive(Direction::Forward, segment(true, 0x10, ack, 9), Instant::ZERO, &mut ()));
     let syn_ack = segment(false, 0x12, 4, 9);
     path.arrive(Direction::Reverse, syn_ack.clone(), Instant::ZERO, &mut ());
     while path.poll(at(Span::from_secs(1)), &mut ()).is_some() {}
-    assert_eq!(path.tapped(), Some(4));
-    let mut sheet = Taps::none();
-    path.swap_taps(&mut sheet);
-    assert_eq!(path.tapped(), Some(0));
+    let mut sheet = Taps::default();
+    assert!(!path.swap_taps(&mut sheet, 5) && sheet[0].is_empty());
+    assert!(path.swap_taps(&mut sheet, 4));
+    assert!(!path.swap_taps(&mut Taps::default(), 1), "the taps are empty");
     let told = |way: usize| -> Vec<_> {
-        sheet.ways[way].iter().map(|one| (one.head()[31], one.at, one.fate, one.size.get())).collect()
+        sheet[way].iter().map(|one| (one.head()[31], one.at, one.fate, one.size.get())).collect()
     };
     // 44 bytes at 10 Mbit/s take 35.2 us.
     let second = at(Span::from_nanos(35_200));
@@ -330,7 +306,7 @@ fn taps_have_the_headers_and_the_fate_of_each_packet_of_both_directions() {
     let sent = |ack: u8, at: Instant| (ack, at, Fate::Sent, 44);
     assert_eq!(told(0), [sent(1, Instant::ZERO), (3, Instant::ZERO, overflow, 44), sent(2, second)]);
     assert_eq!(told(1), [sent(4, Instant::ZERO)]);
-    assert_eq!(sheet.ways[1][0].head(), syn_ack.bytes());
+    assert_eq!(sheet[1][0].head(), syn_ack.bytes());
 }
 
 /// The window of a SYN-ACK after it came back over a path with this discipline on its left.
@@ -358,8 +334,16 @@ fn the_discipline_on_the_left_edits_what_comes_back_from_the_right() {
     assert!((1460.0..=0.95 * bdp).contains(&window), "{window} of a BDP of {bdp}");
 }
 
+#[test]
+fn a_packet_too_many_or_too_few_is_noticed() {
+    let mut b = bottleneck("droptail", "10p");
+    assert_eq!(b.check(), Ok(()));
+    b.line.delivered.add(Bytes::new(1500));
+    assert_eq!(b.check(), Err("conservation is broken: 0 packets sent, 1 delivered, 0 lost, 0 in flight".into()));
+}
+
 fn sees_segments(aqm: &AnyConfig) -> bool {
-    aqm.build::<Token>(&LinkFacts { rate: Rate::from_bps(1), limit: Limit::Packets(1) }).sees_segments()
+    aqm.build::<Numbered>(&LinkFacts { rate: Rate::from_bps(1), limit: Limit::Packets(1) }).sees_segments()
 }
 
 /// Three packets arrive at once at 10 Mbit/s. When a third of the first has been transmitted the rate falls to 1 Mbit/s: its
@@ -372,10 +356,10 @@ fn the_rate_changes_at_once_and_the_delay_with_the_next_transmission() {
     assert_eq!(drain(&mut b, at(third), &mut log), []);
     b.set_rate(Rate::from_bps(1_000_000), at(third));
     let sent = third + third * 20;
-    assert_eq!(b.busy(), sent);
+    assert_eq!(b.server.busy(), sent);
     let (first, second) = (at(sent + DELAY), at(sent + SERVICE * 10 + DELAY));
     assert_eq!(drain(&mut b, at(sent), &mut log), []);
-    b.set_delay(Span::ZERO);
+    b.line.delay = Span::ZERO;
     assert_eq!(drain(&mut b, at(Span::from_secs(1)), &mut log), [(0, first), (1, second), (2, second)]);
     b.check().unwrap();
 }
@@ -385,10 +369,10 @@ fn the_rate_changes_at_once_and_the_delay_with_the_next_transmission() {
 fn nothing_is_left_of_a_rate_that_held_for_a_second() {
     for lost in [0.0, 1.0] {
         let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
-        b.lose(lost, Streams::new(1).get("loss"));
+        b.server.loss = Some(Loss::new(lost, Streams::new(1).get("loss")));
         b.set_rate(Rate::from_bps(100), Instant::ZERO);
         b.arrive(token(0), Instant::ZERO, &mut log);
-        b.set_loss(0.0);
+        b.server.loss.as_mut().unwrap().set(0.0);
         b.arrive(token(1), Instant::ZERO, &mut log);
         let second = at(Span::from_secs(1));
         assert_eq!(drain(&mut b, second, &mut log), []);
@@ -409,7 +393,7 @@ fn packets_that_wait_keep_their_queue_when_another_takes_its_place() {
     b.replace(&config("codel", "1p").aqm, Limit::Packets(1), Instant::ZERO).unwrap();
     (6..9).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
     assert_eq!(log.dropped, [(7, DropReason::Overflow), (8, DropReason::Overflow)]);
-    assert_eq!((b.backlog().packets, b.stats().arrived.packets), (6, 9));
+    assert_eq!((b.server.backlog().packets, b.server.stats().arrived.packets), (6, 9));
     let order: Vec<_> = drain(&mut b, at(Span::from_secs(1)), &mut log).iter().map(|(id, _)| *id).collect();
     assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
     b.check().unwrap();
@@ -429,7 +413,7 @@ fn a_discipline_that_knows_connections_is_not_replaced() {
     for id in 0..MOST_REPLACED + 1 {
         b.arrive(token(id), Instant::ZERO, &mut log);
         b.arrive(token(id), Instant::ZERO, &mut log);
-        assert_eq!(b.can_replace(), id < MOST_REPLACED);
+        assert_eq!(b.may_replace(&config("droptail", "5p").aqm, Limit::Packets(50)).is_ok(), id < MOST_REPLACED);
         let expected = if id < MOST_REPLACED { Ok(()) } else { Err(Irreplaceable::Busy) };
         assert_eq!(b.replace(&config("droptail", "5p").aqm, Limit::Packets(50), Instant::ZERO), expected, "{id}");
     }
@@ -440,7 +424,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, u64, bool)>> {
     prop::collection::vec((0..3_000_000u64, 40..1500u64, any::<bool>()), 1..200)
 }
 
-fn tokens(arrivals: &[(u64, u64, bool)]) -> Vec<(Instant, Token)> {
+fn tokens(arrivals: &[(u64, u64, bool)]) -> Vec<(Instant, Numbered)> {
     let mut now = 0;
     arrivals
         .iter()
@@ -448,7 +432,7 @@ fn tokens(arrivals: &[(u64, u64, bool)]) -> Vec<(Instant, Token)> {
         .map(|(id, (gap, size, ect))| {
             now += gap;
             let ecn = if *ect { Ecn::Ect0 } else { Ecn::NotEct };
-            (Instant::from_nanos(now), Token { id, size: *size, ecn })
+            (Instant::from_nanos(now), Numbered::new(id as u64, FlowId(0), Bytes::new(*size)).with_ecn(ecn))
         })
         .collect()
 }
@@ -476,7 +460,7 @@ proptest! {
     /// Any discipline: an owner who calls only for packets that are due has each of them on time.
     #[test]
     fn nobody_has_to_call_before_a_packet_is_due(name in prop::sample::select(NAMES), arrivals in arrivals()) {
-        let run = |next: fn(&Bottleneck<Token>) -> Option<Instant>| {
+        let run = |next: fn(&Bottleneck<Numbered>) -> Option<Instant>| {
             let (mut b, mut log, mut got) = (bottleneck(name, "30p"), Log::default(), Vec::new());
             let mut tokens = tokens(&arrivals).into_iter().peekable();
             for _ in 0..10_000 {
@@ -486,7 +470,7 @@ proptest! {
                 while let Some((_, token)) = tokens.next_if(|(at, _)| *at == now) {
                     b.arrive(token, now, &mut log);
                 }
-                if arrival.is_none() && b.backlog().packets == 0 && b.next_due().is_none_or(|at| at > now + Span::from_secs(60)) {
+                if arrival.is_none() && b.server.backlog().packets == 0 && b.next_due().is_none_or(|at| at > now + Span::from_secs(60)) {
                     break;
                 }
             }
@@ -508,17 +492,17 @@ proptest! {
         for (now, token) in &tokens {
             got.extend(drain(&mut b, *now, &mut log));
             prop_assert!(b.next_event().is_none_or(|at| at > *now));
-            b.arrive(token.clone(), *now, &mut log);
+            b.arrive(*token, *now, &mut log);
             prop_assert_eq!(b.check(), Ok(()));
         }
         got.extend(drain(&mut b, tokens[tokens.len() - 1].0 + Span::from_secs(1), &mut log));
         prop_assert_eq!(b.check(), Ok(()));
-        prop_assert_eq!(b.backlog().packets, 0, "a second empties any of these queues");
+        prop_assert_eq!(b.server.backlog().packets, 0, "a second empties any of these queues");
         prop_assert_eq!(got.len() + log.dropped.len(), tokens.len());
         for pair in got.windows(2) {
             // Times are whole nanoseconds, so a transmission may end a nanosecond early.
             let apart = pair[1].1.since(pair[0].1).as_nanos() + 1;
-            prop_assert!(apart >= config.rate.time_for(Bytes::new(tokens[pair[1].0].1.size)).as_nanos());
+            prop_assert!(apart >= config.rate.time_for(tokens[pair[1].0].1.size).as_nanos());
         }
     }
 }
@@ -531,7 +515,7 @@ proptest! {
     #[test]
     fn changes_lose_no_packet(arrivals in arrivals(), changes in prop::collection::vec((0..NAMES.len(), 1..50u64, 0..4u8), 1..20)) {
         let (mut b, mut log, mut got) = (bottleneck("droptail", "20p"), Log::default(), Vec::new());
-        b.lose(0.0, Streams::new(1).get("loss"));
+        b.server.loss = Some(Loss::new(0.0, Streams::new(1).get("loss")));
         let (tokens, mut lost) = (tokens(&arrivals), false);
         for (number, (now, token)) in tokens.iter().enumerate() {
             got.extend(drain(&mut b, *now, &mut log));
@@ -542,22 +526,22 @@ proptest! {
                 0 => {
                     let aqm = config_from_settings(NAMES[name], &[]).unwrap();
                     let replaced = b.replace(&aqm, Limit::Packets(value), *now);
-                    prop_assert!(replaced.is_ok() || b.keeps_connections() || !b.can_replace() || sees_segments(&aqm));
+                    prop_assert!(replaced.is_ok() || b.keeps_connections() || b.server.replaced() == MOST_REPLACED || sees_segments(&aqm));
                 }
                 1 => b.set_rate(Rate::from_bps(value * 1_000_000), *now),
-                2 => b.set_delay(Span::from_millis(value)),
+                2 => b.line.delay = Span::from_millis(value),
                 u8::MAX => {}
                 _ => {
                     lost = true;
-                    b.set_loss(value as f64 / 100.0);
+                    b.server.loss.as_mut().unwrap().set(value as f64 / 100.0);
                 }
             }
-            b.arrive(token.clone(), *now, &mut log);
+            b.arrive(*token, *now, &mut log);
             prop_assert_eq!(b.check(), Ok(()));
         }
         got.extend(drain(&mut b, tokens[tokens.len() - 1].0 + Span::from_secs(3), &mut log));
         prop_assert_eq!(b.check(), Ok(()));
-        prop_assert_eq!(b.backlog().packets, 0);
+        prop_assert_eq!(b.server.backlog().packets, 0);
         prop_assert!(lost || b.lost() == 0);
         prop_assert_eq!(got.len() + log.dropped.len() + b.lost() as usize, tokens.len());
         prop_assert!(got.windows(2).all(|pair| pair[0].1 <= pair[1].1), "packets do not overtake");

@@ -276,8 +276,7 @@ impl<P: Packet> LinuxDualPi2<P> {
     }
 
     pub(super) fn backlog(&self) -> Backlog {
-        let (l, c) = (self.l.backlog, self.c.backlog);
-        Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
+        self.l.backlog + self.c.backlog
     }
 
     /// `dualpi2_skb_classify()`, without filters.

@@ -27,9 +27,10 @@ use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
 use crate::sched::Tournament;
 use crate::sched::tree::Order;
+use crate::succession::Succession;
 use crate::units::{Instant, Limit, Rate};
 use parts::Parts;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// The name of a tree among disciplines. It is no name of the registry: a tree has subscribers, which no key of a
 /// discipline tells.
@@ -43,70 +44,33 @@ pub const QUEUES: u64 = 16;
 pub(crate) struct Queue<P: Packet> {
     name: String,
     discipline: AnyConfig,
-    qdisc: AnyQdisc<P>,
-    /// Disciplines that it had before and that hold packets, the oldest first. Their packets leave first.
-    former: VecDeque<AnyQdisc<P>>,
+    qdiscs: Succession<P, AnyQdisc<P>>,
     limit: Limit,
     backlog: Backlog,
     stats: Stats,
     /// True if it holds packets and gave none when it was asked last.
     stalled: bool,
-    woken: Option<Instant>,
 }
 
 impl<P: Packet> Queue<P> {
     fn new(name: &str, discipline: &AnyConfig, link: &LinkFacts) -> Self {
         Self {
             name: name.to_owned(),
-            qdisc: discipline.build(link),
+            qdiscs: Succession::new(discipline.build(link)),
             discipline: discipline.clone(),
-            former: VecDeque::new(),
             limit: link.limit,
             backlog: Backlog::default(),
             stats: Stats::default(),
             stalled: false,
-            woken: None,
         }
     }
 
     /// Puts another discipline in the place of this one, unless it is the same.
     fn change(&mut self, discipline: &AnyConfig, link: &LinkFacts) {
         if self.discipline != *discipline || self.limit != link.limit {
-            self.former.push_back(std::mem::replace(&mut self.qdisc, discipline.build(link)));
+            self.qdiscs.replace(discipline.build(link));
             (self.discipline, self.limit) = (discipline.clone(), link.limit);
-            self.former.retain(|former| former.backlog().packets > 0);
         }
-    }
-
-    fn each(&mut self) -> impl Iterator<Item = &mut AnyQdisc<P>> {
-        self.former.iter_mut().chain([&mut self.qdisc])
-    }
-
-    fn count(&mut self) {
-        let held = self.former.iter().map(Qdisc::backlog).chain([self.qdisc.backlog()]);
-        self.backlog = held.fold(Backlog::default(), |all, one| Backlog {
-            packets: all.packets + one.packets,
-            bytes: all.bytes + one.bytes,
-        });
-    }
-
-    fn next_wakeup(&self) -> Option<Instant> {
-        let all = self.former.iter().map(Qdisc::next_wakeup).chain([self.qdisc.next_wakeup()]);
-        all.flatten().min().filter(|at| self.woken.is_none_or(|woken| *at > woken))
-    }
-
-    fn dequeue(&mut self, now: Instant, rng: &mut Rng, observer: &mut impl PacketObserver<P>) -> Option<P> {
-        while let Some(former) = self.former.front_mut() {
-            let packet = former.dequeue(now, rng, observer);
-            let empty = former.backlog().packets == 0;
-            if empty {
-                self.former.pop_front();
-            }
-            if packet.is_some() || !empty {
-                return packet;
-            }
-        }
-        self.qdisc.dequeue(now, rng, observer)
     }
 }
 
@@ -200,7 +164,7 @@ impl<P: Packet> Tree<P> {
             self.queues.push(match (discipline, old) {
                 (Some(discipline), Some(Old { queue: Some(mut queue), .. })) => {
                     queue.change(discipline, &link);
-                    queue.each().for_each(|qdisc| qdisc.on_fact(&Fact::Rate(link.rate), now));
+                    queue.qdiscs.each().for_each(|qdisc| qdisc.on_fact(&Fact::Rate(link.rate), now));
                     Some(queue)
                 }
                 (Some(discipline), _) => Some(Box::new(Queue::new(name, discipline, &link))),
@@ -317,20 +281,20 @@ impl<P: Packet> Tree<P> {
     fn settle(&mut self, at: usize, now: Instant) {
         let Some(queue) = &mut self.queues[at] else { return };
         let before = queue.backlog;
-        queue.count();
+        queue.backlog = queue.qdiscs.backlog();
         self.backlog.packets = self.backlog.packets + queue.backlog.packets - before.packets;
         self.backlog.bytes = self.backlog.bytes + queue.backlog.bytes - before.bytes;
         self.order.set_work(at, queue.backlog.packets > 0 && !queue.stalled, now);
-        match queue.next_wakeup() {
-            Some(wakeup) => self.timers.set(at as u32, wakeup.as_nanos()),
-            None => self.timers.remove(at as u32),
+        match queue.qdiscs.next_wakeup() {
+            Instant::MAX => self.timers.remove(at as u32),
+            wakeup => self.timers.set(at as u32, wakeup.as_nanos()),
         }
     }
 
     /// Tells the discipline of a branch a fact.
     fn tell(&mut self, at: usize, fact: &Fact, now: Instant) {
         if let Some(queue) = self.queues.get_mut(at).and_then(Option::as_mut) {
-            queue.each().for_each(|qdisc| qdisc.on_fact(fact, now));
+            queue.qdiscs.each().for_each(|qdisc| qdisc.on_fact(fact, now));
             queue.stalled = false;
             self.settle(at, now);
         }
@@ -367,7 +331,8 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
         let has_room = self.has_room(held, size.get());
         let Some(queue) = self.queues[at].as_mut() else { return Enqueued::Dropped(DropReason::Overflow) };
         queue.stats.arrived.add(size);
-        let Queue { qdisc, stats, .. } = &mut **queue;
+        let Queue { qdiscs, stats, .. } = &mut **queue;
+        let qdisc = qdiscs.present_mut();
         let mut observer = Counting { observer, counters: [&mut self.stats, stats] };
         if !has_room {
             observer.dropped(packet, DropReason::Overflow, now);
@@ -388,7 +353,7 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
             let queue = self.queues[at].as_mut()?;
             let mut own = std::mem::take(&mut queue.stats);
             let mut counting = Counting { observer: &mut *observer, counters: [&mut self.stats, &mut own] };
-            let packet = queue.dequeue(now, rng, &mut counting);
+            let packet = queue.qdiscs.dequeue(now, rng, &mut counting);
             if let Some(size) = packet.as_ref().map(Packet::size) {
                 [&mut self.stats, &mut own].into_iter().for_each(|stats| stats.sent.add(size));
                 self.order.served(size, now);
@@ -412,8 +377,8 @@ impl<P: Packet> Qdisc<P> for Tree<P> {
             let at = first.class as usize;
             self.timers.remove(first.class);
             if let Some(queue) = &mut self.queues[at] {
-                queue.each().filter(|q| q.next_wakeup().is_some_and(|at| at <= now)).for_each(|q| q.on_wakeup(now));
-                (queue.woken, queue.stalled) = (Some(now), false);
+                queue.qdiscs.wake(now);
+                queue.stalled = false;
                 self.settle(at, now);
             }
         }

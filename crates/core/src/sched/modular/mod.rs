@@ -245,8 +245,7 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
     /// The backlog of both layers together.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        let (above, below) = (self.qos.backlog(), self.mac.backlog());
-        Backlog { packets: above.packets + below.packets, bytes: above.bytes + below.bytes }
+        self.qos.backlog() + self.mac.backlog()
     }
 
     /// Verifies conservation in both layers, and that the MAC-SAL dropped no packet.

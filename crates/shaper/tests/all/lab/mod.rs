@@ -221,11 +221,11 @@ impl Lab {
     }
 
     pub fn gauges(&self) -> Gauges {
-        self.classifier.gauges()
+        self.classifier.table.gauges()
     }
 
     pub fn drops(&self) -> u64 {
-        Direction::BOTH.iter().map(|d| self.path.direction(*d).stats().dropped_overflow.packets).sum()
+        Direction::BOTH.iter().map(|d| self.path.direction(*d).server.stats().dropped_overflow.packets).sum()
     }
 
     pub fn run_until(&mut self, end: Instant) {
