@@ -69,10 +69,16 @@ def with_channels(it: Trial, r: random.Random) -> Trial:
     return Trial(it.weights, it.largest, events)
 
 
+def wf2q_plus(weights: Sequence[int], largest: int, r: random.Random) -> tuple[Scheduler, dict[str, Any]]:
+    """V that counts packets as they are sent, and at once."""
+    at_once = r.random() < 0.3
+    return Wf2qPlus(weights, largest, at_once=at_once), {"compat": "dummynet" if at_once else "source"}
+
+
 TWINS: dict[str, Make] = {
     "drr": drr,
     "stfq": plain(Stfq),
-    "wf2q-plus": plain(Wf2qPlus),
+    "wf2q-plus": wf2q_plus,
     "kps": plain(Kps),
     "qfq": plain(Qfq),
     "qfq-plus": qfq_plus,
@@ -107,6 +113,8 @@ def trial(r: random.Random, most_classes: int = 100) -> Trial:
             events += [("depart", 0, 0)] * r.randint(1, 30)
         for _ in range(r.randint(0, 10)):
             arrives = r.random() < 0.5
+            if arrives and r.random() < 0.7:
+                events.append(("progress", 0, r.randint(0, largest)))
             events.append(("arrive", r.randrange(classes), r.choice(sizes)) if arrives else ("depart", 0, 0))
     return Trial(weights, largest, events)
 
@@ -175,5 +183,5 @@ def test_mistakes_are_told() -> None:
         engine.schedule("drr", [1], [], quantum="0B")
     with pytest.raises(ValueError, match="refused: Size"):
         engine.schedule("fifo", [1], [("arrive", 0, 1501)])
-    with pytest.raises(ValueError, match="arrive, depart, weight or channel"):
+    with pytest.raises(ValueError, match="arrive, depart, progress, weight or channel"):
         engine.schedule("fifo", [1], [("leave", 0, 0)])

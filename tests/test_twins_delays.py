@@ -24,14 +24,15 @@ from twin_trials import PAIRS, Setup, check_draws, check_fates, names, twin
 
 @twin("codel", codel.replay, drop="drop_dequeue")
 def codel_setup(r: random.Random) -> Setup:
-    """The RFC's arithmetic and the kernel's."""
+    """The RFC's arithmetic, and the kernel's before and since Linux 7.0."""
     options, settings = codel_options(r)
-    linux = coin(r)
+    compat = r.choice(["source", "source", "linux", "linux-7.0"])
     if coin(r):
         most_ns, (selector, mask) = round(10 ** r.uniform(5, 7.5)), r.choice([(0, 0), (1, 3), (2, 2), (0, 1), (3, 3)])
         settings += written(ce_threshold=f"{most_ns}ns", ce_threshold_selector=selector, ce_threshold_mask=mask)
         options |= {"ce_threshold_ns": most_ns, "ce_selector": selector, "ce_mask": mask}
-    return codel.Params(**options, linux=linux), settings + written(compat="linux" if linux else "source")
+    params = codel.Params(**options, linux=compat != "source", ends_when_empty=compat == "linux-7.0")
+    return params, settings + written(compat=compat)
 
 
 def some_tupdate_ns(r: random.Random) -> int:

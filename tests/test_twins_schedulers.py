@@ -39,8 +39,9 @@ def flow_queueing(r: random.Random, make: Maker, linux: bool) -> Setup:
 
 
 def with_compat_once(queues: list[str], aqm: list[str]) -> list[str]:
-    """One key for both parts."""
-    return queues + [setting for setting in aqm if not setting.startswith("compat=")]
+    """One key for both parts: that of the AQM, if it has one."""
+    its = any(setting.startswith("compat=") for setting in aqm)
+    return [setting for setting in queues if not (its and setting.startswith("compat="))] + aqm
 
 
 @twin("fq-codel", fq.replay, drop="drop_dequeue", draws=True)
@@ -147,7 +148,7 @@ def modular_trial(r: random.Random, qos: hfs.Make, mac: hfs.Make, *, changes: fl
         weighting=params.weighting,
         max_packet=f"{params.max_packet}B",
     )
-    return Trial(lambda limit, *_: hfs.Modular(limit, params), settings, packets(len(kinds), params.stations, changes))
+    return Trial(lambda limit, rate_bps, _: hfs.Modular(limit, params, rate_bps), settings, packets(len(kinds), params.stations, changes))
 
 
 @element("hfs")

@@ -512,7 +512,8 @@ def schedule(
 ) -> list[int]:
     """Gives events to a packet scheduler, then removes all packets that are left.
 
-    Events are ("arrive", class, size), ("depart", 0, 0), ("weight", class, weight) and ("channel", class, 0 or 1).
+    Events are ("arrive", class, size), ("depart", 0, 0), ("progress", 0, bytes sent so far of the packet that departed
+    last), ("weight", class, weight) and ("channel", class, 0 or 1).
 
     Packets are numbered in the order of arrival. Returns their numbers in the order of departure, with -1 for each
     departure from empty queues. Raises `ValueError` for invalid arguments.

@@ -33,6 +33,9 @@ impl ConfigError {
 }
 
 /// Whose rules an algorithm follows where its source and its implementation in the Linux kernel differ.
+///
+/// "linux" is always the same version, 6.18, so that results stay as they are. Where a later kernel has other rules, it has
+/// a name of its own ([`CompatVersion`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compat {
@@ -40,8 +43,31 @@ pub enum Compat {
     #[default]
     #[serde(alias = "rfc", alias = "paper")]
     Source,
-    /// The rules of the Linux kernel.
+    /// The rules of the Linux kernel 6.18.
+    #[serde(alias = "linux-6.18")]
     Linux,
+}
+
+/// As [`Compat`], for an algorithm that has the rules of two versions of the Linux kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum CompatVersion {
+    /// The rules of the source: a document or an RFC.
+    #[default]
+    #[serde(rename = "source", alias = "rfc", alias = "paper")]
+    Source,
+    /// The rules of the Linux kernel 6.18.
+    #[serde(rename = "linux", alias = "linux-6.18")]
+    Linux,
+    /// The rules of the Linux kernel 7.0.
+    #[serde(rename = "linux-7.0")]
+    Linux70,
+}
+
+impl CompatVersion {
+    /// True for the rules of any version of the kernel.
+    pub const fn is_linux(self) -> bool {
+        matches!(self, Self::Linux | Self::Linux70)
+    }
 }
 
 /// The properties of a link on which the discipline before it depends.

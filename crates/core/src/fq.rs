@@ -48,7 +48,6 @@ use crowd::Crowd;
 
 use crate::ack_path::AckPath;
 use crate::classify::Classifier;
-use crate::config::Compat;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, Packet};
@@ -203,7 +202,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     }
 
     fn memory_is_enforced(&self) -> bool {
-        !(self.parameters.overflow == Overflow::Arrival && self.parameters.compat == Compat::Linux)
+        !(self.parameters.overflow == Overflow::Arrival && self.parameters.compat.is_linux())
     }
 
     /// Refuses a packet for which there is no room.

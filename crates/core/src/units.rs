@@ -173,6 +173,7 @@ impl Rate {
         Span((u128::from(size.0) * 8 * u128::from(NS_PER_S) / u128::from(self.0)) as u64)
     }
     /// Returns the bytes which this rate carries in `span`, rounded down. With a round trip time this is the BDP.
+    #[inline]
     pub fn bytes_in(self, span: Span) -> Bytes {
         Bytes((u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NS_PER_S))) as u64)
     }

@@ -1,5 +1,8 @@
 //! Properties of packet schedulers for any arrivals: no packet is lost or reordered within its class, the link is never
-//! idle while packets wait, and each scheduler keeps the fairness bound of its source.
+//! idle while packets wait, and each scheduler keeps the fairness bound of its source. Here time is counted in departures;
+//! in `timed.rs` packets also arrive while another is sent.
+
+mod timed;
 
 use penstock_core::sched::table::{AnyScheduler, AnySchedulerConfig, NAMES};
 use penstock_core::sched::{Limits, Scheduled, Scheduler, Setup, Weight, drr, qfq_plus};

@@ -13,13 +13,18 @@ from penstock.reference.link import CE, NOT_ECT, Arrival, Fate, Fifo, Limit, Pac
 
 @dataclass(frozen=True)
 class Params:
-    """§4.3, §4.4 and §5.5. `linux`: the kernel's clock, square root and comparisons."""
+    """§4.3, §4.4 and §5.5.
+
+    `linux`: the kernel's clock, square root and comparisons. `ends_when_empty`: since Linux 7.0 an empty queue ends a
+    running interval.
+    """
 
     target_ns: int = 5_000_000
     interval_ns: int = 100_000_000
     mtu: int = 1514
     ecn: bool = False
     linux: bool = False
+    ends_when_empty: bool = False
     ce_threshold_ns: int | None = None
     ce_selector: int = 0
     ce_mask: int = 0
@@ -168,6 +173,7 @@ class Linux(CoDel):
         packet, now = self.pop(), now_ns // TICK_NS
         if packet is None:
             self.dropping = False
+            self.first_above = None if self.params.ends_when_empty else self.first_above
             return None
         drop = self.should_drop(packet, now)
         if not self.dropping:

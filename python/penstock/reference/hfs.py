@@ -61,9 +61,11 @@ class Held:
 class Modular(Gateway):
     """The two layers. Packets are known to the schedulers by their numbers."""
 
-    def __init__(self, limit: Limit, params: Params) -> None:
+    def __init__(self, limit: Limit, params: Params, rate_bps: int) -> None:
         super().__init__(limit)
         self.params = params
+        self.rate_bps = rate_bps
+        self.began_ns = 0  # when the packet that left last began to be sent
         self.losses = [0.0] * params.stations
         self.qos = params.qos(params.weights, params.max_packet)
         self.mac = params.mac(weights(params.weighting, self.losses), params.max_packet)
@@ -101,32 +103,40 @@ class Modular(Gateway):
         self.waiting[packet.id] = packet
         self.bytes += packet.size
         self.flows[self.flow(packet)].add(self.counted(packet))
+        sent = self.rate_bps * (now_ns - self.began_ns) // (8 * 10**9)
+        if self.direct:
+            self.qos.progress(sent)
         self.qos.arrive(self.flow(packet), packet.id, self.counted(packet))
-        return self.prefetch()
+        return self.prefetch(sent)
 
-    def prefetch(self) -> None:
-        """While S < Q."""
+    @property
+    def direct(self) -> bool:
+        """With Q = 0 the QoS layer feeds the link."""
+        return self.params.buffer[1] == 0
+
+    def prefetch(self, sent: int) -> None:
+        """While S < Q; of the packet on the link so many bytes have been sent."""
         kind, most = self.params.buffer
         while (self.prefetched.packets if kind == "packets" else self.prefetched.bytes) < most:
             if (first := self.qos.depart()) is None:
                 return
             number, size = first
             self.prefetched.add(size)
+            self.mac.progress(sent)
             self.mac.arrive(self.flow(self.waiting[number]) % self.params.stations, number, size)
 
     def dequeue(self, now_ns: int) -> Packet | None:
         """The link asks."""
-        del now_ns
-        direct = self.params.buffer[1] == 0
-        if (first := (self.qos if direct else self.mac).depart()) is None:
+        if (first := (self.qos if self.direct else self.mac).depart()) is None:
             return None
+        self.began_ns = now_ns
         number, size = first
         packet = self.waiting.pop(number)
         self.bytes -= packet.size
         self.flows[self.flow(packet)].add(size, -1)
-        if not direct:
+        if not self.direct:
             self.prefetched.add(size, -1)
-            self.prefetch()
+            self.prefetch(0)
         return packet
 
     def waits(self) -> bool:

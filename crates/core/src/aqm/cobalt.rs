@@ -68,7 +68,7 @@ pub struct Config {
     /// If the queue is full, drop from its head and not the arrival; null does so with compat = "linux". In flow queues
     /// `overflow` decides.
     pub head_drop: Option<bool>,
-    /// "source", or "linux" for the kernel's arithmetic, its first signal and its idle time.
+    /// "source", or "linux" for the arithmetic, the first signal and the idle time of Linux 6.18.
     pub compat: Compat,
 }
 

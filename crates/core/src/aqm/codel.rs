@@ -28,15 +28,17 @@
 //! DIFFERENCE: `compat = "linux"` follows the kernel (include/net/codel.h, codel_impl.h). Time is counted in ticks of
 //! 1024 ns. 1 / sqrt(count) has 16 bits, starts at 65535 / 65536 and is improved by one Newton step per change of the
 //! count, which at count 2 gives 50 ms instead of 70.7 ms. A drop needs a time after, not at, the end of the interval.
-//! An empty queue ends the dropping state but not a running interval. As the AQM of a flow queue the algorithm sees the
-//! bytes of all queues, and packets dropped to make room count as drops. Pinned by
-//! `linux_takes_one_newton_step_per_drop` and by a twin.
+//! An empty queue ends the dropping state but not a running interval, so a flow that sends a packet now and then loses
+//! some: this is Linux 6.18. "linux-7.0" ends the interval as the RFC does (commit 815980fe6dbb, "codel: fix stale state
+//! for empty flows in fq_codel", also in 6.19.11). As the AQM of a flow queue the algorithm sees the bytes of all queues,
+//! and packets dropped to make room count as drops. Pinned by
+//! `linux_takes_one_newton_step_per_drop`, `an_empty_queue_ends_the_interval_since_linux_7_0` and by a twin.
 //! DIFFERENCE: the kernel's times are 32 bits wide and wrap after 73 minutes; here they do not. Pinned by
 //! `time_does_not_wrap_after_73_minutes`.
 
-use super::{Aqm, Compat, Meta};
+use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
-use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
+use crate::config::{AqmConfig, CompatVersion, ConfigError, FlowQueues, LinkFacts};
 use crate::fact::Fact;
 use crate::packet::Ecn;
 use crate::qdisc::{Backlog, Verdict};
@@ -70,8 +72,9 @@ pub struct Config {
     pub ce_threshold_selector: u8,
     /// The bits of the ECN field to which ce_threshold_selector refers, 0 to 3; 0 is every ECN-capable packet.
     pub ce_threshold_mask: u8,
-    /// "source" for the RFC, "linux" for the kernel's clock and square root.
-    pub compat: Compat,
+    /// "source" for the RFC, "linux" for the clock and the square root of Linux 6.18, "linux-7.0" for those of Linux 7.0,
+    /// where an empty queue ends the interval.
+    pub compat: CompatVersion,
 }
 
 impl Default for Config {
@@ -84,7 +87,7 @@ impl Default for Config {
             ce_threshold: None,
             ce_threshold_selector: 0,
             ce_threshold_mask: 0,
-            compat: Compat::Source,
+            compat: CompatVersion::Source,
         }
     }
 }
@@ -195,7 +198,7 @@ fn kernel_interval(interval: Span, rec_inv_sqrt: u16) -> Span {
 impl Codel {
     /// Creates the state of an empty queue, which is not dropping.
     pub fn new(config: Config) -> Self {
-        let law = if config.compat == Compat::Linux { Law::Kernel } else { Law::Root };
+        let law = if config.compat.is_linux() { Law::Kernel } else { Law::Root };
         Self::with_law(config, law)
     }
 
@@ -337,8 +340,8 @@ impl Aqm for Codel {
 
     fn on_empty(&mut self, _: Instant) {
         let step = std::mem::replace(&mut self.step, Step::Fresh);
-        // The kernel ends the interval only if this call already dropped a packet.
-        if self.law != Law::Kernel || step != Step::Fresh {
+        // The kernel before 7.0 ends the interval only if this call already dropped a packet.
+        if self.config.compat != CompatVersion::Linux || step != Step::Fresh {
             self.first_above = None;
         }
         if step != Step::Entered {
@@ -452,7 +455,7 @@ mod tests {
         // Above from 20 ms = tick 19531. At 120 ms the clock shows tick 117187, the end of the interval but not after
         // it: the first drop is at 121 ms = tick 118164. Due then at ticks 215818, 264647, 319578 and 367213: 220.998,
         // 270.999, 327.25 and 376.03 ms.
-        let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
+        let mut codel = Codel::new(Config { compat: CompatVersion::Linux, ..Config::default() });
         assert_eq!(drops(&mut codel, Ecn::NotEct, 20, 380), [121, 221, 271, 328, 377]);
     }
 
@@ -472,7 +475,7 @@ mod tests {
             assert_eq!(marked(&step, Ecn::Ect0, us), expected, "{us} us");
         }
         // 1 ms are 976 ticks; 1024 ms are a whole number of ticks, so 1000 us before it are 977 by the clock.
-        let kernel = Config { compat: Compat::Linux, ..step.clone() };
+        let kernel = Config { compat: CompatVersion::Linux, ..step.clone() };
         for (us, expected) in [(999, false), (1000, true), (1001, true)] {
             assert_eq!(marked(&kernel, Ecn::Ect0, us), expected, "{us} us in Linux");
         }
@@ -487,9 +490,27 @@ mod tests {
         }
     }
 
+    /// codel_dequeue() finds an empty queue after a packet that waited 10 ms. Before Linux 7.0 the interval that this packet
+    /// began goes on, and the next such packet, 200 ms later, is dropped: every second one is lost.
+    #[test]
+    fn an_empty_queue_ends_the_interval_since_linux_7_0() {
+        let (mut rng, packet) =
+            (Streams::new(1).get("unused"), Meta { size: Bytes::new(1500), ecn: Ecn::NotEct, flow: FlowId(0) });
+        for (compat, lost) in [(CompatVersion::Linux, 20), (CompatVersion::Linux70, 0), (CompatVersion::Source, 0)] {
+            let mut codel = Codel::new(Config { compat, ..Config::default() });
+            let mut is_dropped = |ms| {
+                let now = Instant::ZERO + Span::from_millis(ms);
+                let verdict = codel.on_dequeue(&packet, Span::from_millis(10), FULL, now, &mut rng);
+                codel.on_empty(now);
+                verdict == Verdict::Drop
+            };
+            assert_eq!((1..=40).filter(|n| is_dropped(200 * n)).count(), lost, "{compat:?}");
+        }
+    }
+
     #[test]
     fn linux_counts_packets_shed_by_a_flow_queue() {
-        let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
+        let mut codel = Codel::new(Config { compat: CompatVersion::Linux, ..Config::default() });
         codel.on_shed(FULL, Instant::ZERO);
         assert_eq!((codel.count, codel.wants_whole_backlog()), (1, true));
         let mut codel = Codel::new(Config::default());
@@ -515,7 +536,7 @@ mod tests {
     fn time_does_not_wrap_after_73_minutes() {
         let begin = 4_397_952;
         assert_eq!(begin * 1_000_000 % 1024, 0);
-        let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
+        let mut codel = Codel::new(Config { compat: CompatVersion::Linux, ..Config::default() });
         let dropped = drops(&mut codel, Ecn::NotEct, begin + 20, begin + 380);
         assert_eq!(dropped, [121, 221, 271, 328, 377].map(|ms| begin + ms));
     }

@@ -81,8 +81,8 @@ pub struct Config {
     /// Largest packet, from which the initial credit of the scheduler follows (Linux: 1514 B). In Linux nothing is
     /// signalled while less than two of them wait.
     pub mtu: Bytes,
-    /// "source" for the RFC; "linux" for the kernel's rolls of chance, its step and its gains. The parameters below are
-    /// for "linux" alone, rtt_max, min_th, range and th_len for "source".
+    /// "source" for the RFC; "linux" for the rolls of chance, the step and the gains of Linux 6.18. The parameters below
+    /// are for "linux" alone, rtt_max, min_th, range and th_len for "source".
     pub compat: Compat,
     /// A packet of the L queue that waited longer than this is marked (Linux: 1ms).
     pub step_thresh: Span,

@@ -97,7 +97,7 @@ pub struct Config {
     pub ecn: bool,
     /// Probability from which on ECN-capable packets are dropped as well, mark_ecnth (§5.1: 0.1).
     pub ecn_threshold: f64,
-    /// Whose arithmetic is used: that of the "rfc" or that of "linux".
+    /// Whose arithmetic is used: that of the "rfc", or that of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

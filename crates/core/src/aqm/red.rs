@@ -68,7 +68,7 @@ pub struct Config {
     pub over_max: OverMax,
     /// Number of packets that wait at least where one is dropped early or forced; 2 in ns-2 and ns-3.
     pub least_waiting: u64,
-    /// "paper", or "linux" for the rules of the kernel: weight becomes the nearest 2^-n, mode and gentle have no
+    /// "paper", or "linux" for the rules of Linux 6.18: weight becomes the nearest 2^-n, mode and gentle have no
     /// effect.
     pub compat: Compat,
     /// Rate from which the kernel's table of idle times follows; null is that of the link (tc, bandwidth: 10 Mbit/s).

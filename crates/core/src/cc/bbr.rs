@@ -82,7 +82,7 @@ pub struct Config {
     pub full_bw_rounds: u32,
     /// Pacing rate as a part of pacing_gain BtlBw; below 1 queues drain (Linux: 0.99).
     pub pacing_margin: f64,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.12 ("linux").
     pub compat: Compat,
 }
 

@@ -68,7 +68,7 @@ pub struct Config {
     pub smooth: f64,
     /// Fast convergence: a flow which has a loss below its last W_max releases part of its share.
     pub fast_convergence: bool,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

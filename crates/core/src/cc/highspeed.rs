@@ -62,7 +62,7 @@ pub struct Config {
     pub high_p: f64,
     /// High_Decrease: the part of the window by which a loss reduces it at high_window (§5: 0.1).
     pub high_decrease: f64,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

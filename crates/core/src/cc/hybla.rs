@@ -48,7 +48,7 @@ const MAX_SLOW_START: f64 = 65_536.0;
 pub struct Config {
     /// RTT0: a flow grows as Reno would with this round trip time (the paper: 25 ms).
     pub rtt0: Span,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

@@ -68,7 +68,7 @@ pub struct Config {
     pub abc_limit: u64,
     /// What lets the window grow in congestion avoidance: acknowledged "bytes" (RFC 3465), or "acks" (RFC 5681 eq. (3)).
     pub growth: Growth,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

@@ -35,7 +35,7 @@ pub struct Config {
     pub a: f64,
     /// Part of the data in flight which a loss takes (the paper: 1/8).
     pub b: f64,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

@@ -41,7 +41,7 @@ pub struct Config {
     pub gain: f64,
     /// Shortest time over which a sample of the bandwidth is taken (Linux: 50 ms).
     pub min_interval: Span,
-    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
 }
 

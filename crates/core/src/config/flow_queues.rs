@@ -1,7 +1,7 @@
 //! The parameters of flow queueing, for any AQM of the queues. The source of an AQM may give other defaults for them
 //! ([`AqmConfig::per_flow`](super::AqmConfig::per_flow)), so this module is one on which the AQMs depend.
 
-use super::{Compat, ConfigError};
+use super::{CompatVersion, ConfigError};
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,9 @@ pub struct Parameters {
     pub drop_batch: u32,
     /// Key of the hash; with null a random key is drawn when the first packet arrives.
     pub perturbation: Option<u64>,
-    /// "source", or "linux" for the rules of sch_fq_codel and sch_fq_pie, in the flow queues and in their AQM.
-    pub compat: Compat,
+    /// "source", or "linux" for the rules of sch_fq_codel and sch_fq_pie of Linux 6.18, in the flow queues and in their AQM;
+    /// with CoDel also "linux-7.0".
+    pub compat: CompatVersion,
 }
 
 impl Default for Parameters {
@@ -57,7 +58,7 @@ impl Default for Parameters {
             overflow: Overflow::Fattest,
             drop_batch: 64,
             perturbation: None,
-            compat: Compat::Source,
+            compat: CompatVersion::Source,
         }
     }
 }

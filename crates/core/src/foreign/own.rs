@@ -324,6 +324,9 @@ impl<S: Scheduler> Scheduler for Adapter<S> {
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
         self.0.served(class, size, head);
     }
+    fn progress(&mut self, sent: Bytes) {
+        self.0.progress(sent);
+    }
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
         self.0.set_weight(class, weight)
     }

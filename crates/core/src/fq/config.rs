@@ -2,7 +2,7 @@
 
 use super::FlowQueue;
 use crate::config::tables::{read_two, written};
-use crate::config::{AqmConfig, ConfigError, Discipline, FlowQueues as Parameters, LinkFacts};
+use crate::config::{AqmConfig, CompatVersion, ConfigError, Discipline, FlowQueues as Parameters, LinkFacts};
 use crate::packet::Packet;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserializer, Error};
@@ -55,7 +55,11 @@ impl<'de, C: AqmConfig> Deserialize<'de> for Config<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Self { mut queues, aqm } = Self::default();
         let told = Map::deserialize(deserializer)?;
-        if told.get("compat").and_then(Value::as_str) == Some("linux") {
+        if told
+            .get("compat")
+            .cloned()
+            .is_some_and(|told| serde_json::from_value(told).is_ok_and(CompatVersion::is_linux))
+        {
             C::per_flow_in_linux(&mut queues);
         }
         let (queues, aqm) = read_two(&queues, &aqm, Value::Object(told)).map_err(D::Error::custom)?;

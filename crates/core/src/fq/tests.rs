@@ -1,6 +1,6 @@
 use super::*;
 use crate::aqm::{codel, droptail, pie};
-use crate::config::{AqmConfig, Discipline, LinkFacts};
+use crate::config::{AqmConfig, CompatVersion, Discipline, LinkFacts};
 use crate::packet::FlowId;
 use crate::registry::PerFlow;
 use crate::rng::{Rng, Streams};
@@ -181,7 +181,7 @@ fn memory_overruns_are_only_counted_as_in_linux() {
     let mut bench = Bench::new(&plain(parameters.clone()), Limit::Packets(4));
     bench.arrive_often(1, 6, 1000);
     assert_eq!((bench.queue.backlog.packets, bench.queue.memory_overruns()), (2, 0));
-    let mut bench = Bench::new(&plain(Parameters { compat: Compat::Linux, ..parameters }), Limit::Packets(4));
+    let mut bench = Bench::new(&plain(Parameters { compat: CompatVersion::Linux, ..parameters }), Limit::Packets(4));
     bench.arrive_often(1, 6, 1000);
     assert_eq!((bench.queue.backlog.packets, bench.queue.memory_overruns()), (4, 2));
     assert_eq!(bench.dropped.0, [(4, 1, DropReason::Overflow), (5, 1, DropReason::Overflow)]);
@@ -203,8 +203,8 @@ fn in_linux_codel_is_shown_the_bytes_of_all_flows() {
         }
         bench.dropped.0.iter().filter(|d| d.1 == 2).count()
     };
-    assert_eq!(drops_of_lone_packets(Compat::Source), 0);
-    assert!(drops_of_lone_packets(Compat::Linux) > 0);
+    assert_eq!(drops_of_lone_packets(CompatVersion::Source), 0);
+    assert!(drops_of_lone_packets(CompatVersion::Linux) > 0);
 }
 
 /// An AQM that counts how often it was woken, every 10 ms.
@@ -253,8 +253,14 @@ fn parameters_of_the_queues_and_of_the_aqm_are_in_one_table() {
     let read = |text: &str| toml::from_str::<Config<codel::Config>>(text);
     let config = read("flows = 64\ntarget = \"7ms\"\ncompat = \"linux\"").unwrap();
     assert_eq!((config.queues.flows, config.aqm.target), (64, Span::from_millis(7)));
-    assert_eq!((config.queues.compat, config.aqm.compat), (Compat::Linux, Compat::Linux));
+    assert_eq!((config.queues.compat, config.aqm.compat), (CompatVersion::Linux, CompatVersion::Linux));
     assert!(config.aqm.ecn, "FQ-CoDel marks unless told otherwise");
+    for (told, compat) in [("linux-6.18", CompatVersion::Linux), ("linux-7.0", CompatVersion::Linux70)] {
+        let config = read(&format!("compat = \"{told}\"")).unwrap();
+        assert_eq!((config.queues.compat, config.aqm.compat), (compat, compat));
+    }
+    let pie = toml::from_str::<Config<pie::Config>>("compat = \"linux-7.0\"").unwrap_err().to_string();
+    assert!(pie.contains("linux-7.0") && pie.contains("expected one of"), "{pie}");
     let again = read(&toml::to_string(&config).unwrap()).unwrap();
     assert_eq!(again, config);
     let unknown = read("traget = \"7ms\"").unwrap_err().to_string();
@@ -264,7 +270,7 @@ fn parameters_of_the_queues_and_of_the_aqm_are_in_one_table() {
 #[test]
 fn the_pie_family_refuses_the_packet_that_comes_in_linux() {
     let config = toml::from_str::<Config<pie::Config>>("compat = \"linux\"").unwrap();
-    assert_eq!((config.queues.overflow, config.queues.compat), (Overflow::Arrival, Compat::Linux));
+    assert_eq!((config.queues.overflow, config.queues.compat), (Overflow::Arrival, CompatVersion::Linux));
     assert_eq!(config.aqm.compat, crate::aqm::Compat::Linux);
     assert!(!config.aqm.ecn, "sch_fq_pie does not mark unless told to");
     for plain in ["compat = \"rfc\"", "compat = \"source\"", ""] {

@@ -7,21 +7,21 @@
 //! its turn begins:     deficit += weight * quantum
 //! head <= deficit:     it sends, deficit -= size
 //! else:                its turn ends: to the end of the round, and it keeps the deficit
-//! no packet left:      it leaves the round and loses the deficit
+//! no packet left:      when its last one has been sent, it leaves the round and loses the deficit
 //! ```
 //!
 //! With a quantum of at least the largest packet (the default) a class sends in each turn, and the cost is O(1). With a
 //! smaller quantum one packet may need several turns. For two classes that stay backlogged, the normalized service
 //! (bytes sent / weight) differs by at most quantum + 2 largest packets (Theorem 3 of the source, with the least weight
 //! 1). The waiting time of a class grows with the sum of all quanta; schedulers with timestamps avoid that.
-//! `tests/schedulers.rs` checks the bound.
+//! `tests/schedulers.rs` checks the bound, with arrivals at any time. State for each class: 16 bytes.
 //!
-//! A turn ends with the packet after which the deficit is too small for the next, not at the next visit of the class,
-//! so that each packet touches one cache line. State for each class: 16 bytes.
+//! A turn ends when its last packet has been sent, and not when that begins: a class which comes in between would wait for
+//! one turn more than the bound allows.
 //!
-//! DIFFERENCE: the kernel (`net/sched/sch_drr.c`) ends a turn only when it looks at the class again and finds the
-//! deficit too small, so that a class which begins in between goes before the rest of its next turn. Shares are the
-//! same. `compat = "linux"` does as the kernel. Pinned by `in_linux_a_turn_ends_when_the_class_is_looked_at`.
+//! DIFFERENCE: in the kernel (`net/sched/sch_drr.c`) a class leaves the round when its last packet begins to be sent, and
+//! one that gets another packet meanwhile begins anew behind all others. `compat = "linux"` does as the kernel. Pinned by
+//! `in_linux_a_class_leaves_with_its_last_packet`.
 
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
@@ -36,8 +36,8 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Bytes per turn for a class of weight 1; the default is the largest packet.
     pub quantum: Option<Bytes>,
-    /// When a class whose deficit is too small goes to the end of the round: at once ("source"), or when it is looked at
-    /// again ("linux").
+    /// When a class without packets leaves the round: when its last packet has been sent ("source"), or when that begins
+    /// to be sent, as in Linux 6.18 ("linux").
     pub compat: Compat,
 }
 
@@ -61,8 +61,14 @@ impl SchedulerConfig for Config {
     fn scheduler(&self, setup: &Setup<'_>) -> Drr {
         let quantum = self.quantum.unwrap_or(setup.max_packet).get().clamp(1, MAX_TURN);
         let classes = setup.weights.iter().map(|weight| Class::new(turn(*weight, quantum).unwrap_or(u32::MAX / 2)));
-        let looks_again = self.compat == Compat::Linux;
-        Drr { quantum, max_packet: setup.max_packet, classes: classes.collect(), round: Round::default(), looks_again }
+        Drr {
+            quantum,
+            max_packet: setup.max_packet,
+            classes: classes.collect(),
+            round: Round::default(),
+            leaves_at_once: self.compat == Compat::Linux,
+            is_last: false,
+        }
     }
 }
 
@@ -105,8 +111,10 @@ pub struct Drr {
     max_packet: Bytes,
     classes: Vec<Class>,
     round: Round,
-    /// A turn ends when the class is looked at, not with its last packet.
-    looks_again: bool,
+    /// A class leaves the round when its last packet begins to be sent.
+    leaves_at_once: bool,
+    /// The packet on the link is the last one of the class at the front, which is still in the round.
+    is_last: bool,
 }
 
 impl Drr {
@@ -133,40 +141,43 @@ impl Scheduler for Drr {
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
             let state = &mut self.classes[class as usize];
-            (state.deficit, state.head) = (state.turn, size.get() as u32);
+            state.head = size.get() as u32;
+            if self.is_last && self.round.first() == Some(class as usize) {
+                self.is_last = false;
+                return;
+            }
+            state.deficit = state.turn;
             self.round.push(&mut self.classes, class as usize);
         }
     }
 
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
+        if self.is_last {
+            self.is_last = false;
+            self.round.pop(&self.classes);
+        }
         loop {
             let class = self.round.first()?;
             let Class { deficit, head, .. } = self.classes[class];
             if head <= deficit {
                 return Some(class as u32);
             }
-            // Reached if one turn has fewer bytes than the packet: the deficit grows from turn to turn. In Linux, also at
-            // the end of each turn.
+            // The turn is over. If a turn has fewer bytes than the packet, the deficit grows from turn to turn.
             self.rotate(class);
         }
     }
 
     #[inline]
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
-        let class = class as usize;
-        let state = &mut self.classes[class];
+        let state = &mut self.classes[class as usize];
+        state.deficit -= size.get() as u32;
         match head {
-            Some(head) => {
-                state.head = head.get() as u32;
-                state.deficit -= size.get() as u32;
-                if state.head > state.deficit && !self.looks_again {
-                    self.rotate(class);
-                }
-            }
-            None => {
+            Some(head) => state.head = head.get() as u32,
+            None if self.leaves_at_once => {
                 self.round.pop(&self.classes);
             }
+            None => self.is_last = true,
         }
     }
 
@@ -193,19 +204,31 @@ mod tests {
         Scheduled::new(config.scheduler(&setup), Limits::default())
     }
 
-    /// Classes 0 and 1 have two packets of a whole turn each. Class 2 begins after the first packet. drr_dequeue() looks at
-    /// class 0 once more and only then moves it behind class 2; here it already stands before it. Without arrivals in
-    /// between the order is the same.
+    /// Classes 0 and 1 have two packets of a whole turn each. Class 2 begins while the first packet is on the link, before
+    /// the turn of class 0 ends.
     #[test]
-    fn in_linux_a_turn_ends_when_the_class_is_looked_at() {
-        for (compat, order) in [(Compat::Source, [0, 1, 0, 2, 1]), (Compat::Linux, [0, 1, 2, 0, 1])] {
+    fn a_turn_ends_when_its_last_packet_has_been_sent() {
+        let mut queues = drr(1000, &[1, 1, 1]);
+        offer(&mut queues, 0, &[1000; 2]);
+        offer(&mut queues, 1, &[1000; 2]);
+        let mut served = vec![queues.dequeue().unwrap().class];
+        offer(&mut queues, 2, &[1000]);
+        served.extend(serve(&mut queues));
+        assert_eq!(served, [0, 1, 2, 0, 1]);
+    }
+
+    /// A turn has 1000 B. Class 0 gets a packet while its only one of 400 B is on the link: it still has 600 B of its turn.
+    /// In drr_dequeue() it is in no list then, and begins anew behind class 1.
+    #[test]
+    fn in_linux_a_class_leaves_with_its_last_packet() {
+        for (compat, order) in [(Compat::Source, [0, 0, 1, 0, 1]), (Compat::Linux, [0, 1, 0, 1, 0])] {
             let setup = Setup { weights: &[Weight::ONE; 3], max_packet: Bytes::new(1500) };
             let config = Config { quantum: Some(Bytes::new(1000)), compat };
             let mut queues = Scheduled::new(config.scheduler(&setup), Limits::default());
-            offer(&mut queues, 0, &[1000; 2]);
+            offer(&mut queues, 0, &[400]);
             offer(&mut queues, 1, &[1000; 2]);
             let mut served = vec![queues.dequeue().unwrap().class];
-            offer(&mut queues, 2, &[1000]);
+            offer(&mut queues, 0, &[600, 600]);
             served.extend(serve(&mut queues));
             assert_eq!(served, order, "{compat:?}");
         }

@@ -299,6 +299,12 @@ impl Scheduler for AnyForeignScheduler {
         }
     }
 
+    fn progress(&mut self, sent: Bytes) {
+        if !self.guard.broken {
+            self.scheduler.progress(sent);
+        }
+    }
+
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
         if class as usize >= self.classes() {
             return Err(super::no_class(class, self.classes()));

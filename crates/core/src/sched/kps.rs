@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! stratum i:         classes whose largest packet takes at most 2^i of virtual time, and more than half of it
-//! S, F, V:           as in WF²Q+
+//! S, F, V:           as in WF²Q+; V counts a packet as it is sent
 //! start wheel:       slots of 2^i, S rounded down; a slot is released when V reaches its beginning
 //! deadline wheel:    slots of 2^i, F rounded up to an odd multiple of 2^(i - 1): no two strata share a deadline
 //! dequeue:           the earliest deadline of all strata; if none is released: V = the earliest start
@@ -264,22 +264,23 @@ impl Scheduler for Kps {
     #[inline]
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
-            if self.waiting | self.released == 0 {
-                // A new busy period starts: V is at least every F of the last one.
-                self.clock.at_least(self.last_finish);
-            }
             let finish = self.classes[class as usize].finish;
             // A packet is released at most one slot early, and a slot is less than the time of two packets.
-            let at = start(finish, self.clock.now, 3 * span(self.max_packet, Weight::ONE));
+            let at = start(finish, self.clock.so_far(), 3 * span(self.max_packet, Weight::ONE));
             self.schedule(class, at, size);
         }
     }
 
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
+        self.clock.finish();
         if self.released == 0 {
-            // No slot is released: V jumps to the earliest start, so that the link does not idle.
-            let (_, start) = self.earliest(self.waiting, |stratum| stratum.starts.begin())?;
+            // No slot is released: V jumps to the earliest start, so that the link does not idle. Without packets it is
+            // idle, and V is at least every F.
+            let Some((_, start)) = self.earliest(self.waiting, |stratum| stratum.starts.begin()) else {
+                self.clock.at_least(self.last_finish);
+                return None;
+            };
             self.clock.at_least(start);
         }
         self.release_due();
@@ -303,6 +304,11 @@ impl Scheduler for Kps {
         if let Some(head) = head {
             self.schedule(class, self.classes[class as usize].finish, head);
         }
+    }
+
+    #[inline]
+    fn progress(&mut self, sent: Bytes) {
+        self.clock.progress(sent);
     }
 
     /// A class with packets is served once more by its old stamp.
@@ -385,7 +391,8 @@ mod tests {
         let weights = [1, 2, 8, 8, 30, 1, 5];
         let (one, mut other) = (queues(&Config::default(), &weights), queues(&Config::default(), &weights));
         let scheduler = other.queues.scheduler_mut();
-        (scheduler.clock.now, scheduler.last_finish) = (SHORTLY_BEFORE_THE_END, SHORTLY_BEFORE_THE_END);
+        scheduler.clock.begin(SHORTLY_BEFORE_THE_END);
+        scheduler.last_finish = SHORTLY_BEFORE_THE_END;
         scheduler.classes.iter_mut().for_each(|class| class.finish = SHORTLY_BEFORE_THE_END);
         same_order(one, &mut other);
         assert!(other.queues.scheduler().clock.now < 1 << 60, "time has not wrapped");

@@ -45,7 +45,8 @@ use std::fmt;
 
 /// Decides which of the classes `0..classes()` is served next.
 ///
-/// `enqueue` may be called at any time. When `dequeue` names a class, `served` must be the next call. Sizes are at
+/// `enqueue` may be called at any time. When `dequeue` names a class, `served` must be the next call. `dequeue` is
+/// called when the packet served last has been sent, and if it has no packet to name, the link is idle. Sizes are at
 /// least 1 byte and at most [`Scheduler::max_packet`]. A class without packets costs nothing but its memory.
 pub trait Scheduler {
     /// Number of classes.
@@ -64,6 +65,13 @@ pub trait Scheduler {
     /// Reports that the packet of `size` at the head of `class` was taken, where `class` is the answer of the last
     /// `dequeue`; `head` is the size of the next packet of this class, `None` if its queue is empty now.
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>);
+
+    /// Reports before an arrival how much of the packet served last has been sent. Schedulers whose virtual time runs
+    /// with the service use this. A caller that does not know it need not call: such a scheduler then takes the packet
+    /// as not begun until the next `dequeue`.
+    fn progress(&mut self, sent: Bytes) {
+        let _ = sent;
+    }
 
     /// Changes the weight of a class, idle or not. Packets that already wait may still be served by the old weight.
     ///

@@ -114,6 +114,28 @@ impl<P, S: Scheduler> Scheduled<P, S> {
     /// The packet comes back when its size is not allowed, there is no room, or there is no such class.
     #[inline]
     pub fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
+        self.put(class, size, packet, |_| ())
+    }
+
+    /// Puts a packet into the queue of `class` as [`Scheduled::enqueue`] does. `sent` is how much of the packet dequeued
+    /// last has been sent; it is asked for only if the scheduler may need it.
+    ///
+    /// # Errors
+    /// Those of [`Scheduled::enqueue`].
+    #[inline]
+    pub fn enqueue_during(
+        &mut self,
+        class: u32,
+        size: Bytes,
+        packet: P,
+        sent: impl FnOnce() -> Bytes,
+    ) -> Result<(), Refused<P>> {
+        self.put(class, size, packet, |scheduler| scheduler.progress(sent()))
+    }
+
+    /// Puts a packet into the queue of `class`; `before` sees the scheduler before it is told of a class that was idle.
+    #[inline]
+    fn put(&mut self, class: u32, size: Bytes, packet: P, before: impl FnOnce(&mut S)) -> Result<(), Refused<P>> {
         self.stats.arrived.add(size);
         let bytes = size.get();
         let reason = match self.queues.get_mut(class as usize) {
@@ -128,6 +150,9 @@ impl<P, S: Scheduler> Scheduled<P, S> {
                     queue.packets += 1;
                     queue.bytes += bytes as u32;
                     self.backlog.add(size);
+                    if idle {
+                        before(&mut self.scheduler);
+                    }
                     self.scheduler.enqueue(class, size, idle);
                     return Ok(());
                 }

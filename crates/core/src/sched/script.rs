@@ -14,8 +14,9 @@ pub struct Played {
     pub state: String,
 }
 
-/// Passes the events ("arrive", class, size), ("depart", 0, 0), ("weight", class, weight) and ("channel", class, 0 or 1)
-/// to the scheduler that `config` builds, and with `drain` takes all packets that are left.
+/// Passes the events ("arrive", class, size), ("depart", 0, 0), ("progress", 0, bytes sent of the packet that departed
+/// last), ("weight", class, weight) and ("channel", class, 0 or 1) to the scheduler that `config` builds, and with
+/// `drain` takes all packets that are left.
 ///
 /// # Errors
 /// The scheduler refuses its classes, or an event has another name, no such class or a value that is not allowed.
@@ -41,13 +42,14 @@ pub fn play(
                 number += 1;
             }
             "depart" => order.push(queues.dequeue().map(|served| served.packet)),
+            "progress" => queues.scheduler_mut().progress(Bytes::new(value)),
             "weight" => {
                 let weight = u32::try_from(value).map_err(|error| ConfigError::new("weight", error.to_string()))?;
                 queues.scheduler_mut().set_weight(class, Weight::new(weight)?)?;
             }
             "channel" => queues.scheduler_mut().set_channel(class, value != 0),
             _ => {
-                let message = format!("{event:?} must be arrive, depart, weight or channel");
+                let message = format!("{event:?} must be arrive, depart, progress, weight or channel");
                 return Err(ConfigError::new("event", message));
             }
         }

@@ -6,12 +6,14 @@
 //! ```text
 //! a packet comes:    S = max(F of the one before it, V),  F = S + size / weight
 //! dequeue:           the least S (then: the lowest class);  V = its S
-//! nothing waits:     V = the largest F there was
+//! the link is idle:  V = the largest F there was
 //! ```
 //!
 //! V needs no weights and no rate, so the scheduler suits links whose rate changes. For two classes that stay
 //! backlogged, the normalized service (bytes sent / weight) differs by at most L_j / w_j + L_k / w_k (Theorem 1 of the
-//! source). The waiting time of a class grows with the number of classes. `tests/schedulers.rs` checks the bound. The F
+//! source). A packet has left when its guaranteed rate would have begun it, and a largest packet of each other class and
+//! itself were sent, at the latest (Theorem 4); so the waiting time grows with the number of classes.
+//! `tests/schedulers.rs` checks both bounds, with arrivals at any time. The F
 //! of a backlogged class is later than V, so only the packets at the heads need a stamp: one tournament of classes by
 //! S. Cost: O(log n). State for each class: 16 bytes and two nodes of 16 bytes in the tournament.
 
@@ -74,10 +76,6 @@ impl Scheduler for Stfq {
     #[inline]
     fn enqueue(&mut self, class: u32, _: Bytes, idle: bool) {
         if idle {
-            if self.waiting.is_empty() {
-                // A new busy period starts: V is at least every F of the last one.
-                self.now = later(self.now, self.last_finish);
-            }
             let finish = self.classes[class as usize].finish;
             let at = start(finish, self.now, span(self.max_packet, Weight::ONE));
             self.waiting.set(class, at);
@@ -86,6 +84,10 @@ impl Scheduler for Stfq {
 
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
+        if self.waiting.is_empty() {
+            // The busy period is over: V is at least every F, so that what was sent does not count in the next.
+            self.now = later(self.now, self.last_finish);
+        }
         self.waiting.first().map(|first| first.class)
     }
 
@@ -146,6 +148,17 @@ mod tests {
         queues.offer(0, &[100]);
         queues.offer(1, &[100; 2]);
         assert_eq!(queues.serve(), [0, 1, 1]);
+    }
+
+    /// A packet of class 0 is on the link, V = 0. Its next one starts at 1000, that of class 1 at 0.
+    #[test]
+    fn a_busy_period_ends_with_the_last_transmission() {
+        let mut queues = queues(&Config::default(), &[1, 1]);
+        queues.offer(0, &[1000]);
+        assert_eq!(queues.serve_n(1), [0]);
+        queues.offer(0, &[1000]);
+        queues.offer(1, &[1000]);
+        assert_eq!(queues.serve(), [1, 0]);
     }
 
     #[test]

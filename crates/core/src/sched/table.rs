@@ -155,6 +155,13 @@ macro_rules! schedulers {
                     Self::Foreign(s) => s.served(class, size, head),
                 }
             }
+            #[inline]
+            fn progress(&mut self, sent: Bytes) {
+                match self {
+                    $(Self::$variant(s) => s.progress(sent),)*
+                    Self::Foreign(s) => s.progress(sent),
+                }
+            }
             fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
                 match self {
                     $(Self::$variant(s) => s.set_weight(class, weight),)*

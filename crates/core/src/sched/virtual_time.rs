@@ -41,32 +41,68 @@ pub(super) fn start(finish: u64, now: u64, ahead: u64) -> u64 {
 
 /// The virtual clock V of all classes: `size` bytes move it by size / (sum of all weights). The remainder of each
 /// division is kept, so that V is never behind a class which receives exactly its share.
+///
+/// Packets are chosen when the one before has been sent, so [`Clock::now`] may have its value at the end of that
+/// transmission from the beginning on. Arrivals come in between: for them V is [`Clock::so_far`].
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Clock {
+    /// V when the packet in service has been sent; V itself while there is none.
     pub now: u64,
+    /// V, as far as the service of the packet is known.
+    so_far: u64,
+    /// V when the service of the packet began.
+    began: u64,
+    /// The packet in service; 0 if there is none.
+    in_service: Bytes,
     remainder: u64,
     total: u64,
 }
 
 impl Clock {
     pub fn new(weights: &[Weight]) -> Self {
-        Self { now: 0, remainder: 0, total: total(weights) }
+        Self { now: 0, so_far: 0, began: 0, in_service: Bytes::ZERO, remainder: 0, total: total(weights) }
     }
 
-    /// Moves the clock after `size` bytes were sent.
+    /// V for a class that becomes backlogged: what was sent of the packet in service counts, and no more.
+    #[inline]
+    pub fn so_far(&self) -> u64 {
+        self.so_far
+    }
+
+    /// Moves V to where it is when `sent` bytes of the packet in service have been sent.
+    #[inline]
+    pub fn progress(&mut self, sent: Bytes) {
+        let work = sent.min(self.in_service).get() << SHIFT;
+        self.so_far = later(self.so_far, self.began.wrapping_add(work / self.total));
+    }
+
+    /// The packet in service has been sent.
+    #[inline]
+    pub fn finish(&mut self) {
+        (self.so_far, self.in_service) = (self.now, Bytes::ZERO);
+    }
+
+    /// Begins the service of a packet of `size`.
     #[inline]
     pub fn advance(&mut self, size: Bytes) {
+        (self.began, self.so_far, self.in_service) = (self.now, self.now, size);
         let work = (size.get() << SHIFT) + self.remainder;
         self.remainder = work % self.total;
         self.now = self.now.wrapping_add(work / self.total);
     }
 
-    /// Moves the clock forward to `at`, unless it is later already.
+    /// Moves the clock forward to `at`, unless it is later already. No packet is in service.
     #[inline]
     pub fn at_least(&mut self, at: u64) {
         if before(self.now, at) {
-            (self.now, self.remainder) = (at, 0);
+            (self.now, self.so_far, self.remainder) = (at, at, 0);
         }
+    }
+
+    /// Sets V before the first packet.
+    #[cfg(test)]
+    pub fn begin(&mut self, now: u64) {
+        (self.now, self.so_far) = (now, now);
     }
 
     /// True if a packet with the virtual start `start` may be served.
@@ -115,6 +151,24 @@ mod tests {
         assert_eq!(start(4, end, 10), 4);
         assert_eq!(start(4, end, 9), end);
         assert_eq!(start(end, 4, 10), 4);
+    }
+
+    /// Weights of 4 in all: 400 bytes move V by 100 for who chooses, and for an arrival by what has been sent.
+    #[test]
+    fn an_arrival_sees_what_was_sent_so_far() {
+        let mut clock = Clock::new(&[Weight::ONE; 4]);
+        clock.advance(Bytes::new(400));
+        assert_eq!((clock.so_far(), clock.now), (0, 100 * ONE));
+        clock.progress(Bytes::new(300));
+        assert_eq!((clock.so_far(), clock.now), (75 * ONE, 100 * ONE));
+        clock.progress(Bytes::new(200));
+        assert_eq!(clock.so_far(), 75 * ONE, "V does not go back");
+        clock.progress(Bytes::new(1 << 40));
+        assert_eq!(clock.so_far(), 100 * ONE, "not more than the packet");
+        clock.advance(Bytes::new(400));
+        clock.finish();
+        clock.progress(Bytes::new(400));
+        assert_eq!(clock.so_far(), 200 * ONE);
     }
 
     #[test]

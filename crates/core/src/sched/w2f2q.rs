@@ -8,7 +8,7 @@
 //! as follows:
 //!
 //! ```text
-//! S, F:              as in WF²Q+, for all classes, whatever their channel;  V += size / (sum of all weights)
+//! S, F:              as in WF²Q+, for all classes, whatever their channel;  V as there, as packets are sent
 //! V:                 at least the least S of all classes with packets, good and bad
 //! dequeue:           of the good classes with S <= V that with the least F
 //!                    else, as only bad ones have S <= V: the good class with the least S; it leads from now on
@@ -134,20 +134,19 @@ impl Scheduler for W2f2q {
 
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
-            if self.backlogged.is_empty() {
-                // A new busy period starts: V is at least every F of the last one.
-                self.clock.at_least(self.last_finish);
-            }
             let place = self.backlogged.len() as u32;
             self.backlogged.push(class);
             let state = &mut self.classes[class as usize];
             state.place = place;
-            state.stamp(start(state.finish, self.clock.now, span(self.lead, Weight::ONE)), size);
+            // F is at most `lead` after V at the end of a packet, which is at most a packet after V at its begin.
+            let ahead = span(self.lead, Weight::ONE) + span(self.max_packet, Weight::ONE);
+            state.stamp(start(state.finish, self.clock.so_far(), ahead), size);
             self.last_finish = later(self.last_finish, state.finish);
         }
     }
 
     fn dequeue(&mut self) -> Option<u32> {
+        self.clock.finish();
         let (mut least, mut eligible, mut next) = (None, None, None);
         for class in &self.backlogged {
             let state = &mut self.classes[*class as usize];
@@ -156,8 +155,13 @@ impl Scheduler for W2f2q {
             }
             least = earliest(least, state.start, *class);
         }
-        // V is at least the smallest S of all classes with packets, whatever their channels.
-        self.clock.at_least(least?.0);
+        // V is at least the smallest S of all classes with packets, whatever their channels. Without packets the link is
+        // idle, and V is at least every F.
+        let Some((least, _)) = least else {
+            self.clock.at_least(self.last_finish);
+            return None;
+        };
+        self.clock.at_least(least);
         for class in &self.backlogged {
             let state = &self.classes[*class as usize];
             if state.good {
@@ -192,6 +196,10 @@ impl Scheduler for W2f2q {
         self.last_finish = later(self.last_finish, self.classes[class as usize].finish);
     }
 
+    fn progress(&mut self, sent: Bytes) {
+        self.clock.progress(sent);
+    }
+
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
         let known = self.classes.len();
         let state = self.classes.get_mut(class as usize).ok_or_else(|| no_class(class, known))?;
@@ -201,7 +209,7 @@ impl Scheduler for W2f2q {
     }
 
     fn set_channel(&mut self, class: u32, good: bool) {
-        let now = self.clock.now;
+        let now = self.clock.so_far();
         let Some(state) = self.classes.get_mut(class as usize) else { return };
         state.good = good;
         if good && state.head != Bytes::ZERO {
@@ -264,7 +272,7 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(queues.serve_n(1), [0]);
             let scheduler = queues.queues.scheduler_mut();
-            scheduler.clock.now = scheduler.clock.now.wrapping_add(1 << 60);
+            scheduler.clock.begin(scheduler.clock.now.wrapping_add(1 << 60));
             scheduler.classes[0].stamp(scheduler.clock.now, Bytes::new(1500));
         }
         queues.queues.scheduler_mut().set_channel(1, true);

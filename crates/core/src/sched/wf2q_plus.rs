@@ -7,14 +7,26 @@
 //! its next packet:   S = F,          F = S + size / weight
 //! dequeue:           if no class has S <= V: V = the least S
 //!                    of the classes with S <= V the one with the least F (then: the lowest index)
-//! after a packet:    V += size / (sum of all weights)
+//! at any time:       V += (bytes sent since) / (sum of all weights), also within a packet                 eq. (27)
+//! the link is idle:  V = the latest F of all, so that earlier service does not count
 //! ```
 //!
-//! Worst-case fairness index in bytes: L_k + (L - L_k) * weight / sum, with L_k the largest packet of the class and L
-//! the largest of all (Theorem 4 of the source); it is one packet if all are equal. `tests/schedulers.rs` checks it.
-//! Two heaps keep the eligible classes (S <= V) sorted by F and the other classes sorted by S. Cost: O(log n) per
+//! Bounds, with L_k the largest packet of the class, L the largest of all, r the rate of the link and r_k the class's
+//! part of it; `tests/schedulers.rs` checks them with arrivals at any time:
+//! - *lateness*: a packet has left L / r after its guaranteed finish at the latest, which is the later of its arrival and
+//!   the guaranteed finish of the packet before it, plus size / r_k;
+//! - *worst-case fairness index* in bytes: L_k + (L - L_k) * weight / sum (Theorem 4 of the source); it is one packet if
+//!   all are equal.
+//!
+//! There is no bound beside GPS itself: a class that took what others left is behind GPS when they return (WF²Q has
+//! that bound, at a cost of O(n) for GPS). Pinned by `no_bound_beside_gps`. Two heaps keep the eligible classes (S <= V) sorted by F and the other classes sorted by S. Cost: O(log n) per
 //! packet. State for each class: 16 bytes and an entry of 16 bytes in one heap.
 //!
+//! DIFFERENCE: a caller that does not tell what was sent of a packet ([`Scheduler::progress`]) leaves V at the begin of
+//! the packet until it has been sent. S is then at most L / sum early, and both bounds hold as they do.
+//! DIFFERENCE: `compat = "dummynet"` counts a packet when its transmission begins, as FreeBSD's dummynet does, and takes
+//! empty queues for an idle link. A class that comes during a transmission is then up to two packets late. Pinned by
+//! `a_packet_counts_as_far_as_it_was_sent`.
 //! DIFFERENCE: the sum of weights includes all classes, backlogged or not, as in the source, where rates are reserved.
 //! FreeBSD's dummynet divides by the weights of the classes with packets. Pinned by
 //! `idle_classes_keep_the_clock_slow_but_not_the_link`.
@@ -27,10 +39,27 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// WF²Q+ has no parameters.
+/// When virtual time counts a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Wf2qPlusCompat")]
+pub enum Compat {
+    /// As it is sent, as in the source.
+    #[default]
+    #[serde(alias = "paper")]
+    Source,
+    /// As a whole when its transmission begins, as in FreeBSD's dummynet.
+    Dummynet,
+}
+
+/// Parameters of WF²Q+.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Config {}
+pub struct Config {
+    /// When virtual time counts a packet: as it is sent ("source"), or as a whole when its transmission begins
+    /// ("dummynet"), with which a packet may be up to two packets late.
+    pub compat: Compat,
+}
 
 impl SchedulerConfig for Config {
     type Scheduler = Wf2qPlus;
@@ -41,6 +70,7 @@ impl SchedulerConfig for Config {
             max_packet: setup.max_packet,
             classes: setup.weights.iter().map(class).collect(),
             clock: Clock::new(setup.weights),
+            at_once: self.compat == Compat::Dummynet,
             last_finish: 0,
             eligible: Heap::with_capacity(setup.weights.len()),
             waiting: Heap::with_capacity(setup.weights.len()),
@@ -62,6 +92,8 @@ pub struct Wf2qPlus {
     classes: Vec<Class>,
     /// V, the virtual time.
     clock: Clock,
+    /// Whether V counts a packet when its transmission begins.
+    at_once: bool,
     /// The latest F of all packets so far.
     last_finish: u64,
     /// Classes with S <= V, sorted by F.
@@ -107,12 +139,11 @@ impl Scheduler for Wf2qPlus {
         if !idle {
             return;
         }
-        if self.eligible.is_empty() && self.waiting.is_empty() {
-            // A new busy period starts: V is at least every F of the last one, so that earlier service does not count.
+        if self.at_once && self.eligible.is_empty() && self.waiting.is_empty() {
             self.clock.at_least(self.last_finish);
         }
         let finish = self.classes[class as usize].finish;
-        let start = start(finish, self.clock.now, span(self.max_packet, Weight::ONE));
+        let start = start(finish, self.clock.so_far(), span(self.max_packet, Weight::ONE));
         let finish = self.stamp(class, start, size);
         if self.clock.has_reached(start) {
             self.eligible.push(finish);
@@ -123,9 +154,15 @@ impl Scheduler for Wf2qPlus {
 
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
+        self.clock.finish();
         if self.eligible.is_empty() {
-            // No class has S <= V: V jumps to the smallest S, so that the link does not idle.
-            self.clock.at_least(self.waiting.first()?.at);
+            // No class has S <= V: V jumps to the smallest S, so that the link does not idle. Without packets it is
+            // idle: V is at least every F, so that earlier service does not count in the next busy period.
+            let Some(first) = self.waiting.first() else {
+                self.clock.at_least(self.last_finish);
+                return None;
+            };
+            self.clock.at_least(first.at);
         }
         self.release();
         self.eligible.first().map(|first| first.class)
@@ -134,6 +171,9 @@ impl Scheduler for Wf2qPlus {
     #[inline]
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
         self.clock.advance(size);
+        if self.at_once {
+            self.clock.finish();
+        }
         let Some(head) = head else {
             self.eligible.pop();
             return;
@@ -155,6 +195,11 @@ impl Scheduler for Wf2qPlus {
                 self.waiting.push(Entry { at: start, class });
             }
         }
+    }
+
+    #[inline]
+    fn progress(&mut self, sent: Bytes) {
+        self.clock.progress(sent);
     }
 
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
@@ -199,8 +244,8 @@ mod tests {
     }
 
     /// The sum of weights is 1000, and two classes of weight 1 have packets: V would move by 1/1000 for each byte, but
-    /// it jumps to the smallest S. A class of weight 998 which then becomes backlogged starts at V and has its share at
-    /// once.
+    /// it jumps to the smallest S. A class of weight 998 which then becomes backlogged starts at V, where the packet in
+    /// service began, and has its share at once.
     #[test]
     fn idle_classes_keep_the_clock_slow_but_not_the_link() {
         let mut queues = wf2q(&[1, 1, 998]);
@@ -208,7 +253,51 @@ mod tests {
         queues.offer(1, &[1000; 10]);
         assert_eq!(queues.serve_n(7), [0, 1, 0, 1, 0, 1, 0]);
         queues.offer(2, &[1000; 3]);
-        assert_eq!(queues.serve_n(5), [2, 1, 2, 2, 0]);
+        assert_eq!(queues.serve_n(5), [2, 2, 2, 1, 0]);
+    }
+
+    /// Weights of 4 in all. 1000 B of class 0 are in service from V = 0 to 250. After 100 B, V is 25: a packet of class 1
+    /// has F = 1025, before that of class 2 with 1100. If the whole packet counts, it has F = 1250.
+    #[test]
+    fn a_packet_counts_as_far_as_it_was_sent() {
+        for (compat, told, order) in [
+            (Compat::Source, 100, [1, 2]),
+            (Compat::Source, 0, [1, 2]),
+            (Compat::Source, 500, [2, 1]),
+            (Compat::Dummynet, 100, [2, 1]),
+        ] {
+            let mut queues = queues(&Config { compat }, &[1; 4]);
+            queues.offer(0, &[1000]);
+            queues.offer(2, &[1100]);
+            assert_eq!(queues.serve_n(1), [0]);
+            queues.queues.enqueue_during(1, Bytes::new(1000), 9, || Bytes::new(told)).unwrap();
+            assert_eq!(queues.serve_n(2), order, "{compat:?} after {told} B");
+        }
+    }
+
+    /// A packet of class 0 is on the link, which is not idle though no packet waits: class 0 does not begin anew.
+    #[test]
+    fn a_busy_period_ends_with_the_last_transmission() {
+        for (compat, order) in [(Compat::Source, [1, 0]), (Compat::Dummynet, [0, 1])] {
+            let mut queues = queues(&Config { compat }, &[1, 1]);
+            queues.offer(0, &[1000]);
+            assert_eq!(queues.serve_n(1), [0]);
+            queues.offer(0, &[1000]);
+            queues.offer(1, &[1000]);
+            assert_eq!(queues.serve(), order, "{compat:?}");
+        }
+    }
+
+    /// Class 0 has 100 of 10,000 parts, and fifty others one each. In GPS the second packet of class 0 has left after three
+    /// packets, because 9,850 parts are idle. V does not know that: the packet is not eligible before all others have
+    /// gone. What is guaranteed to class 0 is a packet in 100.
+    #[test]
+    fn no_bound_beside_gps() {
+        let mut queues = wf2q(&[[100u32].as_slice(), &[1; 50], &[9850]].concat());
+        queues.offer(0, &[1000; 2]);
+        (1..=50).for_each(|class| queues.offer(class, &[1000]));
+        let order = queues.serve();
+        assert_eq!((order[0], order[51]), (0, 0), "{order:?}");
     }
 
     #[test]
@@ -250,7 +339,8 @@ mod tests {
         let weights = [1, 2, 8, 8, 30, 1, 5];
         let (one, mut other) = (wf2q(&weights), wf2q(&weights));
         let scheduler = other.queues.scheduler_mut();
-        (scheduler.clock.now, scheduler.last_finish) = (SHORTLY_BEFORE_THE_END, SHORTLY_BEFORE_THE_END);
+        scheduler.clock.begin(SHORTLY_BEFORE_THE_END);
+        scheduler.last_finish = SHORTLY_BEFORE_THE_END;
         scheduler.classes.iter_mut().for_each(|class| class.finish = SHORTLY_BEFORE_THE_END);
         same_order(one, &mut other);
         assert!(other.queues.scheduler().clock.now < 1 << 60, "time has not wrapped");

@@ -2,9 +2,10 @@
 
     replay(Wf2qPlus(weights, max_packet), events) -> numbers of packets in the order in which they leave
 
-Events are ("arrive", class, size), ("depart", 0, 0) and, for schedulers that know channels, ("channel", class, 1 for a
-good one or 0 for a bad one); packets are numbered as they arrive. A departure from empty
-queues gives -1; after the last event all that waits departs.
+Events are ("arrive", class, size), ("depart", 0, 0), ("progress", 0, bytes sent so far of the packet that departed
+last) and, for schedulers that know channels, ("channel", class, 1 for a good one or 0 for a bad one); packets are
+numbered as they arrive. A departure from empty queues gives -1, and the link is idle; after the last event all that
+waits departs.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ class Scheduler(ABC):
         self.sent(cls, packet[1])
         return packet
 
+    def progress(self, sent: int) -> None:
+        """Called with how many bytes have been sent of the packet that departed last. Most schedulers ignore it."""
+        del sent
+
     def channel(self, cls: int, good: bool) -> None:
         """Called when the channel of a class changes. Most schedulers ignore it."""
         del cls, good
@@ -74,6 +79,8 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> list[int]:
         if kind == "arrive":
             scheduler.arrive(cls, number, size)
             number += 1
+        elif kind == "progress":
+            scheduler.progress(size)
         elif kind == "channel":
             scheduler.channel(cls, good=bool(size))
         else:

@@ -16,12 +16,16 @@ class Stfq(Scheduler):
 
     def arrive(self, cls: int, number: int, size: int) -> None:
         """S = max(F of the packet before, V); V is that of the packet in service, or the largest F if none is."""
-        if not any(self.queues):
-            self.now = max(self.now, *self.finish)
         start = max(self.finish[cls], self.now)
         self.finish[cls] = start + (size << SHIFT) // self.weights[cls]
         self.tags[cls].append(start)
         super().arrive(cls, number, size)
+
+    def depart(self) -> tuple[int, int] | None:
+        """Without packets the link is idle, and the busy period is over."""
+        if not any(self.queues):
+            self.now = max(self.now, *self.finish)
+        return super().depart()
 
     def begins(self, cls: int) -> None:
         """Does nothing, since every packet gets its tag when it arrives."""

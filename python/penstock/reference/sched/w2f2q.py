@@ -23,18 +23,20 @@ class W2f2q(Wf2qPlus):
 
     def forget_lag(self, cls: int) -> None:
         """S = max(S, V - lag / weight)."""
-        least = int(self.now) - (self.lag << SHIFT) // self.weights[cls]
+        least = self.so_far - (self.lag << SHIFT) // self.weights[cls]
         if self.start[cls] < least:
             self.stamp(cls, least)
 
     def depart(self) -> tuple[int, int] | None:
         """Moves V up to the least S of all classes with packets. Serves no class if all their channels are bad."""
+        self.sent_whole()
         waiting = self.backlogged()
         for cls in self.bad.intersection(waiting):
             self.forget_lag(cls)
         if waiting:
             self.now = max(self.now, Fraction(min(self.start[cls] for cls in waiting)))
-        return super().depart() if set(waiting) - self.bad else None
+            self.sent_whole()
+        return super().depart() if not waiting or set(waiting) - self.bad else None
 
     def choose(self) -> int:
         """Returns the eligible class with the least F; if none is eligible, the leading class with the least S."""

@@ -52,7 +52,8 @@ pub struct Config {
     pub mtu: Bytes,
     /// Key of the hash; with null a random key is drawn when the first packet arrives.
     pub perturbation: Option<u64>,
-    /// "source" drops from the fattest queue when there is no room; "linux" from the one that the kernel's heap has on top.
+    /// "source" drops from the fattest queue when there is no room; "linux" from the one that the heap of Linux 6.18 has on
+    /// top.
     pub compat: Compat,
 }
 

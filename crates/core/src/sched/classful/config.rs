@@ -132,7 +132,7 @@ impl<A: Arrangement> Discipline for Config<A> {
         let setup = Setup { weights: &weights, max_packet: self.classes.max_packet };
         let per_class = self.classes.limit_of_class(link);
         let container = self.arrangement.build(&setup, self.classes.stations, per_class);
-        Classful::new(link.limit, &self.classes, container)
+        Classful::new(link, &self.classes, container)
     }
 }
 

@@ -55,7 +55,7 @@ impl Config {
     pub fn build<P: Packet>(&self, link: &LinkFacts) -> Queues<P> {
         let scheduler = self.scheduler.scheduler(&self.setup(&self.classes.class_weights()));
         let limits = Limits { total: None, per_class: Some(self.classes.limit_of_class(link)) };
-        Classful::new(link.limit, &self.classes, Scheduled::new(scheduler, limits))
+        Classful::new(link, &self.classes, Scheduled::new(scheduler, limits))
     }
 }
 

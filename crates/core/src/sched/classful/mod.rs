@@ -23,13 +23,13 @@ use super::table::{AnyScheduler, AnySchedulerConfig, NAMES};
 use super::{Limits, Refused, Scheduled, Scheduler, SchedulerConfig, Served, Setup};
 use crate::ack_path::AckPath;
 use crate::classify::Classifier;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, LinkFacts};
 use crate::csi::linear;
 use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Limit};
+use crate::units::{Bytes, Instant, Limit, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -49,11 +49,11 @@ pub struct Station {
 
 /// Queues of classes, together with what decides which packet is sent next.
 pub trait Container<P> {
-    /// Puts a packet of `size` into the queue of `class`.
+    /// Puts a packet of `size` into the queue of `class`. `sent` is how much of the packet taken last has been sent.
     ///
     /// # Errors
     /// The packet comes back when there is no room.
-    fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>>;
+    fn enqueue(&mut self, class: u32, size: Bytes, packet: P, sent: impl Fn() -> Bytes) -> Result<(), Refused<P>>;
 
     /// Takes the packet to send next; `None` if no packet may be sent.
     fn dequeue(&mut self) -> Option<Served<P>>;
@@ -64,8 +64,8 @@ pub trait Container<P> {
 
 impl<P, S: Scheduler> Container<P> for Scheduled<P, S> {
     #[inline]
-    fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
-        Scheduled::enqueue(self, class, size, packet)
+    fn enqueue(&mut self, class: u32, size: Bytes, packet: P, sent: impl Fn() -> Bytes) -> Result<(), Refused<P>> {
+        self.enqueue_during(class, size, packet, sent)
     }
     #[inline]
     fn dequeue(&mut self) -> Option<Served<P>> {
@@ -80,8 +80,8 @@ impl<P, S: Scheduler> Container<P> for Scheduled<P, S> {
 
 impl<P, Q: Scheduler, M: Scheduler> Container<P> for Modular<P, Q, M> {
     #[inline]
-    fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
-        Modular::enqueue(self, class, size, packet)
+    fn enqueue(&mut self, class: u32, size: Bytes, packet: P, sent: impl Fn() -> Bytes) -> Result<(), Refused<P>> {
+        self.enqueue_during(class, size, packet, sent)
     }
     #[inline]
     fn dequeue(&mut self) -> Option<Served<P>> {
@@ -282,6 +282,9 @@ pub struct Classful<P, C> {
     told: Vec<u32>,
     /// Boxed, so that the enum of all disciplines stays small.
     container: Box<C>,
+    rate: Rate,
+    /// When the packet that left last began to be sent.
+    began: Instant,
     backlog: Backlog,
     stats: Stats,
     of: PhantomData<P>,
@@ -289,10 +292,10 @@ pub struct Classful<P, C> {
 
 impl<P: Packet, C: Container<P>> Classful<P, C> {
     /// Creates empty queues. The parameters must be valid.
-    pub fn new(limit: Limit, classes: &Classes, container: C) -> Self {
+    pub fn new(link: &LinkFacts, classes: &Classes, container: C) -> Self {
         let hash = || Classifier::new(classes.flows, 1, classes.perturbation);
         Self {
-            limit,
+            limit: link.limit,
             flows: classes.flows,
             stations: classes.stations,
             good_loss: classes.good_loss,
@@ -300,6 +303,8 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
             hash: (classes.classify == Classify::Hash).then(hash),
             told: Vec::new(),
             container: Box::new(container),
+            rate: link.rate,
+            began: Instant::ZERO,
             backlog: Backlog::default(),
             stats: Stats::default(),
             of: PhantomData,
@@ -342,7 +347,8 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
             None => self.told.get(packet.flow().0 as usize).copied().unwrap_or(packet.flow().0) % self.flows,
         };
         let scheduled_as = size.clamp(Bytes::new(1), self.max_packet);
-        match self.container.enqueue(class, scheduled_as, packet) {
+        let (rate, began) = (self.rate, self.began);
+        match self.container.enqueue(class, scheduled_as, packet, || rate.bytes_in(now.since(began))) {
             Ok(()) => {
                 self.backlog.add(size);
                 Enqueued::Queued
@@ -352,8 +358,9 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
     }
 
     #[inline]
-    fn dequeue<O: PacketObserver<P>>(&mut self, _: Instant, _: &mut Rng, _: &mut O) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, _: &mut Rng, _: &mut O) -> Option<P> {
         let packet = self.container.dequeue()?.packet;
+        self.began = now;
         let size = packet.size();
         self.backlog.remove(size);
         self.stats.sent.add(size);
@@ -367,6 +374,7 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
                 self.container.set_loss(Station { number: station, of: self.stations, good }, loss);
             }
             Fact::Class { flow, class } => self.set_class(flow, class),
+            Fact::Rate(rate) => self.rate = rate,
             _ => {}
         }
     }

@@ -139,13 +139,35 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
     /// The packet comes back when its flow has no room or there is no such flow.
     #[inline]
     pub fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
+        self.enqueue_during(class, size, packet, || Bytes::ZERO)
+    }
+
+    /// Puts a packet into the queue of a flow as [`Modular::enqueue`] does; `sent` is how much of the packet dequeued
+    /// last has been sent. The QoS layer feeds the MAC-SAL in whole packets, so that only the layer before the link
+    /// needs it.
+    ///
+    /// # Errors
+    /// Those of [`Modular::enqueue`].
+    #[inline]
+    pub fn enqueue_during(
+        &mut self,
+        class: u32,
+        size: Bytes,
+        packet: P,
+        sent: impl Fn() -> Bytes,
+    ) -> Result<(), Refused<P>> {
         let waiting = self.waiting.get(class as usize).copied().unwrap_or_default();
         if waiting.packets >= self.per_class.packets || waiting.bytes + size.get() > self.per_class.bytes {
             return Err(Refused { packet, reason: Reason::ClassFull });
         }
+        if self.buffer.packets == 0 {
+            self.qos.enqueue_during(class, size, packet, sent)?;
+            self.waiting[class as usize].add(size);
+            return Ok(());
+        }
         self.qos.enqueue(class, size, packet)?;
         self.waiting[class as usize].add(size);
-        self.prefetch();
+        self.prefetch(sent);
         Ok(())
     }
 
@@ -159,17 +181,18 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         }
         let Served { packet: Prefetched { packet, class }, size, .. } = self.mac.dequeue()?;
         self.waiting[class as usize].remove(size);
-        self.prefetch();
+        self.prefetch(|| Bytes::ZERO);
         Some(Served { packet, class, size })
     }
 
-    /// Moves packets into the MAC-SAL while it holds less than Q.
+    /// Moves packets into the MAC-SAL while it holds less than Q. `sent` is how much of the packet on the link has been
+    /// sent.
     #[inline]
-    fn prefetch(&mut self) {
+    fn prefetch(&mut self, sent: impl Fn() -> Bytes) {
         while self.wants_more() {
             let Some(Served { packet, class, size }) = self.qos.dequeue() else { return };
             let station = self.stations[class as usize];
-            let taken = self.mac.enqueue(station, size, Prefetched { packet, class });
+            let taken = self.mac.enqueue_during(station, size, Prefetched { packet, class }, &sent);
             debug_assert!(taken.is_ok(), "the MAC-SAL has room for every packet, as the plan was validated");
         }
     }
