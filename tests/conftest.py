@@ -47,6 +47,7 @@ name = "droptail"
 [[flows]]
 kind = "bulk"
 count = 2
+start_spread = "500ms"  # what the seed decides
 """
 
 

@@ -185,8 +185,8 @@ def test_there_are_six_worlds(scenario: Path) -> None:
         (("verify", "tcp-linx"), "did you mean tcp-linux?"),
         (
             ("verify", "linux-tcp-and-more"),
-            "`penstock verify --help` explains agree, break, cc, disciplines, fates, linux, ns3, profile, speed, "
-            "tcp-linux",
+            "`penstock verify --help` explains agree, break, cc, disciplines, fates, intervals, linux, ns3, profile, "
+            "speed, tcp-linux",
         ),
         (("new", "scenari", "x"), "did you mean scenario?"),
         (("reproduce", "pnk-dsl"), "did you mean pink-dsl?"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,16 @@ from penstock.experiments.adjusting import adjusted
 from penstock.experiments.measures import MEASURES, find
 from penstock.experiments.model import Until
 from penstock.experiments.page import page
-from penstock.experiments.statistics import Interval, mean, median, median_rank, student
+from penstock.experiments.statistics import (
+    Interval,
+    mean,
+    median,
+    median_level,
+    median_rank,
+    student,
+    with_ends,
+    with_half,
+)
 from scipy.special import stdtrit
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -128,15 +138,35 @@ def test_what_cannot_be_compared_is_told(penstock: Command, scenario: Path, word
         ("link.marks", Interval(2.0, 1.0, 3.0), compare.LARGER),
         ("link.marks", Interval(-2.0, -3.0, -1.0), compare.SMALLER),
         ("rtt_p90_ms", Interval(-2.0, -5.0, 1.0), compare.NOTHING),
-        ("rtt_p90_ms", Interval(-2.0, math.nan, math.nan), compare.ONE_SEED),
+        # t of nine degrees is 2.262157 at 95 % and 3.249836 at 99 %, which is 1.437 times as wide.
+        ("rtt_p90_ms", Interval(-2.0, -3.38, -0.62), compare.BETTER),
+        ("rtt_p90_ms", Interval(-2.0, -3.40, -0.60), compare.MORE_SEEDS),
     ],
 )
 def test_a_verdict_needs_an_interval_without_zero(measure: str, interval: Interval, verdict: str) -> None:
-    assert compare._verdict(interval, find(measure), False) == verdict
+    assert compare._verdict(interval, find(measure), 10) == verdict
+
+
+@pytest.mark.parametrize(
+    ("pairs", "samples", "verdict"),
+    [
+        ([(1.0, 2.0)], 1, compare.ONE_SEED),
+        ([(1.0, 1.0)] * 3, 1, compare.SAME),
+        ([(1.0, 1.0), (2.0, 2.0)], 2, compare.SAME),
+        ([(9.657, 9.653)] * 10, 1, compare.NO_CHANCE),
+        ([(10.0, 8.0)] * 10, 10, compare.ALIKE),
+    ],
+)
+def test_without_an_interval_nothing_is_better(pairs: list[tuple[float, float]], samples: int, verdict: str) -> None:
+    first, other = zip(*pairs, strict=True)
+    found = compare.difference("b", find("goodput_bps"), first, other, samples)
+    assert (found.verdict, found.interval.known) == (verdict, False)
+    assert found.interval.value == pytest.approx(other[0] - first[0])
 
 
 def test_quantiles_are_those_of_published_tables() -> None:
     assert [round(student(n), 3) for n in (1, 4, 9, 30)] == [12.706, 2.776, 2.262, 2.042]
+    assert [round(student(n, 0.99), 3) for n in (1, 4, 9, 30)] == [63.657, 4.604, 3.250, 2.750]
     # Ranks for the median at 95 %: Conover, Practical Nonparametric Statistics; from 6 values on.
     assert [student(n) for n in (1, 2, 3, 10, 99, 1000)] == pytest.approx(
         [float(stdtrit(n, 0.975)) for n in (1, 2, 3, 10, 99, 1000)], rel=1e-11
@@ -151,7 +181,101 @@ def test_intervals_of_a_sample_by_hand() -> None:
     assert found.half_width == pytest.approx(2.570582 * math.sqrt(3.5) / math.sqrt(6))
     assert median(values) == Interval(3.5, 1.0, 6.0)
     assert math.isnan(median(values[:5]).low)
-    assert mean([0.1] * 3) == Interval(0.1, 0.1, 0.1)
+    alone = mean([0.1] * 3)
+    assert (alone.value, alone.known) == (0.1, False), "equal values leave nothing to estimate a width from"
+    # Runs that are equal count once: three samples among four seeds, by hand with t of two degrees.
+    twice = mean([1.0, 1.0, 2.0, 4.0], samples=3)
+    assert twice.value == 2.0
+    assert twice.half_width == pytest.approx(4.302653 * math.sqrt(2.0) / math.sqrt(3))
+    assert not mean([1.0, 1.0, 2.0, 4.0], samples=1).known
+    assert not median(values, samples=5).known
+
+
+def test_the_level_of_ranks_is_told() -> None:
+    assert [round(median_level(n), 5) for n in (6, 8, 9, 10)] == [0.96875, 0.99219, 0.96094, 0.97852]  # Conover
+    assert math.isnan(median_level(5))
+
+
+@pytest.mark.parametrize(
+    ("interval", "half", "ends"),
+    [
+        (Interval(308.5, 308.42, 308.61), "308.500 ±0.095", "308.500 [308.420, 308.610]"),
+        (Interval(9.65712, 9.65700, 9.65724), "9.65712 ±0.00012", "9.65712 [9.65700, 9.65724]"),
+        (Interval(38.4567, 26.4, 50.5), "38 ±12", "38 [26, 50]"),
+        (Interval(12345.6, 11000.0, 13691.2), "12346 ±1346", "12346 [11000, 13691]"),
+        (Interval(0.25, math.nan, math.nan), "0.25", "0.25"),
+    ],
+)
+def test_digits_follow_the_width(interval: Interval, half: str, ends: str) -> None:
+    assert (with_half(interval), with_ends(interval)) == (half, ends)
+
+
+def test_an_interval_as_it_is_written_contains_its_estimate() -> None:
+    draws = random.Random(39)
+    for _ in range(3000):
+        scale = 10 ** draws.uniform(-5, 8)
+        values = [scale * (1 + 10 ** draws.uniform(-6, 0) * draws.gauss()) for _ in range(draws.randint(6, 30))]
+        told, low, high = re.fullmatch(r"(\S+) \[(\S+), (\S+)\]", with_ends(median(values))).groups()  # type: ignore[union-attr]
+        assert float(low) <= float(told) <= float(high), values
+        value, half = with_half(mean(values)).split(" ±")
+        assert len(value.partition(".")[2]) == len(half.partition(".")[2])
+        assert float(half) > 0
+
+
+MIRROR = """\
+duration = "10s"
+[topology]
+kind = "dumbbell"
+rate = "20Mbit/s"
+delay = "20ms"
+limit = "1000p"
+reverse_limit = "1000p"
+[[flows]]
+kind = "bulk"
+count = 2
+[[flows]]
+kind = "bulk"
+count = 2
+direction = "reverse"
+"""
+
+
+def test_seeds_without_influence_have_no_interval_and_no_verdict(penstock: Command, tmp_path: Path) -> None:
+    file = tmp_path / "mirror.toml"
+    file.write_text(MIRROR)
+    words = ("compare", file, "--vary", "aqm.name=droptail,codel", "--seeds", "4")
+    told = penstock(*words).stdout
+    assert told.count('start_spread = "5ms"') == 1
+    assert "±" not in told
+    assert "Student" not in told
+    assert not re.search(r"\b(better|worse|higher|lower)\b", told)
+    found = json.loads(penstock(*words, "--json").stdout)
+    assert "start_spread" in found["chance"]
+    assert {tuple(line["samples"]) for line in found["lines"]} == {(1, 1)}
+    assert {one["low"] for line in found["lines"] for one in (*line["sides"], *line["differences"])} == {None}
+    verdicts = {one["verdict"] for line in found["lines"] for one in line["differences"]}
+    assert verdicts <= {compare.NO_CHANCE, compare.SAME}
+    assert compare.NO_CHANCE in verdicts
+    # With a spread of starts the same command has intervals, and says nothing of chance.
+    file.write_text(MIRROR.replace("count = 2", 'count = 2\nstart_spread = "5ms"'))
+    spread = json.loads(penstock(*words, "--json").stdout)
+    assert "chance" not in spread
+    assert {tuple(line["samples"]) for line in spread["lines"]} == {(4, 4)}
+    assert "±" in penstock(*words).stdout
+
+
+def test_a_side_without_chance_is_one_sample_beside_one_that_has_it(penstock: Command, tmp_path: Path) -> None:
+    """PIE draws random numbers, drop-tail does not: its run is one of many that starts a bit apart would give."""
+    file = tmp_path / "mirror.toml"
+    file.write_text(MIRROR)
+    found = json.loads(penstock("compare", file, "--vary", "aqm.name=droptail,pie", "--seeds", "4", "--json").stdout)
+    assert found["chance"].startswith("droptail: ")
+    assert {tuple(line["samples"]) for line in found["lines"]} == {(1, 4)}
+    line = next(one for one in found["lines"] if one["measure"] == "goodput_bps" and one["part"] == "run")
+    assert line["sides"][0]["low"] is None
+    assert line["sides"][1]["low"] is not None
+    assert line["differences"][0]["low"] is None
+    assert line["differences"][0]["verdict"] in (compare.NO_CHANCE, compare.SAME)
 
 
 def test_the_rule_adds_as_many_seeds_as_stein_says() -> None:
@@ -161,12 +285,15 @@ def test_the_rule_adds_as_many_seeds_as_stein_says() -> None:
     assert until.needed(Until(0.5, "jain"), first) == 10
     assert until.needed(Until(1e-6, "jain", most=77), first) == 77
     assert until.needed(rule, [5.0] * 10) == 10
+    assert until.needed(rule, first, samples=1) == 10
+    # Five different runs among the ten: t of four degrees is 2.776445.
+    assert until.needed(rule, first, samples=5) == math.ceil((2.776445 * 2 * math.sqrt(10 / 9) / 1) ** 2)
     assert until.needed(rule, [-1.0, 1.0] * 5) == 1000
     assert until.more((3, 7), 4) == (3, 7, 8, 9)
 
 
 def test_intervals_of_the_rule_cover_the_mean() -> None:
-    """A short form of `tools/until-coverage`. Of 2000 tries, 93.5 % is three deviations below 95 %."""
+    """Stein's rule with normal values. Of 2000 tries, 93.5 % is three deviations below 95 %."""
     draws, rule, covered = random.Random(20261123), Until(0.02, "jain"), 0
     for _ in range(2000):
         values = [draws.gauss(100, 4) for _ in range(10)]

@@ -46,6 +46,71 @@ def test_csv_has_what_the_summary_and_the_tables_have(run: Path) -> None:
     assert rows("run.csv")[0]["jain.overall"] == str(kept.summary["jain"]["overall"])
 
 
+TALK = """
+duration = "900ms"
+[topology]
+kind = "graph"
+links = [
+  { name = "there", a = "a", b = "b", rate = "1Mbit/s", delay = "10ms", limit = "20p", bottleneck = true },
+  { name = "idle", a = "b", b = "c", rate = "1Mbit/s", delay = "10ms", limit = "20p", bottleneck = true },
+]
+[[flows]]
+kind = "voip"
+from = "a"
+to = "b"
+[[flows]]
+kind = "voip"
+start = "2s"
+from = "a"
+to = "c"
+[[flows]]
+kind = "transfer"
+size = "10kB"
+start = "2s"
+from = "a"
+to = "b"
+"""
+
+
+def test_what_was_not_measured_is_missing_in_every_format(tmp_path: Path, penstock: Command) -> None:
+    """A call has no round trips; the second call and the transfer begin after the end; there is no whole second."""
+    (tmp_path / "talk.toml").write_text(TALK)
+    done = penstock("run", "talk.toml", "--out", "talk")
+    assert done.returncode == 0, done.stderr
+    assert "Jain" not in done.stdout
+    summary = rundir.read(tmp_path / "talk").summary
+    nothing = dict.fromkeys(("min", "mean", "p10", "p50", "p90", "p99"))
+    assert [flow["rtt_ms"] for flow in summary["flows"]] == [nothing] * 3
+    assert summary["rtt_ms"] == nothing
+    assert summary["jain"] == dict.fromkeys(("overall", "mean_1s", "worst_1s"))
+    assert set(summary["goodput_1s_bps"].values()) == {None}
+    call, silent = (flow["voip"] for flow in summary["flows"][:2])
+    assert call["loss"] == 0.0, "nothing was lost, which was measured"
+    assert 1 < call["mos"] <= 4.5
+    assert [silent[key] for key in ("loss", "playout_ms", "late", "r", "mos")] == [None] * 5
+    assert set(silent["delay_ms"].values()) == set(silent["jitter_ms"].values()) == {None}
+    assert {link["name"]: link["queue_delay_ms"]["p90"] is None for link in summary["bottlenecks"]} == {
+        "there": False,
+        "idle": True,
+    }
+    made = exports.files(tmp_path / "talk", ["csv", "latex"])
+    rows = list(csv.DictReader(io.StringIO(str(made["flows.csv"]))))
+    assert {row["rtt_ms.p50"] for row in rows} == {""}
+    assert [row["voip.mos"] == "" for row in rows] == [False, True, True]
+    latex = [line for line in str(made["flows.tex"]).splitlines() if " & voip & " in line]
+    assert all(line.split(" & ")[4:6] == ["--", "--"] for line in latex), latex
+    seconds = list(csv.DictReader(io.StringIO(str(made["queue_seconds.csv"]))))
+    assert {row["queue_delay_ms_mean"] for row in seconds if row["queue"] == "1"} == {""}
+    swept = penstock(
+        "sweep", "talk.toml", "--seeds", "2", "--out", "swept", "--measure", "rtt_p50_ms", "--measure", "flows.mos"
+    )
+    assert swept.returncode == 0, swept.stderr
+    for row in sweeps.load(tmp_path / "swept").results.to_pylist():
+        assert row["rtt_p50_ms"] is None
+        assert row["jain"] is None or row["name"] == "0 voip", "of flows that delivered nothing there is no index"
+        assert row["mos"] is None or row["name"] == "0 voip"
+
+
 def test_latex_is_a_table_of_its_own(run: Path) -> None:
     made = exports.files(run, ["latex"])
     assert sorted(made) == ["bottlenecks.tex", "flows.tex"]

@@ -330,6 +330,46 @@ def test_seeds_are_added_until_the_interval_is_narrow(scenario: Path, tmp_path: 
     assert runner.run(given, out, How(jobs=1)).ran == 0
 
 
+def test_equal_runs_are_one_sample(penstock: Command, scenario: Path) -> None:
+    """Without a spread of starts nothing in the scenario is left to chance; PIE draws random numbers."""
+    fixed = scenario.with_name("fixed.toml")
+    fixed.write_text(scenario.read_text().replace("start_spread", "# start_spread"))
+    words = ("sweep", fixed, "--vary", "aqm.name=droptail,pie", "--seeds", "6", "--out", "swept")
+    told = penstock(*words).stdout
+    assert told.count("start_spread") == 1
+    assert "in 1 of 2 points: the seed has no influence: 6 seeds are one run" in told
+    droptail, pie = (next(line for line in told.splitlines() if line.startswith(name)) for name in ("droptail", "pie"))
+    assert "[" not in droptail
+    assert "[" in pie
+    assert "96.9%" in told, "the level that the smallest and the largest of six reach"
+    sweep = results.load(scenario.parent / "swept")
+    rows = sweep.results.to_pylist()
+    assert {row["same_as"] for row in rows if row["aqm.name"] == "droptail"} == {1}
+    assert [row["same_as"] for row in rows if (row["aqm.name"], row["part"]) == ("pie", "run")] == [1, 2, 3, 4, 5, 6]
+    for row in sweep.intervals.to_pylist():
+        if row["aqm.name"] == "droptail":
+            assert (row["seeds"], row["samples"]) == (6, 1)
+            assert [row[key] for key in ("mean_low", "mean_high", "median_low", "median_high", "median_level")] == [
+                None
+            ] * 5
+        else:
+            assert row["samples"] == 6
+            assert row["median_level"] in (None, pytest.approx(0.96875))
+            assert (row["median_level"] is None) == (row["median_low"] is None)
+            assert row["median_low"] is None or row["median_low"] <= row["median"] <= row["median_high"]
+    assert "start_spread" in json.loads(penstock(*words, "--json").stdout)["chance"]
+    page = (scenario.parent / "swept" / "report.html").read_text(encoding="utf-8")
+    assert "start_spread" in page
+
+
+def test_one_run_asks_for_no_more_seeds(penstock: Command, scenario: Path) -> None:
+    scenario.write_text(scenario.read_text().replace("start_spread", "# start_spread"))
+    told = penstock("sweep", scenario, "--vary", "aqm.name=droptail,codel", "--until", "1%", "--out", "swept").stdout
+    assert "±" not in told
+    assert "10 seeds are one run" in told
+    assert {row["seed"] for row in results.load(scenario.parent / "swept").results.to_pylist()} == set(range(1, 11))
+
+
 @pytest.fixture
 def fleet() -> Any:
     """A Dask cluster of two processes on this machine."""

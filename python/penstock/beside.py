@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -193,7 +194,7 @@ def numbers(_job: Job[Key], result: Result) -> Told:
         share = drops / max(drops + queue["packets_all"], 1)
         found[queue["name"]] = (
             queue["goodput_bps"] / 1e6,
-            queue["queue_delay_ms"]["mean"],
+            math.nan if queue["queue_delay_ms"]["mean"] is None else queue["queue_delay_ms"]["mean"],
             share,
             queue["utilization"],
         )

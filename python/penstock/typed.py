@@ -1611,12 +1611,12 @@ class QueueBytes(TypedDict):
 
 
 class Quantiles(TypedDict):
-    max: float  # Largest value.
-    mean: float  # Arithmetic mean.
-    p10: float  # 10th percentile.
-    p50: float  # Median.
-    p90: float  # 90th percentile.
-    p99: float  # 99th percentile.
+    max: float | None  # Largest value.
+    mean: float | None  # Arithmetic mean.
+    p10: float | None  # 10th percentile.
+    p50: float | None  # Median.
+    p90: float | None  # 90th percentile.
+    p99: float | None  # 99th percentile.
 
 
 class AdviceStats(TypedDict):
@@ -1673,12 +1673,12 @@ EcnLost = Literal["declined"] | Literal["syn-retransmitted"]
 
 
 class RttSummary(TypedDict):
-    mean: float  # Mean round trip time.
-    min: float  # Smallest round trip time.
-    p10: float  # 10th percentile.
-    p50: float  # Median.
-    p90: float  # 90th percentile.
-    p99: float  # 99th percentile.
+    mean: float | None  # Mean round trip time.
+    min: float | None  # Smallest round trip time.
+    p10: float | None  # 10th percentile.
+    p50: float | None  # Median.
+    p90: float | None  # 90th percentile.
+    p99: float | None  # 99th percentile.
 
 
 class SizeClass(TypedDict):
@@ -1709,16 +1709,16 @@ class Frames(TypedDict):
 
 
 class Jitter(TypedDict):
-    last: float  # Value of the estimate at the end, which a receiver would report.
-    max: float  # Largest value of the estimate.
-    mean: float  # Mean of the estimate J over all packets.
+    last: float | None  # Value of the estimate at the end, which a receiver would report.
+    max: float | None  # Largest value of the estimate.
+    mean: float | None  # Mean of the estimate J over all packets.
 
 
 class VideoSummary(TypedDict):
     delay_ms: Quantiles  # One-way delays in milliseconds.
     frames: Frames  # What became of the frames.
     jitter_ms: Jitter  # Interarrival jitter in milliseconds.
-    loss: float  # Share of datagrams lost, among those up to the last one that arrived.
+    loss: float | None
     lost: int  # Number of datagrams lost, among those up to the last one that arrived.
     received: int  # Number of datagrams that arrived.
     sent: int  # Number of datagrams sent.
@@ -1727,12 +1727,12 @@ class VideoSummary(TypedDict):
 class VoipSummary(TypedDict):
     delay_ms: Quantiles  # One-way delays in milliseconds.
     jitter_ms: Jitter  # Interarrival jitter in milliseconds.
-    late: float  # Share of packets that arrived, but too late to be played.
-    loss: float  # Share of datagrams lost, among those up to the last one that arrived.
+    late: float | None  # Share of packets that arrived, but too late to be played; missing if no packet arrived.
+    loss: float | None
     lost: int  # Number of datagrams lost, among those up to the last one that arrived.
-    mos: float  # Estimated mean opinion score, 1 to 4.5.
-    playout_ms: float
-    r: float  # Transmission rating R of the E-model.
+    mos: float | None  # Estimated mean opinion score, 1 to 4.5; missing if no packet was sent.
+    playout_ms: float | None
+    r: float | None  # Transmission rating R of the E-model; missing if no packet was sent.
     received: int  # Number of datagrams that arrived.
     sent: int  # Number of datagrams sent.
 
@@ -1767,9 +1767,9 @@ class Counters(TypedDict):
 
 
 class JainSummary(TypedDict):
-    mean_1s: float  # Mean of the indices of the seconds after the warm-up.
-    overall: float  # Index of the goodput of all TCP flows, each over the time it was active.
-    worst_1s: float  # Lowest index of a second after the warm-up.
+    mean_1s: float | None  # Mean of the indices of the seconds after the warm-up.
+    overall: float | None  # Index of the goodput of all TCP flows, each over the time it was active.
+    worst_1s: float | None  # Lowest index of a second after the warm-up.
 
 
 class Summary(TypedDict):

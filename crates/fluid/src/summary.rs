@@ -39,8 +39,9 @@ impl Weighted {
         self.0.iter().map(|(value, weight)| value * weight).sum::<f64>() / self.sum().max(1e-300)
     }
 
-    /// Returns quantiles of sorted values; all are zero without values.
+    /// Returns quantiles of sorted values; all are missing without values.
     fn quantiles(&self) -> Quantiles {
+        let Some((max, _)) = self.0.last() else { return Quantiles::MISSING };
         let all = self.sum();
         let at = |q: f64| {
             let mut below = 0.0;
@@ -48,10 +49,16 @@ impl Weighted {
                 below += weight;
                 below >= q * all
             });
-            round(found.or(self.0.last()).map_or(0.0, |(value, _)| *value))
+            round(found.map_or(*max, |(value, _)| *value))
         };
-        let max = self.0.last().map_or(0.0, |(value, _)| *value);
-        Quantiles { mean: round(self.mean()), p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: round(max) }
+        Quantiles {
+            mean: round(self.mean()),
+            p10: at(0.1),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            max: round(*max),
+        }
     }
 }
 
@@ -204,12 +211,11 @@ fn summary(scenario: &Scenario, run: &Run, delays: &Weighted, seconds: &Seconds,
     let rtts = Weighted(
         run.classes()
             .iter()
+            .filter(|class| is_tcp(class))
             .flat_map(|class| delays.0.iter().map(|(ms, weight)| (ms + class.base_rtt * 1e3, weight * class.count)))
             .collect(),
     );
     let tcp = flows.iter().filter(|flow| !flow.cc.is_empty()).map(|flow| flow.goodput_bps);
-    let n = seconds.jain.len().max(1) as f64;
-    let mean = if seconds.jain.is_empty() { 1.0 } else { seconds.jain.iter().sum::<f64>() / n };
     Summary {
         name: scenario.name.clone(),
         duration_s: scenario.duration.as_secs_f64(),
@@ -217,11 +223,7 @@ fn summary(scenario: &Scenario, run: &Run, delays: &Weighted, seconds: &Seconds,
         seed: scenario.seed,
         events: measured.steps,
         bottlenecks: vec![bottleneck(scenario, run, delays, &flows, measured)],
-        jain: JainSummary {
-            overall: round(jain(tcp).unwrap_or(1.0)),
-            mean_1s: round(mean),
-            worst_1s: round(seconds.jain.iter().copied().fold(1.0, f64::min)),
-        },
+        jain: JainSummary::of(jain(tcp), &seconds.jain),
         flows,
         goodput_1s_bps: Quantiles::of(&seconds.goodput),
         rtt_ms: rtt(&rtts.sorted(), 0.0),
@@ -231,10 +233,10 @@ fn summary(scenario: &Scenario, run: &Run, delays: &Weighted, seconds: &Seconds,
 }
 
 fn rtt(delays: &Weighted, base_ms: f64) -> RttSummary {
+    let Some((min, _)) = delays.0.first() else { return RttSummary::MISSING };
     let q = delays.quantiles();
     let at = |ms: f64| round(ms + base_ms);
-    let min = delays.0.first().map_or(0.0, |(ms, _)| *ms);
-    RttSummary { min: at(min), mean: at(q.mean), p10: at(q.p10), p50: at(q.p50), p90: at(q.p90), p99: at(q.p99) }
+    RttSummary { min: at(*min), mean: at(q.mean), p10: at(q.p10), p50: at(q.p50), p90: at(q.p90), p99: at(q.p99) }
 }
 
 fn bottleneck(
@@ -283,10 +285,15 @@ fn flows(scenario: &Scenario, run: &Run, delays: &Weighted) -> Vec<FlowSummary> 
     flows
 }
 
+/// True for the flows whose senders measure round trips.
+fn is_tcp(class: &Class) -> bool {
+    !matches!(class.control, Control::Constant(_))
+}
+
 fn flow(id: u32, class: &Class, totals: &Totals, spec: &FlowSpec, duration: f64, delays: &Weighted) -> FlowSummary {
     let payload = totals.passed / class.count * class.payload / class.packet;
     let active = (class.stop.min(duration) - class.start).max(0.0);
-    let is_tcp = !matches!(class.control, Control::Constant(_));
+    let is_tcp = is_tcp(class);
     FlowSummary {
         id,
         kind: spec.traffic.name(),
@@ -303,7 +310,7 @@ fn flow(id: u32, class: &Class, totals: &Totals, spec: &FlowSpec, duration: f64,
             ..Default::default()
         },
         advised_bps: None,
-        rtt_ms: rtt(delays, class.base_rtt * 1e3),
+        rtt_ms: if is_tcp { rtt(delays, class.base_rtt * 1e3) } else { RttSummary::MISSING },
         measures: Default::default(),
     }
 }

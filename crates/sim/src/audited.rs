@@ -14,7 +14,8 @@ const ROUNDED: f64 = 1e-6;
 /// Round trips are measured in timestamps of a microsecond, at both ends.
 const TICKS_MS: f64 = 0.002;
 /// Keys of summaries that may be null, because there may be nothing of which they are the number.
-const MAY_BE_NULL: [&str; 2] = ["completion_s", "ecn_lost_why"];
+const MAY_BE_NULL: [&str; 9] =
+    ["completion_s", "ecn_lost_why", "mean_1s", "worst_1s", "loss", "playout_ms", "late", "r", "mos"];
 
 impl Simulation {
     /// Lets an audit follow the measured queues. Must be called before the run begins.
@@ -166,7 +167,7 @@ impl Audit {
         let spread = [("goodput_1s_bps", &summary.goodput_1s_bps)];
         spread.into_iter().for_each(|(name, values)| self.check_quantiles(name, values, now));
         let jain = [summary.jain.overall, summary.jain.mean_1s, summary.jain.worst_1s];
-        if !jain.iter().all(|index| (0.0..=1.0 + ROUNDED).contains(index)) {
+        if !jain.iter().all(|index| index.is_nan() || (0.0..=1.0 + ROUNDED).contains(index)) {
             self.report(Rule::Summary, "jain", now, format!("{jain:?} are no indices"));
         }
         self.check_rtts("rtt_ms", &summary.rtt_ms, now);
@@ -201,6 +202,9 @@ impl Audit {
 
     fn check_quantiles(&mut self, name: &str, of: &Quantiles, now: Instant) {
         let rising = [of.p10, of.p50, of.p90, of.p99, of.max];
+        if *of == Quantiles::MISSING {
+            return;
+        }
         if !rising.is_sorted() || of.mean > of.max + ROUNDED || of.p10 < 0.0 || of.mean < 0.0 {
             self.report(Rule::Summary, name, now, format!("the quantiles are {of:?}"));
         }
@@ -208,14 +212,17 @@ impl Audit {
 
     fn check_rtts(&mut self, name: &str, of: &RttSummary, now: Instant) {
         let rising = [of.min, of.p10, of.p50, of.p90, of.p99];
+        if *of == RttSummary::MISSING {
+            return;
+        }
         if !rising.is_sorted() || of.mean + ROUNDED < of.min || of.min < 0.0 {
             self.report(Rule::Summary, name, now, format!("the round trip times are {of:?}"));
         }
     }
 
     pub(super) fn check_round_trip(&mut self, flow: &FlowSummary, least_ms: f64, now: Instant) {
-        // Zero means that nothing was measured.
-        if flow.rtt_ms.min > 0.0 && flow.rtt_ms.min + TICKS_MS < least_ms {
+        // A round trip that was not measured is less than nothing.
+        if flow.rtt_ms.min + TICKS_MS < least_ms {
             let message = format!("a round trip took {} ms, and the path takes {least_ms} ms", flow.rtt_ms.min);
             self.report(Rule::Summary, &format!("flow {}", flow.id), now, message);
         }
@@ -229,13 +236,15 @@ impl Audit {
     }
 }
 
-/// Returns the path of a number that is none. JSON has no such numbers: they are written as null.
+/// Returns the path of a number that is missing, and should not be: alone among others that are there. JSON has no such
+/// numbers: they are written as null.
 pub(super) fn null_in(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::Array(items) => {
             items.iter().enumerate().find_map(|(i, item)| null_in(item).map(|path| format!("{i}/{path}")))
         }
+        Value::Object(keys) if !keys.is_empty() && keys.values().all(Value::is_null) => None,
         Value::Object(keys) => {
             let mut keys = keys.iter().filter(|(key, value)| !(value.is_null() && MAY_BE_NULL.contains(&key.as_str())));
             keys.find_map(|(key, value)| null_in(value).map(|path| format!("{key}/{path}")))

@@ -7,13 +7,14 @@ pub use crate::actors::media::{Delivery, Jitter};
 pub use crate::actors::sessions::{SizeClass, Transfers};
 pub use crate::actors::video::{Frames, VideoSummary};
 pub use crate::actors::voip::VoipSummary;
-pub use crate::quantiles::{Quantiles, round};
+pub use crate::quantiles::{MISSING, Quantiles, round};
 pub use crate::seconds::jain;
 
 use crate::digest::Digest;
 use crate::flow::Flow;
 use crate::network::Bottleneck;
 use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
+use crate::quantiles::equal_or_missing;
 use crate::run::Simulation;
 use crate::tcp::{Counters, EcnUse};
 use penstock_core::advice::AdviceStats;
@@ -83,21 +84,35 @@ pub struct BottleneckSummary {
     pub queue_bytes: QueueBytes,
 }
 
-/// Round trip times in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+/// Round trip times in milliseconds; all are missing if none was measured, as of datagrams, which have no answers.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct RttSummary {
     /// Smallest round trip time.
+    #[schemars(with = "Option<f64>")]
     pub min: f64,
     /// Mean round trip time.
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// 10th percentile.
+    #[schemars(with = "Option<f64>")]
     pub p10: f64,
     /// Median.
+    #[schemars(with = "Option<f64>")]
     pub p50: f64,
     /// 90th percentile.
+    #[schemars(with = "Option<f64>")]
     pub p90: f64,
     /// 99th percentile.
+    #[schemars(with = "Option<f64>")]
     pub p99: f64,
+}
+
+equal_or_missing!(RttSummary: min, mean, p10, p50, p90, p99);
+
+impl RttSummary {
+    /// The summary of no round trips.
+    pub const MISSING: Self =
+        Self { min: MISSING, mean: MISSING, p10: MISSING, p50: MISSING, p90: MISSING, p99: MISSING };
 }
 
 /// Totals of one flow.
@@ -137,15 +152,32 @@ pub struct FlowSummary {
     pub measures: Measures,
 }
 
-/// Jain's fairness index, computed in three ways.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+/// Jain's fairness index, computed in three ways. An index is missing where no TCP flow had a goodput.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct JainSummary {
     /// Index of the goodput of all TCP flows, each over the time it was active.
+    #[schemars(with = "Option<f64>")]
     pub overall: f64,
     /// Mean of the indices of the seconds after the warm-up.
+    #[schemars(with = "Option<f64>")]
     pub mean_1s: f64,
     /// Lowest index of a second after the warm-up.
+    #[schemars(with = "Option<f64>")]
     pub worst_1s: f64,
+}
+
+equal_or_missing!(JainSummary: overall, mean_1s, worst_1s);
+
+impl JainSummary {
+    /// Returns the indices of the whole run, and of its seconds.
+    pub fn of(overall: Option<f64>, seconds: &[f64]) -> Self {
+        let (count, sum) = (seconds.len() as f64, seconds.iter().sum::<f64>());
+        Self {
+            overall: round(overall.unwrap_or(MISSING)),
+            mean_1s: if seconds.is_empty() { MISSING } else { round(sum / count) },
+            worst_1s: round(seconds.iter().copied().reduce(f64::min).unwrap_or(MISSING)),
+        }
+    }
 }
 
 /// The result of a whole run: the same bytes for the same scenario and seed.
@@ -246,6 +278,9 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
 }
 
 fn delay(probe: &QueueProbe) -> Quantiles {
+    if probe.delay.count() == 0 {
+        return Quantiles::MISSING;
+    }
     let at = |q: f64| round(probe.delay.quantile_ns(q) as f64 / 1e6);
     Quantiles {
         mean: round(probe.delay.mean_ns() / 1e6),
@@ -287,6 +322,9 @@ fn flow_summary(id: u32, flow: &Flow, (open, ecn): (Counters, EcnUse), now: Inst
 }
 
 fn rtt_summary(rtt: &Digest) -> RttSummary {
+    if rtt.count() == 0 {
+        return RttSummary::MISSING;
+    }
     let ms = |span: penstock_core::units::Span| round(span.as_millis_f64());
     RttSummary {
         min: ms(rtt.min()),
@@ -299,20 +337,17 @@ fn rtt_summary(rtt: &Digest) -> RttSummary {
 }
 
 fn all_rtts(rtt: &TimeHistogram) -> RttSummary {
+    if rtt.count() == 0 {
+        return RttSummary::MISSING;
+    }
     let at = |q: f64| round(rtt.quantile_ns(q) as f64 / 1e6);
-    let min = if rtt.count() == 0 { 0.0 } else { round(rtt.min_ns() as f64 / 1e6) };
+    let min = round(rtt.min_ns() as f64 / 1e6);
     RttSummary { min, mean: round(rtt.mean_ns() / 1e6), p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99) }
 }
 
-/// Computes the fairness of the run. An index over no seconds is 1: no flow was treated unfairly.
+/// Computes the fairness of the run.
 fn fairness(sim: &Simulation) -> JainSummary {
     let tcp = sim.actors.flows.iter().filter(|flow| flow.tcp().is_some() && flow.start < sim.now());
     let overall = jain(tcp.map(|flow| goodput(flow, sim.now())));
-    let seconds = &sim.measured.seconds.jain;
-    let n = seconds.len().max(1) as f64;
-    JainSummary {
-        overall: round(overall.unwrap_or(1.0)),
-        mean_1s: if seconds.is_empty() { 1.0 } else { round(seconds.iter().sum::<f64>() / n) },
-        worst_1s: round(seconds.iter().copied().fold(1.0, f64::min)),
-    }
+    JainSummary::of(overall, &sim.measured.seconds.jain)
 }

@@ -35,12 +35,13 @@ pub struct Summary {
     pub throughput_bps: f64,
     /// Throughput as a share of the link's rate.
     pub utilization: f64,
-    /// Sojourn times in milliseconds of the packets that were sent.
+    /// Sojourn times in milliseconds of the packets that were sent; missing if none was.
     pub sojourn_ms: Sojourn,
 }
 
-/// A distribution of times in milliseconds. Mean and maximum are exact; percentiles are exact to 0.1 %.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+/// A distribution of times in milliseconds. Mean and maximum are exact; percentiles are exact to 0.1 %. Of no times all
+/// are missing: NaN, which JSON writes as `null`.
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Sojourn {
     /// Mean.
     pub mean: f64,
@@ -54,6 +55,23 @@ pub struct Sojourn {
     pub p99: f64,
     /// Largest value.
     pub max: f64,
+}
+
+impl Sojourn {
+    /// The distribution of no times.
+    pub const MISSING: Self =
+        Self { mean: f64::NAN, p10: f64::NAN, p50: f64::NAN, p90: f64::NAN, p99: f64::NAN, max: f64::NAN };
+
+    fn bits(self) -> [u64; 6] {
+        [self.mean, self.p10, self.p50, self.p90, self.p99, self.max].map(f64::to_bits)
+    }
+}
+
+impl PartialEq for Sojourn {
+    /// Equal numbers are equal, and so are missing ones.
+    fn eq(&self, other: &Self) -> bool {
+        self.bits() == other.bits()
+    }
 }
 
 /// Collects the numbers of a [`Summary`].
@@ -84,7 +102,7 @@ impl Tally {
             duration_s: 0.0,
             throughput_bps: 0.0,
             utilization: 0.0,
-            sojourn_ms: Sojourn::default(),
+            sojourn_ms: Sojourn::MISSING,
         };
         // The bounds hold any time of a run: from one nanosecond to 2^62 of them, with three digits.
         let sojourns = Histogram::new_with_bounds(1, 1 << 62, 3).expect("the bounds are constants that fit");
@@ -134,7 +152,7 @@ impl Tally {
         // The histogram returns the upper end of a bucket, which may be above every value in it.
         let quantile = |q: f64| self.sojourns.value_at_quantile(q).min(self.sojourn_max_ns) as f64 / 1e6;
         if self.summary.sent == 0 {
-            return Sojourn::default();
+            return Sojourn::MISSING;
         }
         Sojourn {
             mean: self.sojourn_sum_ns as f64 / self.summary.sent as f64 / 1e6,

@@ -147,7 +147,7 @@ class Run:
         tcp = {**self.tree.get("tcp", {}), **table.get("tcp", {})}
         if tcp.get("window_scaling", True):
             return math.inf
-        waiting = float(self.link["queue_delay_ms"]["mean"]) / 1e3
+        waiting = float(self.link["queue_delay_ms"]["mean"] or 0.0) / 1e3  # nothing waited if nothing was sent
         return _NO_SCALING * 8 / max(base_rtt_s(self.tree["topology"], table.get("access_delay")) + waiting, 1e-4)
 
     def share(self, of: Callable[[list[float]], float], wanted: Callable[[str], bool]) -> float | None:
@@ -239,6 +239,7 @@ def _contradictions(run: Run) -> Any:
     if link["utilization"] > 1 + 1e-6:
         yield f"the link is used by {link['utilization']:.6f}, more than it can send"
     delays = [link["queue_delay_ms"][key] for key in ("p10", "p50", "p90", "p99", "max")]
+    delays = [] if None in delays else delays
     if any(a > b * 1.02 + 0.01 for a, b in itertools.pairwise(delays)):
         yield f"percentiles of the queueing delay fall: {delays}"
     limit = base(topology.get("limit")) if base_unit(topology.get("limit")) == "B" else None
@@ -251,9 +252,10 @@ def _contradictions(run: Run) -> Any:
     if delivered > link["bytes_all"]:
         yield f"{delivered} bytes were delivered over a link that sent {link['bytes_all']}"
     least = min(base_rtt_s(topology), *(base_rtt_s(topology, t.get("access_delay")) for t in run.tree["flows"])) * 1e3
-    if not _delay_changes(run) and 0 < run.summary["rtt_ms"]["min"] < 0.98 * least:
-        yield f"a round trip took {run.summary['rtt_ms']['min']} ms on a path of {least:g} ms"
-    if not 0 <= run.summary["jain"]["overall"] <= 1 + 1e-6:
+    shortest = run.summary["rtt_ms"]["min"]
+    if not _delay_changes(run) and shortest is not None and shortest < 0.98 * least:
+        yield f"a round trip took {shortest} ms on a path of {least:g} ms"
+    if not 0 <= (run.summary["jain"]["overall"] or 0.0) <= 1 + 1e-6:
         yield f"Jain's index is {run.summary['jain']['overall']}"
     most = max(rate for _, rate in run.rates)
     for flow in forward:

@@ -86,7 +86,10 @@ def _print(found: Comparison) -> None:
         show.table(", ".join(f"{key}={value}" for key, value in settings), heads, rows, left=1)
         print()
     seeds = max((line.seeds for line in found.lines), default=0)
-    show.line(f"means over {seeds} seeds with 95 % intervals (Student's t); differences seed by seed", "dim")
+    rule = " with 95 % intervals (Student's t)" if _has_intervals(found) else ""
+    show.line(f"means over {seeds} seeds{rule}; differences seed by seed", "dim")
+    if told := found.told_of_chance():
+        show.line(told, "dim")
     show.line(f"comparison: {found.path}")
 
 
@@ -105,20 +108,20 @@ def _rows(line: Line, several: bool) -> list[list[Cell]]:
     return rows
 
 
+def _has_intervals(found: Comparison) -> bool:
+    return any(one.known for line in found.lines for one in line.sides)
+
+
 def _interval(one: Interval, scale: float) -> str:
-    if math.isnan(one.value):
-        return "-"
-    half = "" if math.isnan(one.low) else f" ±{one.half_width / scale:.2g}"
-    return f"{one.value / scale:.4g}{half}"
+    from penstock.experiments.statistics import with_half
+
+    return "-" if math.isnan(one.value) else with_half(one, scale)
 
 
 def _difference(one: Difference, scale: float) -> list[Cell]:
-    if math.isnan(one.interval.low):
+    from penstock.experiments.statistics import with_ends
+
+    if math.isnan(one.interval.value):
         return ["-", "", one.verdict]
     share = "" if one.share is None else f"{one.share:+.1%}"
-    low, high = one.interval.low / scale, one.interval.high / scale
-    return [
-        f"{one.interval.value / scale:+.3g} [{low:.3g}, {high:.3g}]",
-        share,
-        Styled(one.verdict, _STYLES.get(one.verdict, "")),
-    ]
+    return [with_ends(one.interval, scale, "+"), share, Styled(one.verdict, _STYLES.get(one.verdict, ""))]

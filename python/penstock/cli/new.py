@@ -20,6 +20,8 @@ new = group(
     "penstock new scheduler my_turns --rust",
 )
 
+_SPREAD = "5ms"  # within which flows of a network begin, by the seed
+
 Name = Annotated[str, typer.Argument(help="Name of the files without an ending.", metavar="NAME")]
 
 
@@ -194,7 +196,9 @@ def _emergency(
     meocs = [Meoc(BACKHAULS[name], responders, civilians) for name in backhaul]
     stations = [BaseStation(civilians=neighbours)] * terrestrial
     moves = [_handover(text) for text in handover]
-    return to_toml(emergency_network(meocs, duration, seed, bridge, stations, moves))
+    tables = emergency_network(meocs, duration, seed, bridge, stations, moves)
+    flows = [{**flow, "start_spread": _SPREAD} for flow in tables["flows"]]
+    return to_toml({**tables, "flows": flows})
 
 
 def _handover(text: str) -> Any:

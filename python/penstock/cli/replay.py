@@ -305,7 +305,7 @@ def _print_replay(summary: dict[str, Any]) -> None:
         ["throughput", f"{summary['throughput_bps'] / 1e6:.3f} Mbit/s, {summary['utilization']:.1%} of the link"],
         [
             "sojourn ms p10, p50, p90, p99, max",
-            ", ".join(f"{sojourn[q]:.2f}" for q in ("p10", "p50", "p90", "p99", "max")),
+            ", ".join(show.number(sojourn[q], ".2f") for q in ("p10", "p50", "p90", "p99", "max")),
         ],
     ]
     if summary["left_out"]:

@@ -67,11 +67,20 @@ def summary(run: dict[str, Any]) -> None:
             table(title, ("flow", *columns), [[str(flow["id"]), *row(flow[key])] for flow in told[:_FLOWS_SHOWN]])
             if len(told) > _FLOWS_SHOWN:
                 line(f"... and {len(told) - _FLOWS_SHOWN} more", "dim")
-    jain = run["jain"]
-    line(
-        f"\nJain index {jain['overall']:.3f} over the run, {jain['worst_1s']:.3f} in the worst second; "
-        f"{run['duration_s']:g} s simulated, seed {run['seed']}"
-    )
+    line(f"\n{_jain(run['jain'])}{run['duration_s']:g} s simulated, seed {run['seed']}")
+
+
+def _jain(jain: dict[str, float | None]) -> str:
+    """Returns what is said of fairness, with a semicolon; nothing if there is no TCP flow."""
+    if jain["overall"] is None:
+        return ""
+    worst = "" if jain["worst_1s"] is None else f", {jain['worst_1s']:.3f} in the worst second"
+    return f"Jain index {jain['overall']:.3f} over the run{worst}; "
+
+
+def number(value: float | None, form: str) -> str:
+    """Returns a number in a form; a dash for one that is missing."""
+    return "-" if value is None else format(value, form)
 
 
 _BOTTLENECK = (
@@ -99,9 +108,7 @@ def _bottleneck(b: dict[str, Any]) -> list[str]:
         f"{b['drops_overflow']:,}",
         f"{b['drops_aqm']:,}",
         f"{b['marks']:,}",
-        f"{delay['p50']:.2f}",
-        f"{delay['p90']:.2f}",
-        f"{delay['p99']:.2f}",
+        *(number(delay[key], ".2f") for key in ("p50", "p90", "p99")),
         f"{b['queue_bytes']['max'] / 1e3:.1f}",
     ]
 
@@ -131,7 +138,7 @@ def _flow(f: dict[str, Any]) -> list[str]:
         f"{f['delivered_bytes'] / 1e6:.2f}",
         "-" if f["completion_s"] is None else f"{f['completion_s']:.2f}",
         f"{f['retransmits']:,}" if tcp else "-",
-        *(significant(f["rtt_ms"][key]) if tcp else "-" for key in ("p50", "p90")),  # known to 1.6 %
+        *("-" if (ms := f["rtt_ms"][key]) is None else significant(ms) for key in ("p50", "p90")),  # known to 1.6 %
     ]
 
 
@@ -144,28 +151,28 @@ _VIDEO = (*_DELIVERY, "frames", "played", "late", "lost", "delay ms p99")
 def _transfers(t: dict[str, Any]) -> list[str]:
     took = t["completion_ms"]
     counts = [f"{t[key]:,}" for key in ("started", "count", "failed")]
-    return [*counts, f"{t['bytes'] / 1e6:.2f}", *(f"{took[p]:.1f}" for p in ("p10", "p50", "p90", "p99"))]
+    return [*counts, f"{t['bytes'] / 1e6:.2f}", *(number(took[p], ".1f") for p in ("p10", "p50", "p90", "p99"))]
 
 
 def _delivery(d: dict[str, Any]) -> list[str]:
     delay = d["delay_ms"]
     return [
         f"{d['sent']:,}",
-        f"{d['loss']:.2%}",
-        f"{delay['p50']:.1f}",
-        f"{delay['p99']:.1f}",
-        f"{d['jitter_ms']['mean']:.2f}",
+        number(d["loss"], ".2%"),
+        number(delay["p50"], ".1f"),
+        number(delay["p99"], ".1f"),
+        number(d["jitter_ms"]["mean"], ".2f"),
     ]
 
 
 def _call(v: dict[str, Any]) -> list[str]:
-    return [*_delivery(v), f"{v['late']:.2%}", f"{v['r']:.1f}", f"{v['mos']:.2f}"]
+    return [*_delivery(v), number(v["late"], ".2%"), number(v["r"], ".1f"), number(v["mos"], ".2f")]
 
 
 def _video(v: dict[str, Any]) -> list[str]:
     frames = v["frames"]
     counts = [f"{frames[key]:,}" for key in ("sent", "played", "late", "lost")]
-    return [*_delivery(v), *counts, f"{frames['delay_ms']['p99']:.1f}"]
+    return [*_delivery(v), *counts, number(frames["delay_ms"]["p99"], ".1f")]
 
 
 # Kinds of applications: the key of a flow with their measures, the title of the table, its columns and its rows.

@@ -185,6 +185,8 @@ def _tell_disturbed(judged: Judged) -> None:
 
 
 def _print(judged: Judged, found: Mapping[str, Any]) -> None:
+    from penstock.report.suite_page import one_run
+
     suite_of = judged.suite
     styles = {suite_of.words[0]: "green", suite_of.words[1]: "red"}
     labels = [suite_of.labels.get(name, name) for name in judged.columns]
@@ -199,6 +201,8 @@ def _print(judged: Judged, found: Mapping[str, Any]) -> None:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in judged.counted(name).items())
         show.line(f"{name}: {counts}")
     show.line(f"{judged.seeds} seeds, medians. {suite_of.note}", "dim")
+    if told := one_run(found["one_run"]):
+        show.line(told, "dim")
 
 
 def _row(finding: Mapping[str, Any], names: Sequence[str], styles: Mapping[str, str]) -> list[Cell]:

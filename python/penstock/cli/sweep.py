@@ -59,7 +59,7 @@ def sweep(
     ),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run a scenario over ranges of its keys and over seeds: medians and means with 95 % intervals."""
+    """Run a scenario over ranges of its keys and over seeds: medians and means with their intervals."""
     from penstock.experiments import reading, results
     from penstock.experiments.adjusting import adjusted
 

@@ -475,6 +475,33 @@ def _show_agreement(found: Agreement) -> None:
         show.line(f"{'':{width}}  state: {state}")
 
 
+@verify.command(
+    "intervals", epilog=examples("penstock verify intervals --tries 200", "penstock verify intervals --json")
+)
+def intervals(
+    tries: int = typer.Option(5000, "--tries", min=10, max=100_000, help="Number of tries of each kind of interval."),
+    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    to: Path | None = typer.Option(None, "--page", help="Write the table into this page."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Measure how often intervals cover the laws of M/D/1, M/M/1 and M/M/1/K, and exit with 1 if too seldom."""
+    from penstock import coverage
+
+    found = []
+    for one in coverage.measure(tries, jobs):
+        found.append(one)
+        if not json:
+            show.line(", ".join([*coverage.cells(one)[:2], coverage.cells(one)[-1]]))
+    complete = len(found) > len(coverage.cases())
+    if json:
+        show.as_json({"tries": tries, "complete": complete, "cases": [one.to_json() for one in found]})
+    if to and complete:
+        coverage.write(to, found)
+    if not complete:
+        raise typer.Exit(130)
+    raise typer.Exit(0 if all(one.holds for one in found) else 1)
+
+
 @verify.command("speed", epilog=examples("penstock verify speed --quick --no-peer"))
 @old_name("bench", "verify speed")
 def speed(

@@ -1,8 +1,10 @@
 """Which is better, and by how much: the same seeds for all sides, and intervals of the differences seed by seed.
 
 Runs with the same seed share their chance (starts, sizes, random numbers of links), so that the difference between two
-sides has less of it than each side has alone. What is compared is the mean of these differences, with
-Student's interval.
+sides has less of it than each side has alone. What is compared is the mean of these differences, with Student's
+interval of 95 %. Better or worse is said where that of 99 % excludes zero, because a table has many lines. A side whose
+seeds are one run (`penstock.chance`) is one sample: no interval and no verdict follows from it. Of sides with different
+numbers of different runs, the smallest number counts.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock import rundir, store
+from penstock import chance, rundir, store
 from penstock.engine import core_fingerprint, frame_of
 from penstock.experiments import reading, results, runner, statistics, work
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
@@ -29,16 +31,21 @@ from penstock.scenario import Scenario
 FORMAT = 1
 FILE = "compare.json"
 SEEDS = tuple(range(1, 11))  # of scenarios and runs, which have one seed of their own
-BETTER, WORSE, LARGER, SMALLER, SAME, NOTHING, ONE_SEED, MISSING = (
+SURE = 0.99  # a table has many lines: a word needs more than the interval that is shown, whose level is 95 %
+BETTER, WORSE, LARGER, SMALLER, SAME, NOTHING, MORE_SEEDS, ONE_SEED, NO_CHANCE, ALIKE, MISSING = (
     "better",
     "worse",
     "higher",
     "lower",
     "the same in every seed",
     "no difference shown",
+    "more seeds may tell",
     "one seed cannot tell",
+    "one run cannot tell",
+    "differs alike in every seed",
     "a value is missing",
 )
+WORDS = (BETTER, WORSE, LARGER, SMALLER)  # which say that there is a difference
 # What is compared unless measures are named, as far as the runs have it.
 COMPARED = (
     "goodput_bps",
@@ -100,6 +107,7 @@ class Line:
     seeds: int
     sides: tuple[Interval, ...]
     differences: tuple[Difference, ...]  # of all but the first side
+    samples: tuple[int, ...]  # number of different runs of each side
 
     def to_json(self) -> dict[str, Any]:
         """Returns the line as plain values."""
@@ -111,6 +119,7 @@ class Line:
             "unit": self.measure.unit,
             "better": self.measure.better,
             "seeds": self.seeds,
+            "samples": list(self.samples),
             "sides": [_plain(one) for one in self.sides],
             "differences": [one.to_json() for one in self.differences],
         }
@@ -123,6 +132,26 @@ class Comparison:
     path: Path
     sides: tuple[Side, ...]
     lines: tuple[Line, ...]
+
+    @property
+    def without_chance(self) -> list[str]:
+        """The sides with several seeds that are one run, at least in one setting."""
+        found = [
+            side.label
+            for place, side in enumerate(self.sides)
+            if any(line.seeds > 1 and line.samples[place] == 1 for line in self.lines)
+        ]
+        return list(dict.fromkeys(found))
+
+    def told_of_chance(self) -> str:
+        """Says, if it is so, that seeds had no influence, and which key would give them one; else nothing."""
+        found = self.without_chance
+        if not found:
+            return ""
+        seeds = max(line.seeds for line in self.lines)
+        of = "" if len(found) == len(self.sides) else ", ".join(found)
+        world = next(side.sweep.experiment.on for side in self.sides if side.label in found)
+        return chance.none_told(seeds, of, world)
 
     def frame(self) -> Any:
         """Returns a frame of pandas: a row for each line and side, with its mean and its difference from the first."""
@@ -140,7 +169,8 @@ class Comparison:
             {"label": one.label, "sweep": str(one.sweep.path), "disturbed": len(one.sweep.disturbed)}
             for one in self.sides
         ]
-        return {"format": FORMAT, "sides": sides, "lines": [line.to_json() for line in self.lines]}
+        told = {"chance": self.told_of_chance()} if self.without_chance else {}
+        return {"format": FORMAT, "sides": sides, **told, "lines": [line.to_json() for line in self.lines]}
 
 
 def _rows_of(line: Line, sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
@@ -320,7 +350,7 @@ def _lines(sides: Sequence[Side], wanted: Sequence[Measure]) -> Iterator[Line]:
                     of_side[name].get(side.points[settings], {}) for of_side, side in zip(of_sides, sides, strict=True)
                 ]
                 if any(value is not None for of_side in by_seed for value in of_side.values()):
-                    yield _line(settings, measure, name, [side.label for side in sides], by_seed)
+                    yield _line(settings, measure, name, sides, by_seed)
 
 
 def _names(of_sides: Sequence[Mapping[str, Any]], measure: Measure, wanted: bool) -> list[str]:
@@ -333,44 +363,60 @@ def _line(
     settings: Settings,
     measure: Measure,
     name: str,
-    labels: Sequence[str],
+    sides: Sequence[Side],
     by_seed: Sequence[Mapping[int, float | None]],
 ) -> Line:
     seeds = [seed for seed in by_seed[0] if all(seed in of_side for of_side in by_seed)]
     columns = [[of_side[seed] for seed in seeds] for of_side in by_seed]
-    sides = tuple(_mean(column) for column in columns)
+    samples = tuple(side.sweep.samples(side.points[settings], seeds) for side in sides)
+    means = tuple(_mean(column, count) for column, count in zip(columns, samples, strict=True))
     differences = tuple(
-        _difference(label, measure, columns[0], column) for label, column in zip(labels[1:], columns[1:], strict=True)
+        difference(side.label, measure, columns[0], column, min(samples[0], count))
+        for side, column, count in zip(sides[1:], columns[1:], samples[1:], strict=True)
     )
-    return Line(settings, measure, name, len(seeds), sides, differences)
+    return Line(settings, measure, name, len(seeds), means, differences, samples)
 
 
-def _mean(column: Sequence[float | None]) -> Interval:
+def _mean(column: Sequence[float | None], samples: int) -> Interval:
     known = [value for value in column if value is not None]
     if not known or len(known) < len(column):
         return Interval(math.nan, math.nan, math.nan)
-    return statistics.mean(known)
+    return statistics.mean(known, samples)
 
 
-def _difference(
-    label: str, measure: Measure, first: Sequence[float | None], other: Sequence[float | None]
+def difference(
+    label: str, measure: Measure, first: Sequence[float | None], other: Sequence[float | None], samples: int
 ) -> Difference:
+    """Returns how a side differs from the first, by their values seed by seed.
+
+    `samples` is the number of different runs of the side that has fewer.
+    """
     pairs = [(a, b) for a, b in zip(first, other, strict=True) if a is not None and b is not None]
     if not pairs or len(pairs) < len(first):
         return Difference(label, Interval(math.nan, math.nan, math.nan), None, MISSING)
-    interval = statistics.mean([b - a for a, b in pairs])
+    interval = statistics.mean([b - a for a, b in pairs], samples)
     base = math.fsum(a for a, _ in pairs) / len(pairs)
     share = interval.value / abs(base) if base else None
-    return Difference(label, interval, share, _verdict(interval, measure, all(a == b for a, b in pairs)))
+    if interval.known:
+        return Difference(label, interval, share, _verdict(interval, measure, samples))
+    return Difference(label, interval, share, _without_interval(pairs, samples))
 
 
-def _verdict(interval: Interval, measure: Measure, equal: bool) -> str:
-    if math.isnan(interval.low):
+def _without_interval(pairs: Sequence[tuple[float, float]], samples: int) -> str:
+    """Returns what is said of differences which have no interval."""
+    if len(pairs) == 1:
         return ONE_SEED
-    if equal:
+    if all(a == b for a, b in pairs):
         return SAME
+    return NO_CHANCE if samples == 1 else ALIKE
+
+
+def _verdict(interval: Interval, measure: Measure, samples: int) -> str:
     if interval.low <= 0 <= interval.high:
         return NOTHING
+    wider = interval.half_width * statistics.student(samples - 1, SURE) / statistics.student(samples - 1)
+    if abs(interval.value) <= wider:
+        return MORE_SEEDS
     if not measure.better:
         return LARGER if interval.value > 0 else SMALLER
     return BETTER if (interval.value > 0) == (measure.better == HIGHER) else WORSE

@@ -68,7 +68,7 @@ class Measure:
 def _ratio(above: float | None, below: float | None) -> float | None:
     if above is None or below is None:
         return None
-    return above / below if below else 0.0
+    return above / below if below else None  # of no packets there is no share
 
 
 def _sum(entry: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> float | None:
@@ -87,7 +87,12 @@ def _known(values: Iterable[float | None]) -> float:
     return float(sum(value is not None for value in values))
 
 
-def _complete(of: Callable[[list[float]], float]) -> Callable[[Sequence[float | None]], float | None]:
+def _index(values: list[float]) -> float | None:
+    """Returns Jain's index; `None` if nothing was delivered, of which there are no shares."""
+    return jain(values) if any(values) else None
+
+
+def _complete(of: Callable[[list[float]], float | None]) -> Callable[[Sequence[float | None]], float | None]:
     """Returns a function that gives `None` if a flow has no value: the mean of the others would flatter."""
 
     def over(values: Sequence[float | None]) -> float | None:
@@ -117,7 +122,7 @@ _OVER: Mapping[str, Callable[[Sequence[float | None]], float | None]] = {
     "highest": _complete(max),
     "median": _percentile(0.5),
     "p90": _percentile(0.9),
-    "jain": _complete(jain),
+    "jain": _complete(_index),
 }
 
 _SENDERS = "cc"  # only TCP has round trip times of its own

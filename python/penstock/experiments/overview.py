@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.experiments.measures import DEFAULT, LINK, Measure, find, shown
+from penstock.experiments.measures import DEFAULT, LINK, Measure, find
 from penstock.experiments.results import Sweep
-from penstock.experiments.statistics import LEAST_FOR_MEDIAN
+from penstock.experiments.statistics import LEAST_FOR_MEDIAN, Interval, median_level, with_ends, with_half
 from penstock.experiments.values import shown as setting
 
 _SCALES = {"bit/s": ("Mbit/s", 1e6), "B": ("kB", 1e3)}  # units in which numbers are short
@@ -46,7 +47,9 @@ def overview(sweep: Sweep) -> Overview:
     for point in sweep.points:
         told = [_cell(cells.get((point.index, m.part, name, m.name)), m, by) for m, name in chosen]
         body.append([*(setting(point.settings[path]) for path in paths), *told])
-    return Overview(_title(sweep, seeds), columns, body, len(paths), _note(by, seeds))
+    known = any(row[f"{by}_low"] is not None for row in rows)
+    note = [*([_note(by, seeds, sweep)] if known or seeds == 1 else []), sweep.told_of_chance()]
+    return Overview(_title(sweep, seeds), columns, body, len(paths), "\n".join(filter(None, note)))
 
 
 def _names(rows: Sequence[Mapping[str, Any]], measure: Measure) -> list[str]:
@@ -75,13 +78,9 @@ def scale(measure: Measure) -> float:
 def _cell(row: Mapping[str, Any] | None, measure: Measure, by: str) -> str:
     if row is None or row[by] is None:
         return "-"
-    unit = scale(measure)
-    value, low, high = (None if row[key] is None else row[key] / unit for key in (by, f"{by}_low", f"{by}_high"))
-    if low is None or high is None:
-        return shown(value, "")
-    if by == "mean":
-        return f"{value:.4g} ±{(high - low) / 2:.2g}"
-    return f"{value:.4g} [{low:.3g}, {high:.3g}]"
+    value, low, high = (math.nan if row[key] is None else row[key] for key in (by, f"{by}_low", f"{by}_high"))
+    told = with_half if by == "mean" else with_ends
+    return told(Interval(value, low, high), scale(measure))
 
 
 def _title(sweep: Sweep, seeds: int) -> str:
@@ -90,9 +89,12 @@ def _title(sweep: Sweep, seeds: int) -> str:
     return f"{sweep.experiment.title or sweep.experiment.called}: {counted}"
 
 
-def _note(by: str, seeds: int) -> str:
+def _note(by: str, seeds: int, sweep: Sweep) -> str:
     if seeds == 1:
         return "one seed says nothing about chance: --seeds 10 gives intervals"
     if by == "median":
-        return "median over seeds [95 % interval between order statistics]"
-    return "mean over seeds ± half the 95 % interval (Student's t); medians have intervals from six seeds on"
+        counts = sorted({row["seeds"] for row in sweep.intervals.to_pylist() if row["median_low"] is not None})
+        levels = ", ".join(f"{median_level(count):.1%}" for count in counts)
+        return f"median over seeds [interval between order statistics, which covers the median with {levels}]"
+    rule = "Stein's rule" if sweep.experiment.until else "Student's t"
+    return f"mean over seeds ± half the 95 % interval ({rule}); medians have intervals from six runs on"

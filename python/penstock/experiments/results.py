@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import columns, provenance, rundir, store, worlds
+from penstock import chance, columns, provenance, rundir, store, worlds
 from penstock.engine import frame_of
 from penstock.experiments import delays as sketches
 from penstock.experiments import reading
@@ -34,6 +34,7 @@ SWEEP, RESULTS, INTERVALS, TIMING, RUNS = "sweep.json", "results.parquet", "inte
 DELAYS = "delays.parquet"
 FILES = {"results": RESULTS, "intervals": INTERVALS, "delays": DELAYS}
 FRAMES = tuple(FILES)
+_RUN_OF = ("point", "seed", "same_as")
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,40 @@ class Sweep:
                 found.setdefault(name, {}).setdefault(point, {})[seed] = value
         return found
 
+    @cached_property
+    def _same(self) -> dict[int, dict[int, int | None]]:
+        """For each point and seed, the first seed with an equal run; older tables do not have it."""
+        if "same_as" not in self.results.column_names:
+            return {}
+        found: dict[int, dict[int, int | None]] = {}
+        for point, seed, same in zip(*(self.results[name].to_pylist() for name in _RUN_OF), strict=True):
+            found.setdefault(point, {})[seed] = same
+        return found
+
+    def samples(self, point: int, seeds: Iterable[int]) -> int:
+        """Returns the number of different runs of a point among some of its seeds."""
+        same = self._same.get(point, {})
+        return chance.different(same.get(seed, seed) for seed in seeds)
+
+    @property
+    def without_chance(self) -> list[Point]:
+        """The points whose seeds, of which there are several, have one run."""
+        found = []
+        for point in self.points:
+            seeds = self._same.get(point.index, {})
+            if len(seeds) > 1 and None not in seeds.values() and self.samples(point.index, seeds) == 1:
+                found.append(point)
+        return found
+
+    def told_of_chance(self) -> str:
+        """Says, if it is so, that seeds had no influence, and which key would give them one; else nothing."""
+        found = self.without_chance
+        if not found:
+            return ""
+        seeds = len(self._same[found[0].index])
+        of = "" if len(found) == len(self.points) else f"in {len(found)} of {len(self.points)} points"
+        return chance.none_told(seeds, of, self.experiment.on)
+
     def to_json(self) -> dict[str, Any]:
         """Returns what `sweep --json` prints."""
         return {
@@ -135,6 +170,7 @@ class Sweep:
             **described(self.experiment),
             "failures": [vars(one) for one in self.failures],
             "disturbed": [vars(one) for one in self.disturbed],
+            **({"chance": told} if (told := self.told_of_chance()) else {}),
             "points": [{"point": one.index, "settings": dict(one.settings)} for one in self.points],
             "intervals": [
                 {key: value for key, value in row.items() if key not in self.experiment.paths}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import engine, store, worlds
+from penstock import chance, engine, store, worlds
 from penstock.experiments import delays, results, tables, until, work
 from penstock.experiments.interrupts import Stop, stopping
 from penstock.experiments.measures import BY_KEY, BY_PART
@@ -263,26 +263,35 @@ class _Call:
         tasks = {task.key: task for task in self.plan.tasks(seeds)}
         measure = BY_KEY[rule.measure]
         found: dict[int, dict[str, dict[int, float | None]]] = {}
+        marks: dict[int, set[bytes]] = {}
         for task, answer in self._answers(tasks):
             by_name = found.setdefault(task.point, {})
             if answer.summary is None:
                 by_name.setdefault("", {})[task.seed] = None
                 continue
+            marks.setdefault(task.point, set()).add(chance.mark(answer.summary))
             for row in rows(answer.summary, self.plan.points[task.point].facts.groups):
                 if row.part == measure.part:
                     place = BY_PART[row.part].index(measure)
                     by_name.setdefault(row.name, {})[task.seed] = row.values[place]
-        return {point: self._more(rule, given, found.get(point, {})) for point, given in seeds.items()}
+        return {
+            point: self._more(rule, given, found.get(point, {}), len(marks.get(point, ())))
+            for point, given in seeds.items()
+        }
 
     @staticmethod
-    def _more(rule: Any, given: Sequence[int], found: Mapping[str, Mapping[int, float | None]]) -> Sequence[int]:
-        """Returns the seeds of a point that has these values of the first stage; a value that is missing adds none."""
+    def _more(
+        rule: Any, given: Sequence[int], found: Mapping[str, Mapping[int, float | None]], samples: int
+    ) -> Sequence[int]:
+        """Returns the seeds of a point that has these values of the first stage, in `samples` different runs; a value
+        that is missing adds none.
+        """
         counts = [len(given)]
         for by_seed in found.values():
             listed = [by_seed.get(seed) for seed in given]
             known = [value for value in listed if value is not None]
             if len(known) == len(given):
-                counts.append(until.needed(rule, known))
+                counts.append(until.needed(rule, known, samples))
         return until.more(given, max(counts))
 
     def _answers(self, tasks: Mapping[bytes, Task]) -> Iterator[tuple[Task, work.Answer]]:

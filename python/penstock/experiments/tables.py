@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock import chance
 from penstock.experiments import statistics, until
 from penstock.experiments.measures import BY_KEY, BY_PART, COLUMNS, PARTS, RUN
 from penstock.experiments.model import Experiment, Point
@@ -27,6 +28,7 @@ RESERVED = (
     "measure",
     "ms",
     "count",
+    "same_as",
 )  # columns of tables, which no key can be called
 
 
@@ -39,6 +41,7 @@ class Collector:
         self._about: dict[str, list[tuple[int, int, int, int, str]]] = {part: [] for part in PARTS}
         self.failures: list[tuple[int, int, str]] = []  # point, seed, error
         self._disturbed: list[tuple[int, int, tuple[str, ...]]] = []  # point, seed, causes
+        self._marks: dict[tuple[int, int], tuple[int, bytes]] = {}  # by point and place of the seed: seed, mark
 
     def add(self, point: int, place: int, seed: int, answer: Answer) -> None:
         """Adds a run; `place` is that of its seed among the seeds of the point."""
@@ -49,6 +52,7 @@ class Collector:
             return
         if answer.disturbed:
             self._disturbed.append((point, seed, answer.disturbed))
+        self._marks[point, place] = seed, chance.mark(answer.summary)
         for order, row in enumerate(rows(answer.summary, self._points[point].facts.groups)):
             self._row(row.part, (point, place, order, seed, row.name), row.values)
 
@@ -78,7 +82,21 @@ class Collector:
         joined = pa.concat_tables(parts, promote_options="default").select(["point", "seed", "part", "name", *COLUMNS])
         keys = np.array(order, dtype=np.int64).reshape(-1, 3)
         joined = joined.take(np.lexsort((keys[:, 2], keys[:, 1], keys[:, 0])))
-        return _with_settings(joined, experiment, self._points, self._errors(joined))
+        table = _with_settings(joined, experiment, self._points, self._errors(joined))
+        return table.append_column("same_as", self._same(joined)).combine_chunks()
+
+    def _same(self, joined: pa.Table) -> pa.Array:
+        """Returns for each row the first seed with an equal run, which is its own if no earlier one has; null for a run
+        that failed.
+        """
+        import pyarrow as pa
+
+        first: dict[tuple[int, bytes], int] = {}
+        same: dict[tuple[int, int], int] = {}
+        for (point, _), (seed, mark) in sorted(self._marks.items()):
+            same[point, seed] = first.setdefault((point, mark), seed)
+        pairs = zip(joined["point"].to_pylist(), joined["seed"].to_pylist(), strict=True)
+        return pa.array([same.get(pair) for pair in pairs], pa.uint64())
 
     def _errors(self, joined: pa.Table) -> pa.Array:
         import pyarrow as pa
@@ -128,19 +146,24 @@ def _settings(values: Iterable[Any]) -> pa.Array:
 
 
 def intervals(results: pa.Table, experiment: Experiment, points: Sequence[Point]) -> pa.Table:
-    """Returns mean and median over seeds for each point, part, name and measure, with their intervals."""
+    """Returns mean and median over seeds for each point, part, name and measure, with their intervals.
+
+    `samples` is the number of different runs among the seeds of a point, of which one has no interval.
+    """
     import numpy as np
     import pyarrow as pa
 
     cells = _cells(results)
+    same = results["same_as"].to_pylist()
+    samples = {cell: chance.different(same[row] for row in rows_) for cell, rows_ in cells.items()}
     columns: dict[str, list[Any]] = {}
-    for count in sorted({len(rows_) for rows_ in cells.values()}):
-        chosen = {cell: rows_ for cell, rows_ in cells.items() if len(rows_) == count}
+    for count, runs in sorted({(len(rows_), samples[cell]) for cell, rows_ in cells.items()}):
+        chosen = {cell: rows_ for cell, rows_ in cells.items() if (len(rows_), samples[cell]) == (count, runs)}
         for part in PARTS:
             of_part = [(cell, rows_) for cell, rows_ in chosen.items() if cell[1] == part]
             if of_part:
                 where = np.array([rows_ for _, rows_ in of_part])
-                _of_part(columns, results, part, [cell for cell, _ in of_part], where)
+                _of_part(columns, results, part, [cell for cell, _ in of_part], where, runs)
     if not columns:
         return pa.table({})
     table = pa.table({name: pa.concat_arrays(parts) for name, parts in columns.items()})
@@ -157,7 +180,9 @@ def _cells(results: pa.Table) -> dict[tuple[int, str, str], list[int]]:
     return found
 
 
-def _of_part(columns: dict[str, list[Any]], results: pa.Table, part: str, cells: list[Any], where: np.ndarray) -> None:
+def _of_part(
+    columns: dict[str, list[Any]], results: pa.Table, part: str, cells: list[Any], where: np.ndarray, samples: int
+) -> None:
     import numpy as np
     import pyarrow as pa
 
@@ -175,10 +200,11 @@ def _of_part(columns: dict[str, list[Any]], results: pa.Table, part: str, cells:
             "measure": pa.array([measure.name] * len(kept), pa.string()),
             "unit": pa.array([measure.unit] * len(kept), pa.string()),
             "seeds": pa.array([values.shape[1]] * len(kept), pa.int32()),
+            "samples": pa.array([samples] * len(kept), pa.int32()),
             "missing": pa.array(missing[having], pa.int32()),
             "rule": pa.array(["student"] * len(kept), pa.string()),
         }
-        found = statistics.of_rows(values[having])
+        found = statistics.of_rows(values[having], samples)
         made |= {name: pa.array(column, pa.float64(), from_pandas=True) for name, column in found.items()}
         for name, column in made.items():
             columns.setdefault(name, []).append(column)
@@ -203,14 +229,15 @@ def _stein(table: pa.Table, results: pa.Table, experiment: Experiment, cells: Ma
 
     measure = BY_KEY[rule.measure]
     first = len(until.first_stage(rule, experiment.seeds))
-    values = results[measure.name].to_numpy()
+    values, same = results[measure.name].to_numpy(), results["same_as"].to_pylist()
     listed = [table[name].to_pylist() for name in ("point", "part", "name", "measure", "rule", "mean_low", "mean_high")]
     changed: list[tuple[Any, Any, Any]] = []
     for point, part, name, of, by, low, high in zip(*listed, strict=True):
         own = [float(values[row]) for row in cells[point, part, name]]
         if (part, of) == (measure.part, measure.name) and len(own) > 1 and not any(value != value for value in own):
-            found = until.interval(own, first)
-            by, low, high = "stein", found.low, found.high
+            found = until.interval(own, first, chance.different(same[row] for row in cells[point, part, name][:first]))
+            low, high = (found.low, found.high) if found.known else (None, None)
+            by = "stein"
         changed.append((by, low, high))
     for place, name in enumerate(("rule", "mean_low", "mean_high")):
         kind = pa.string() if name == "rule" else pa.float64()

@@ -6,7 +6,8 @@ number of seeds is the smallest n with t s / sqrt(n) <= part |m|, where t is Stu
 interval is the mean of all seeds +- t s / sqrt(n), with the s of the first stage. A rule that looks again and again,
 and stops when the interval happens to be narrow enough, covers the mean too seldom. This one looks once, and its s
 does not depend on when it stopped. (The width is a part of the mean, for which that of the first stage is taken: this
-is the one approximation.)
+is the one approximation.) Equal runs of the first stage count once, and a first stage of one run asks for no more
+seeds, however many it has.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import math
 from collections.abc import Sequence
 
 from penstock.experiments.model import Until
-from penstock.experiments.statistics import Interval, deviation, mean, student
+from penstock.experiments.statistics import Interval, centre_of, deviation, mean, student
 
 
-def needed(rule: Until, first: Sequence[float]) -> int:
-    """Returns the number of seeds that a point needs, from the values of its first stage; at most `rule.most`."""
+def needed(rule: Until, first: Sequence[float], samples: int | None = None) -> int:
+    """Returns the number of seeds that a point needs, from the values of its first stage; at most `rule.most`.
+
+    `samples` is the number of different runs in the first stage; all of them if not given.
+    """
     aim = rule.part * abs(math.fsum(first) / len(first))
-    spread = student(len(first) - 1) * deviation(first)
+    spread = _spread(first, samples)
     if spread == 0:
         return len(first)
     if aim == 0:
@@ -29,12 +33,21 @@ def needed(rule: Until, first: Sequence[float]) -> int:
     return min(rule.most, max(len(first), math.ceil((spread / aim) ** 2)))
 
 
-def interval(values: Sequence[float], first: int) -> Interval:
-    """Returns the interval of the mean of all values, of which the `first` are those of the first stage."""
+def _spread(first: Sequence[float], samples: int | None) -> float:
+    """Returns t s of the first stage; zero if it has one run only."""
+    count = len(first) if samples is None else samples
+    return student(count - 1) * deviation(first) if count > 1 else 0.0
+
+
+def interval(values: Sequence[float], first: int, samples: int | None = None) -> Interval:
+    """Returns the interval of the mean of all values; `first` of them are of the first stage, in `samples` runs."""
     if len(values) < first or first < 2:
-        return mean(values)
-    centre = math.fsum(values) / len(values)
-    half = student(first - 1) * deviation(values[:first]) / math.sqrt(len(values))
+        return mean(values, samples)
+    centre = centre_of(values)
+    spread = _spread(values[:first], samples)
+    if spread == 0:
+        return Interval(centre, math.nan, math.nan)
+    half = spread / math.sqrt(len(values))
     return Interval(centre, centre - half, centre + half)
 
 

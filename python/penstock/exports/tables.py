@@ -72,7 +72,7 @@ def _written(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows(["" if value != value else value for value in row] for row in rows)  # NaN is an empty cell as well
     return out.getvalue()
 
 

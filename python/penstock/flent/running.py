@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 STEP_S = 0.2
 DELAY_S = 5  # pings alone, before and after the connections
+SPREAD = "5ms"  # within which connections begin, as processes do; it is what the seed decides
 _PING_BYTES = 36  # of payload: 64 B with the headers of IP and UDP
 _LINKS = ("up", "down")
 _CALL_BYTES = 172  # of payload: 160 B of voice and the header of RTP
@@ -173,7 +174,14 @@ def _flows(test: Test, setup: Setup, with_marks: bool) -> Iterator[dict[str, Any
     during = {"start": f"{DELAY_S}s", "stop": f"{DELAY_S + setup.seconds}s"}
     for stream in test.streams:
         ends = _ends("home", _node(stream.host), stream.up)
-        yield {"kind": "bulk", **ends, **during, **({"cc": stream.cc} if stream.cc else {}), **marked(stream.series)}
+        yield {
+            "kind": "bulk",
+            **ends,
+            **during,
+            "start_spread": SPREAD,
+            **({"cc": stream.cc} if stream.cc else {}),
+            **marked(stream.series),
+        }
     for name, host in test.pings.items():
         wire = f"{(_PING_BYTES + 28) * 8 / STEP_S:.0f}bit/s"
         for up in (True, False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -150,7 +151,7 @@ def _tidy(evidence: Evidence) -> Tidy:
     for aqm, flows, setting in evidence.cells:
         for index, column in enumerate(chosen):
             values = [column.measure(outcome) for outcome in evidence.runs(aqm, flows, setting)]
-            known = [value for value in values if value is not None]
+            known = [value for value in values if value is not None and not math.isnan(value)]
             if known and len(known) == len(values):
                 row = {"flows": flows, "setting": evidence.experiment.label(setting), "aqm": aqm, "measure": str(index)}
                 rows.append({**row, "median": statistics.median(known), "low": min(known), "high": max(known)})

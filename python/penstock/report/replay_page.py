@@ -60,8 +60,11 @@ def _tiles(summary: Mapping[str, Any]) -> list[Tile]:
         Tile(f"{summary['sent']:,}", "packets sent"),
         Tile(f"{dropped / max(1, summary['packets']):.2%}", f"dropped ({dropped:,} packets)"),
         Tile(f"{summary['marked']:,}", "marked CE"),
-        Tile(f"{sojourn['p50']:.2f} ms", "time in the queue, median"),
-        Tile(f"{sojourn['p99']:.2f} ms", "time in the queue, p99"),
+        *(
+            Tile(f"{sojourn[key]:.2f} ms", f"time in the queue, {told}")
+            for key, told in (("p50", "median"), ("p99", "p99"))
+            if sojourn[key] is not None
+        ),
         Tile(f"{summary['utilization']:.1%}", "of the link is used"),
     ]
 

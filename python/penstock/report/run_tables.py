@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import ecn
@@ -29,16 +29,22 @@ def _count(value: float) -> Cell:
     return number(value, "{:,.0f}")
 
 
-def _percentile(ms: float) -> Cell:
+def _percentile(ms: float | None) -> Cell:
     """Returns a percentile of the round trips of a flow, which is known to 1.6 %."""
-    return Cell(significant(ms), ms)
+    return Cell("–") if ms is None else Cell(significant(ms), ms)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    """Returns the median of the values that there are."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def _mbps(value: float) -> Cell:
     return number(value, "{:,.3f}", 1e-6)
 
 
-def _share(value: float) -> Cell:
+def _share(value: float | None) -> Cell:
     return number(value, "{:.2f} %", 100)
 
 
@@ -54,7 +60,8 @@ def tiles(summary: Tree) -> list[Tile]:
     found = []
     for b in summary["bottlenecks"][:2]:
         found.append(Tile(f"{100 * b['utilization']:.1f} %", f"{b['name']}: utilization"))
-        found.append(Tile(f"{b['queue_delay_ms']['p90']:.1f} ms", f"{b['name']}: queueing delay, p90"))
+        if b["queue_delay_ms"]["p90"] is not None:
+            found.append(Tile(f"{b['queue_delay_ms']['p90']:.1f} ms", f"{b['name']}: queueing delay, p90"))
         found.append(Tile(f"{b['drops_overflow'] + b['drops_aqm']:,}", f"{b['name']}: drops"))
         if b["marks"]:
             found.append(Tile(f"{b['marks']:,}", f"{b['name']}: marks"))
@@ -65,14 +72,14 @@ def tiles(summary: Tree) -> list[Tile]:
 
 
 def _applications(flows: Sequence[Tree]) -> list[Tile]:
-    calls = [flow["voip"]["mos"] for flow in flows if "voip" in flow]
+    calls = [flow["voip"]["mos"] for flow in flows if "voip" in flow and flow["voip"]["mos"] is not None]
     frames = [flow["video"]["frames"] for flow in flows if "video" in flow]
-    pages = [flow["transfers"]["completion_ms"]["p50"] for flow in flows if "transfers" in flow]
+    pages = _median(flow["transfers"]["completion_ms"]["p50"] for flow in flows if "transfers" in flow)
     found = [Tile(f"{min(calls):.2f}", "MOS of the worst call")] if calls else []
     sent = sum(one["sent"] for one in frames)
     if sent:
         found.append(Tile(f"{100 * sum(one['played'] for one in frames) / sent:.1f} %", "video frames played"))
-    return found + ([Tile(f"{statistics.median(pages):,.0f} ms", "transfers took, median")] if pages else [])
+    return found + ([] if pages is None else [Tile(f"{pages:,.0f} ms", "transfers took, median")])
 
 
 def _lost_ecn(summary: Tree) -> list[Tile]:
@@ -152,8 +159,9 @@ def by_kind(summary: Tree) -> Table:
     rows = [_group(group) for group in groups(summary["flows"])]
     jain = summary["jain"]
     note = (
-        "Flows of one kind and control together. An index of fairness compares flows of one kind; over all TCP flows, "
-        f"of whatever kind, Jain's index is {jain['overall']:.3f}, and {jain['worst_1s']:.3f} in the worst second."
+        "Flows of one kind and control together. An index of fairness compares flows of one kind"
+        + (f"; over all TCP flows, of whatever kind, Jain's index is {jain['overall']:.3f}" if jain["overall"] else "")
+        + (f", and {jain['worst_1s']:.3f} in the worst second." if jain["worst_1s"] else ".")
     )
     return Table("Flows by kind", _KINDS, rows, left=2, note=note)
 
@@ -162,10 +170,9 @@ def _group(group: Group) -> Row:
     rates = [float(flow["goodput_bps"]) for flow in group.flows]
     spread = [_mbps(value) for value in (sum(rates), statistics.median(rates), min(rates), max(rates))]
     sums = [sum(flow[key] for flow in group.flows) for key in ("delivered_bytes", "retransmits", "timeouts")]
-    trips = [statistics.median(flow["rtt_ms"][key] for flow in group.flows) for key in ("p50", "p90")]
+    rtts = [_percentile(_median(flow["rtt_ms"][key] for flow in group.flows)) for key in ("p50", "p90")]
     tcp = bool(group.cc)
     resent = [_count(value) if tcp else Cell("–") for value in sums[1:]]
-    rtts = [_percentile(value) if tcp else Cell("–") for value in trips]
     about: list[Cell | str] = [group.kind, group.told.strip(" ()") or "–", _count(len(group.flows))]
     return [*about, *spread, number(group.jain, "{:.3f}"), number(sums[0], "{:,.2f}", 1e-6), *resent, *rtts]
 
@@ -198,8 +205,8 @@ def _flow(flow: Tree, with_ecn: bool) -> Row:
     times = [number(flow["start_s"], "{:,.3f}"), _mbps(flow["goodput_bps"])]
     done = [number(flow["delivered_bytes"], "{:,.2f}", 1e-6), number(flow["completion_s"], "{:,.3f}")]
     resent = [_count(flow[key]) if tcp else Cell("–") for key in ("retransmits", "timeouts")]
-    least = number(flow["rtt_ms"]["min"], "{:,.1f}") if tcp else Cell("–")
-    rtts = [_percentile(flow["rtt_ms"][key]) if tcp else Cell("–") for key in ("p50", "p90", "p99")]
+    least = number(flow["rtt_ms"]["min"], "{:,.1f}")
+    rtts = [_percentile(flow["rtt_ms"][key]) for key in ("p50", "p90", "p99")]
     return [*about, *times, *done, *resent, least, *rtts]
 
 
@@ -215,8 +222,13 @@ def _delivery(one: Tree) -> list[Cell]:
 
 def _call(flow: Tree) -> Row:
     call = flow["voip"]
-    word, chip = next(((word, chip) for least, word, chip in CALLS if call["r"] >= least), _POOR)
-    rating = [Cell(word, call["r"], chip), number(call["mos"]), number(call["r"], "{:.1f}"), _share(call["late"])]
+    word, chip = next(((word, chip) for least, word, chip in CALLS if (call["r"] or 0.0) >= least), _POOR)
+    rating = [
+        Cell("–") if call["r"] is None else Cell(word, call["r"], chip),
+        number(call["mos"]),
+        number(call["r"], "{:.1f}"),
+        _share(call["late"]),
+    ]
     return [_id(flow), *rating, number(call["playout_ms"], "{:,.1f}"), *_delivery(call)]
 
 

@@ -12,6 +12,7 @@ from penstock.report.kit.model import Axis, Cell, Chart, Line, Section, Table, T
 from penstock.suites import results
 from penstock.suites.model import MEASURED, NOT_HERE, NOT_JUDGED
 
+_NAMED = 8  # cases that a sentence names
 _POINTS = 48  # of an outline from left to right
 _CHIPS = ("holds", "fails")
 Found = Mapping[str, Any]
@@ -39,9 +40,18 @@ def page(found: Found) -> str:
         f"{found['seeds']} seeds{form}. A value is the median over the seeds.",
         [one for one in sections if one.parts],
         tiles=_tiles(found, suite.words),
+        warnings=[f"{told}."] if (told := one_run(found.get("one_run", ()))) else [],
         command=f"penstock suite {suite.name} {words}{quick}{world}",
         versions=found["versions"],
     )
+
+
+def one_run(found: Sequence[Found]) -> str:
+    """Says in which cases the seeds are one run; nothing if there are none."""
+    cases = list(dict.fromkeys(one["case"] for one in found))
+    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+    told = f"Nothing is left to chance in {', '.join(cases[:_NAMED])}{more}: there all seeds are one run"
+    return told if cases else ""
 
 
 _READ = (

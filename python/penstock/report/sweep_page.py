@@ -11,7 +11,7 @@ from penstock.experiments.measures import RUN
 from penstock.experiments.model import Experiment
 from penstock.experiments.overview import heading, scale
 from penstock.experiments.results import Sweep
-from penstock.experiments.statistics import LEAST_FOR_MEDIAN
+from penstock.experiments.statistics import LEAST_FOR_MEDIAN, median_level
 from penstock.experiments.values import shown, typed
 from penstock.mistake import MistakeError
 from penstock.report import kit, tidy
@@ -42,6 +42,7 @@ def page(sweep: Sweep) -> str:
             Section("Disturbed runs", [Table("", ("Point", "Seed", "By"), disturbed, 3)] if disturbed else []),
         ],
         warnings=[
+            *([f"{equal[0].upper()}{equal[1:]}."] if (equal := sweep.told_of_chance()) else []),
             *([f"{len(failures)} runs failed; they are listed below."] if failures else []),
             *([f"The machine disturbed {len(disturbed)} runs; they are listed below."] if disturbed else []),
         ],
@@ -110,11 +111,11 @@ def _parts(sweep: Sweep) -> list[_Part]:
     rows = [dict(row) for row in sweep.intervals.to_pylist()]
     many = max((row["seeds"] for row in rows), default=1) >= LEAST_FOR_MEDIAN and sweep.experiment.until is None
     by = "median" if many else "mean"
-    found = []
+    found, spread = [], _spread(rows, by)
     for part in dict.fromkeys(measure.part for measure in chosen):
         of_part = [measure for measure in chosen if measure.part == part]
         members = [_row(row, sweep.experiment.paths, of_part, by) for row in rows if row["part"] == part]
-        found.append(_Part(part, _tidy(members, sweep.experiment.paths, of_part, part, by)))
+        found.append(_Part(part, _tidy(members, sweep.experiment.paths, of_part, part, spread)))
     return sorted(found, key=lambda one: one.part != RUN)
 
 
@@ -127,7 +128,18 @@ def _row(row: Mapping[str, Any], paths: Sequence[str], of: Sequence[measures.Mea
     return {**{path: shown(row[path]) for path in paths}, NAME: row["name"], "measure": row["measure"], **divided}
 
 
-def _tidy(rows: list[dict[str, Any]], paths: Sequence[str], of: Sequence[measures.Measure], part: str, by: str) -> Tidy:
+def _spread(rows: Sequence[Mapping[str, Any]], by: str) -> str:
+    """Returns what the interval of a number is, with its level."""
+    if by == "mean":
+        return "95 % interval of the mean over seeds"
+    levels = sorted({median_level(row["seeds"]) for row in rows if row["median_low"] is not None})
+    told = " or ".join(f"{level:.1%}" for level in levels)
+    return f"interval between order statistics, which covers the median over seeds with {told}"
+
+
+def _tidy(
+    rows: list[dict[str, Any]], paths: Sequence[str], of: Sequence[measures.Measure], part: str, spread: str
+) -> Tidy:
     """Returns the table; numbers are axes, and the first key with words gives the lines."""
     several = [path for path in paths if len({row[path] for row in rows}) > 1]
     paths = several or list(paths[:1])
@@ -139,4 +151,4 @@ def _tidy(rows: list[dict[str, Any]], paths: Sequence[str], of: Sequence[measure
     units = {one.name: _SCALED.get(one.unit, one.unit) for one in of}
     words_of = {one.name: heading(one, "").removesuffix(units[one.name]).strip() for one in of}
     told = [Measure(one.name, words_of[one.name], units[one.name], one.about) for one in of]
-    return Tidy(rows, keys, told, group=group, value="value", spread=f"95 % interval of the {by} over seeds")
+    return Tidy(rows, keys, told, group=group, value="value", spread=spread)

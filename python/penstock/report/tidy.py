@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.experiments.statistics import places
 from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Numbers, Table
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Tidy:
     colours: Mapping[str, int] = field(default_factory=dict)  # places of groups in the palette
     said: Rows = ()
     source: str = "the document"  # whose values `said` are
-    spread: str = "95 % interval over seeds"
+    spread: str = "interval over seeds"
 
     @classmethod
     def of_arrow(cls, table: pa.Table, keys: Sequence[str], measures: Sequence[Measure], **more: Any) -> Tidy:
@@ -124,7 +125,8 @@ def chart(tidy: Tidy, measure: Measure) -> Chart:
         line = _line(tidy, f"{tidy.label(name)}: {tidy.source}", members, key, at, tidy.colours.get(name, place))
         xs = _moved(line.xs, beside[place] if place < len(beside) else 0.0)
         lines.append(Line(line.name, line.ys, line.colour, xs, style="points", open=True))
-    read = f"{measure.read or measure.label + '.'} A bar is the {tidy.spread}."
+    read = measure.read or measure.label + "."
+    read += f" A bar is the {tidy.spread}." if any(_has_ends(tidy, row) for row in rows) else ""
     read += " Open marks are the values that the document gives." if said else ""
     read += f" {more} more lines are in the table." if more else ""
     low, high = _ends(tidy, rows)
@@ -205,16 +207,24 @@ def table(tidy: Tidy, title: str = "Points", most: int = 60) -> Table:
         keys = [Cell(tidy.label(value), number_of(value)) for value in point]
         rows.append([*keys, *(_cell(tidy, measure, found.get(measure.key)) for measure in tidy.measures)])
     heads = [*(tidy.label(key) for key in about), *(measure.heading for measure in tidy.measures)]
-    return Table(title, heads, rows, len(about), f"A second line is the {tidy.spread}.", most)
+    note = f"A second line is the {tidy.spread}." if any(_has_ends(tidy, row) for row in tidy.rows) else ""
+    return Table(title, heads, rows, len(about), note, most)
 
 
 def _cell(tidy: Tidy, measure: Measure, row: Mapping[str, Any] | None) -> Cell:
     if row is None or not _known(row.get(tidy.value)):
         return Cell("–")
+    if not _has_ends(tidy, row):
+        return Cell(measure.form.format(row[tidy.value]), float(row[tidy.value]))
+    form = f"{{:,.{places(row[tidy.low], row[tidy.high])}f}}"  # as many digits as the interval's width allows
+    bar = f"{form.format(row[tidy.low])} to {form.format(row[tidy.high])}"
+    return Cell(form.format(row[tidy.value]), float(row[tidy.value]), small=bar)
+
+
+def _has_ends(tidy: Tidy, row: Mapping[str, Any]) -> bool:
+    """True if a row has an interval that is not a point."""
     low, high = row.get(tidy.low), row.get(tidy.high)
-    has = _known(low) and _known(high) and low != high
-    bar = f"{measure.form.format(low)} to {measure.form.format(high)}" if has else ""
-    return Cell(measure.form.format(row[tidy.value]), float(row[tidy.value]), small=bar)
+    return _known(low) and _known(high) and low != high
 
 
 _SCALES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}

@@ -18,6 +18,7 @@ from penstock.reproduce.results import (
     delivered_mbytes,
     drops,
     goodput_mbps,
+    known,
     rtt_ms,
     worst_jain,
 )
@@ -77,7 +78,7 @@ def queue_max_kb(outcome: Outcome) -> float:
 
 def delay_ms(percentile: str) -> Measure:
     """Returns the measure of a percentile (or "mean") of sojourn times at the first bottleneck, in ms."""
-    return lambda summary: float(summary["bottlenecks"][0]["queue_delay_ms"][percentile])
+    return lambda summary: known(summary["bottlenecks"][0]["queue_delay_ms"][percentile])
 
 
 def marks(summary: dict[str, Any]) -> float:
@@ -114,7 +115,7 @@ def _use_to_end(outcome: Outcome) -> float:
 
 def goodput_all_mbps(outcome: Outcome) -> float:
     """Returns the mean goodput of all flows together after the warm-up, in Mbit/s."""
-    return float(outcome.summary["goodput_1s_bps"]["mean"]) / 1e6
+    return known(outcome.summary["goodput_1s_bps"]["mean"]) / 1e6
 
 
 def throughput_all_mbps(outcome: Outcome) -> float:
@@ -136,13 +137,13 @@ def queue_packets(outcome: Outcome) -> float:
 
 def queue_delay_ms(outcome: Outcome) -> float:
     """Returns the mean sojourn time at the first bottleneck, in ms."""
-    return float(outcome.summary["bottlenecks"][0]["queue_delay_ms"]["mean"])
+    return known(outcome.summary["bottlenecks"][0]["queue_delay_ms"]["mean"])
 
 
 def queue_swing_ms(outcome: Outcome) -> float:
     """Returns the difference of the 90th and 10th percentiles of sojourn times at the first bottleneck, in ms."""
     delay = outcome.summary["bottlenecks"][0]["queue_delay_ms"]
-    return float(delay["p90"]) - float(delay["p10"])
+    return known(delay["p90"]) - known(delay["p10"])
 
 
 def own_drops(outcome: Outcome) -> float | None:
@@ -174,7 +175,7 @@ COLUMNS = {
     "rtt90": Column("RTT ms p90", "{:.1f}", _of(rtt_ms("p90"))),
     "rtt_min": Column("RTT ms min", "{:.1f}", _of(rtt_ms("min"))),
     "jain": Column("worst Jain", "{:.3f}", _of(worst_jain)),
-    "jain_mean": Column("mean Jain", "{:.3f}", lambda outcome: float(outcome.summary["jain"]["mean_1s"])),
+    "jain_mean": Column("mean Jain", "{:.3f}", lambda outcome: known(outcome.summary["jain"]["mean_1s"])),
     "drops": Column("drops", "{:,.0f}", _of(drops)),
     "delivered": Column("MB", "{:.1f}", _of(delivered_mbytes)),
     "last_end": Column("last end s", "{:.1f}", last_end_s),
@@ -245,8 +246,8 @@ def rows(run: Evidence, of_all: Evidence | None = None) -> list[Row]:
 
 def of(experiment: Experiment) -> list[Column]:
     """Returns the columns that an experiment names; raises `MistakeError` for an unknown name."""
-    known: dict[str, Column] = {**COLUMNS, **experiment.defined("columns", "COLUMNS", {})}
+    there: dict[str, Column] = {**COLUMNS, **experiment.defined("columns", "COLUMNS", {})}
     for name in experiment.columns:
-        if name not in known:
-            raise MistakeError(f"{experiment.name}: no column {name!r}; there are: {', '.join(known)}")
-    return [known[name] for name in experiment.columns]
+        if name not in there:
+            raise MistakeError(f"{experiment.name}: no column {name!r}; there are: {', '.join(there)}")
+    return [there[name] for name in experiment.columns]

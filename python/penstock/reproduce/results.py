@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock import rundir, store
+from penstock import chance, rundir, store
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.experiments import EXPERIMENTS, find
@@ -60,19 +61,19 @@ class Outcome:
         return cls(case, run["cc"], run["summary"], run["cpu_s"], series, disturbed)
 
 
-def _of_chance(outcome: Outcome) -> dict[str, Any]:
-    """Returns what chance can change in the summary of a run."""
-    return {key: value for key, value in outcome.summary.items() if key not in ("name", "seed")}
-
-
 Measure = Callable[[dict[str, Any]], float]
 
 
+def known(value: float | None) -> float:
+    """Returns a number of a summary; one that is missing is NaN, with which every comparison is false."""
+    return math.nan if value is None else float(value)
+
+
 def over_seeds(values: Iterable[float | None]) -> float | None:
-    """Returns the median of the values of all seeds; `None` if there are none, or if one of them is `None`."""
+    """Returns the median of the values of all seeds; `None` if there are none, or if one of them is missing."""
     given = list(values)
-    known = [value for value in given if value is not None]
-    return statistics.median(known) if known and len(known) == len(given) else None
+    there = [value for value in given if value is not None and not math.isnan(value)]
+    return statistics.median(there) if there and len(there) == len(given) else None
 
 
 class NotCoveredError(LookupError):
@@ -138,7 +139,7 @@ class Evidence:
     @cached_property
     def random(self) -> bool:
         """True if some run differs from seed to seed; else more seeds than one say nothing more."""
-        return any(_of_chance(outcomes[0]) != _of_chance(one) for outcomes in self._cells.values() for one in outcomes)
+        return any(chance.different(chance.mark(one.summary) for one in each) > 1 for each in self._cells.values())
 
     @cached_property
     def aqms(self) -> list[str]:
@@ -317,17 +318,17 @@ def stored(root: Path = ROOT, broken: list[str] | None = None) -> dict[str, Evid
 
 def goodput_mbps(percentile: str) -> Measure:
     """Returns the measure of a percentile over seconds: the goodput of all flows together, in Mbit/s."""
-    return lambda summary: float(summary["goodput_1s_bps"][percentile]) / 1e6
+    return lambda summary: known(summary["goodput_1s_bps"][percentile]) / 1e6
 
 
 def rtt_ms(percentile: str) -> Measure:
     """Returns the measure of a percentile of round trip times, over the samples of all flows, in ms."""
-    return lambda summary: float(summary["rtt_ms"][percentile])
+    return lambda summary: known(summary["rtt_ms"][percentile])
 
 
 def worst_jain(summary: dict[str, Any]) -> float:
     """Returns the lowest of Jain's indices of all seconds."""
-    return float(summary["jain"]["worst_1s"])
+    return known(summary["jain"]["worst_1s"])
 
 
 def drops(summary: dict[str, Any]) -> float:

@@ -53,7 +53,7 @@ def phases(outcome: Outcome) -> list[Phase]:
     for begin, end in pairwise(times):
         active = tuple(i for i, (start, stop) in enumerate(spans) if start <= begin and end <= stop)
         if active:
-            grace_ms = ROUND_TRIPS * max(outcome.summary["flows"][i]["rtt_ms"]["min"] for i in active)
+            grace_ms = ROUND_TRIPS * max(outcome.summary["flows"][i]["rtt_ms"]["min"] or 0.0 for i in active)
             found.append(Phase(begin, end, active, begin in starts, grace_ms / 1e3))
     return found
 

@@ -35,7 +35,10 @@ from penstock.suites.running import Wanted
 
 @dataclass(frozen=True)
 class Ellipse:
-    """The runs of a case as points of delay (ms) and goodput (Mbit/s), as RFC 7928 §2.7 draws them."""
+    """The runs of a case as points of delay (ms) and goodput (Mbit/s), as RFC 7928 §2.7 draws them.
+
+    Runs that are equal but for their seeds are one point.
+    """
 
     case: str
     title: str
@@ -82,6 +85,14 @@ class Disturbed:
 
 
 @dataclass(frozen=True)
+class OneRun:
+    """A case in which the seeds have no influence: all of them are one run, and the median is that run."""
+
+    case: str
+    algorithm: str
+
+
+@dataclass(frozen=True)
 class Judged:
     """What a suite found of some algorithms."""
 
@@ -94,6 +105,7 @@ class Judged:
     path: Path
     on: str = worlds.SIM
     disturbed: Sequence[Disturbed] = ()
+    one_run: Sequence[OneRun] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -120,6 +132,7 @@ class Judged:
             "ellipses": [one.to_json() for one in self.ellipses],
             "on": self.on,
             "disturbed": [vars(one) for one in self.disturbed],
+            "one_run": [vars(one) for one in self.one_run],
         }
 
 
@@ -151,7 +164,7 @@ def judge(
     runs = Runs(running.run(wanted, count, out, jobs, watcher, on).found, refused)
     findings = _findings(suite, cases, found, runs, on)
     drawn = [one for finding in findings for one in _ellipses(finding.criterion, list(found), runs)]
-    about = (tuple(dict.fromkeys(algorithms)), quick, count, findings, drawn, out, on, _disturbed(runs))
+    about = (tuple(dict.fromkeys(algorithms)), quick, count, findings, drawn, out, on, _disturbed(runs), _one_run(runs))
     return Judged(suite, *about)
 
 
@@ -187,6 +200,14 @@ def _disturbed(runs: Runs) -> list[Disturbed]:
         for (case, name), each in runs.found.items()
         for seed, run in enumerate(each, 1)
         if run.disturbed
+    ]
+
+
+def _one_run(runs: Runs) -> list[OneRun]:
+    return [
+        OneRun(case, name)
+        for (case, name), each in runs.found.items()
+        if len(each) > 1 and not any(run.error for run in each) and len(runs.samples(case, name)) == 1
     ]
 
 
@@ -260,6 +281,9 @@ def _ellipses(one: Criterion, names: Sequence[str], runs: Runs) -> list[Ellipse]
     for case in one.cases:
         for name in names:
             if runs.has(case, name) and not any(run.error for run in runs.found[case, name]):
-                points = [(run.delay, run.goodput / 1e6) for run in runs.of(case, name)]
+                try:
+                    points = [(run.delay, run.goodput / 1e6) for run in runs.samples(case, name)]
+                except Failed:  # a run without a delay is no point
+                    continue
                 found.append(Ellipse(case, one.title.rpartition(":")[0], name, points))
     return found

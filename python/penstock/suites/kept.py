@@ -95,7 +95,10 @@ class Kept:
     @property
     def delay(self) -> float:
         """Mean delay in the first queue, in ms."""
-        return float(self.links[0]["queue_delay_ms"]["mean"])
+        found = self.links[0]["queue_delay_ms"]["mean"]
+        if found is None:
+            raise Failed("no packet left the queue")
+        return float(found)
 
     @property
     def goodput(self) -> float:
@@ -127,6 +130,13 @@ class Kept:
         """Jain's index of the goodputs of the flows with this role."""
         return jain([flow["goodput_bps"] for flow in self.flows(role)])
 
+    def rtt_ms(self, role: str, key: str) -> list[float]:
+        """A number of the round trip times of each flow with this role, in ms."""
+        found = [flow["rtt_ms"][key] for flow in self.flows(role)]
+        if None in found:
+            raise Failed("a flow has no round trip")
+        return found
+
     def transfer_ms(self, role: str) -> float:
         """The 90th percentile of the completion times of transfers, mean over the flows with this role."""
         taken = [flow["transfers"]["completion_ms"]["p90"] for flow in self.flows(role)]
@@ -136,7 +146,10 @@ class Kept:
 
     def mos(self, role: str) -> float:
         """The mean opinion score of the worst call with this role."""
-        return float(min(flow["voip"]["mos"] for flow in self.flows(role)))
+        found = [flow["voip"]["mos"] for flow in self.flows(role)]
+        if None in found:
+            raise Failed("a call has no packet")
+        return float(min(found))
 
     def played(self, role: str) -> float:
         """The part of the frames of videos with this role that was played in time."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock import chance
 from penstock.adversary.subject import Subject
 from penstock.suites.failed import Failed as Failed
 
@@ -70,6 +71,10 @@ class Runs:
             if run.error:
                 raise Failed(run.error.splitlines()[-1])
         return runs
+
+    def samples(self, case: str, name: str) -> list[Kept]:
+        """Returns the runs of a case, of which those that are equal but for their seeds count once."""
+        return list({chance.mark(run.summary): run for run in self.of(case, name)}.values())
 
     def median(self, case: str, name: str, value: Callable[[Kept], float]) -> float:
         """Returns the median over the seeds of a value of a run."""

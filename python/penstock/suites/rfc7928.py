@@ -54,7 +54,7 @@ def _share_by_rtt(case: str) -> Value:
 
     def worse(run: Kept) -> float:
         flows = [run.flows(role)[0] for role in ("reference", "other")]
-        weights = [1 / flow["rtt_ms"]["mean"] for flow in flows]
+        weights = [1 / run.rtt_ms(role, "mean")[0] for role in ("reference", "other")]
         total = math.fsum(flow["goodput_bps"] for flow in flows)
         return float(min(f["goodput_bps"] / (total * w / sum(weights)) for f, w in zip(flows, weights, strict=True)))
 
@@ -72,7 +72,8 @@ def _settles(case: str, begin_s: int, end_s: int) -> Value:
 
 
 def _through_rtt(run: Kept) -> float:
-    return float(max(flow["rtt_ms"]["mean"] - flow["rtt_ms"]["min"] for flow in run.flows("through")))
+    means, least = run.rtt_ms("through", "mean"), run.rtt_ms("through", "min")
+    return max(mean - low for mean, low in zip(means, least, strict=True))
 
 
 def _loss_by_size(run: Kept) -> float:

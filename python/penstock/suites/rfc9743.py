@@ -87,7 +87,7 @@ def _victims_wait(case: str) -> Value:
     victim = case.split("-")[1]
 
     def wait(run: Kept) -> float:
-        return float(max(flow["rtt_ms"]["mean"] for flow in run.flows("victim")) - RTT)
+        return max(run.rtt_ms("victim", "mean")) - RTT
 
     return lambda runs, name: runs.median(case, name, wait) / runs.median(case, victim, wait)
 

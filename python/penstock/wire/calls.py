@@ -10,20 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 _PACKET_MS = 20.0
-_NOTHING = dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max"), 0.0)
+_NOTHING: dict[str, float | None] = dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max"))
 
 
 def judge(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Judges a call whose packets arrived in this order: number, time of sending, and delay in seconds."""
     delays = np.array([row[2] for row in arrived]) * 1e3
-    playout, late, rating_ = _best_playout(np.sort(delays), _expected(arrived))
+    best = _best_playout(np.sort(delays), _expected(arrived))
+    playout, late, found = best or (None, None, 0.0 if sent else None)
     return {
         **_delivery(sent, arrived),
-        "playout_ms": round(playout, 6),
-        "late": round(late, 6),
-        "r": round(rating_, 6),
-        "mos": round(mos(rating_), 6),
+        "playout_ms": _rounded(playout),
+        "late": _rounded(late),
+        "r": _rounded(found),
+        "mos": None if found is None else round(mos(found), 6),
     }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
 
 
 def judge_video(firsts: Sequence[int], sent: int, arrived: Sequence[Sequence[float]], deadline_s: float) -> Any:
@@ -70,28 +75,30 @@ def _delivery(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
         "sent": sent,
         "received": len(arrived),
         "lost": lost,
-        "loss": round(lost / max(expected, 1), 6),
+        "loss": round(lost / expected, 6) if expected else None,
         "delay_ms": quantiles(delays),
         "jitter_ms": _jitter(delays),
     }
 
 
-def quantiles(ms: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Returns mean, percentiles and largest; zeros of nothing."""
+def quantiles(ms: npt.NDArray[np.float64]) -> dict[str, float | None]:
+    """Returns mean, percentiles and largest, all of which are missing if there is nothing."""
     if not len(ms):
         return dict(_NOTHING)
     at = {f"p{q}": round(float(np.percentile(ms, q)), 6) for q in (10, 50, 90, 99)}
     return {"mean": round(float(ms.mean()), 6), **at, "max": round(float(ms.max()), 6)}
 
 
-def _jitter(ms: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Returns the interarrival jitter of RFC 3550 A.8."""
+def _jitter(ms: npt.NDArray[np.float64]) -> dict[str, float | None]:
+    """Returns the interarrival jitter of RFC 3550 A.8, which needs two packets."""
+    if len(ms) < 2:
+        return dict.fromkeys(("mean", "max", "last"))
     last, total, most = 0.0, 0.0, 0.0
     for difference in np.abs(np.diff(ms)):
         last += (float(difference) - last) / 16
         total += last
         most = max(most, last)
-    return {"mean": round(total / max(len(ms) - 1, 1), 6), "max": round(most, 6), "last": round(last, 6)}
+    return {"mean": round(total / (len(ms) - 1), 6), "max": round(most, 6), "last": round(last, 6)}
 
 
 def rating(delay_ms: float, loss: float) -> float:
@@ -108,13 +115,15 @@ def mos(r: float) -> float:
     return max(1 + 0.035 * r + r * (r - 60) * (100 - r) * 7e-6, 1.0)
 
 
-def _best_playout(ms: npt.NDArray[np.float64], expected: int) -> tuple[float, float, float]:
-    """Returns the playout delay with the best rating, the share of packets that are too late for it, and the rating."""
+def _best_playout(ms: npt.NDArray[np.float64], expected: int) -> tuple[float, float, float] | None:
+    """Returns the playout delay with the best rating, the share of packets that are too late for it, and the rating;
+    nothing if no packet arrived.
+    """
     found = [
         (rating(float(delay) + _PACKET_MS, 1 - count / expected), float(delay), (len(ms) - count) / expected)
         for count, delay in enumerate(ms, 1)
     ]
     if not found:
-        return 0.0, 0.0, 0.0
+        return None
     best, playout, late = max(found)
     return playout, late, best

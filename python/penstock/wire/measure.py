@@ -59,7 +59,7 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     summary["rtt_ms"] = _trips(np.array(trips, float), None)
     fair = [flow.id for flow in plan.flows if _is_fair(flow) and flow.start_s < plan.duration_s]
     active = [summary["flows"][id_]["goodput_bps"] for id_ in fair]
-    summary["jain"] = {"overall": _round(jain(active)), **seconds.jain()}
+    summary["jain"] = {"overall": _round(jain(active)) if any(active) else None, **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()
     if found.gateway:
         summary["cooperation"] = _cooperation(found.gateway)
@@ -194,9 +194,9 @@ def _ecn(flow: Flow, sent: Mapping[str, Any]) -> tuple[int, int]:
     return int("ecn" in sent), int(bool(sent.get("ecn")))
 
 
-def _trips(ms: Floats, least: float | None) -> dict[str, float]:
+def _trips(ms: Floats, least: float | None) -> dict[str, float | None]:
     if not len(ms):
-        return {"min": least or 0.0, "mean": 0.0, "p10": 0.0, "p50": 0.0, "p90": 0.0, "p99": 0.0}
+        return {"min": least, **dict.fromkeys(("mean", "p10", "p50", "p90", "p99"))}
     at = {f"p{q}": _round(float(np.percentile(ms, q))) for q in (10, 50, 90, 99)}
     return {"min": _round(float(ms.min()) if least is None else least), "mean": _round(float(ms.mean())), **at}
 
@@ -224,21 +224,22 @@ class _Seconds:
         warmup = self._plan.empty["warmup_s"]
         return [(begin, rates) for begin, end, rates, _ in self._rows if begin >= warmup and end - begin == 1]
 
-    def jain(self) -> dict[str, float]:
+    def jain(self) -> dict[str, float | None]:
         """Returns the fairness of the seconds among the TCP flows that were active throughout."""
         found = []
         for begin, rates in self._counted():
             fair = [rates[flow.id] for flow in self._plan.flows if _is_fair(flow) and self._is_active(flow, begin)]
             if any(fair):
                 found.append(jain(fair))
-        mean = sum(found) / len(found) if found else 1.0
-        return {"mean_1s": _round(mean), "worst_1s": _round(min(found, default=1.0))}
+        if not found:
+            return {"mean_1s": None, "worst_1s": None}
+        return {"mean_1s": _round(sum(found) / len(found)), "worst_1s": _round(min(found))}
 
     def _is_active(self, flow: Flow, begin: float) -> bool:
         end = self._found.received[flow.id]["ended_s"]
         return flow.start_s <= begin and (end is None or end >= begin + 1)
 
-    def total(self) -> dict[str, float]:
+    def total(self) -> dict[str, float | None]:
         """Returns the goodput of all flows together by seconds."""
         return quantiles(np.array([sum(rates.values()) for _, rates in self._counted()]))
 

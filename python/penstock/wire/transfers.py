@@ -26,7 +26,7 @@ def judge(kind: str, sent: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({"by_size": _by_size(rows)} if kind == "web" and rows else {})
 
 
-def _took(rows: Sequence[tuple[int, float]]) -> dict[str, float]:
+def _took(rows: Sequence[tuple[int, float]]) -> dict[str, float | None]:
     return quantiles(np.array([ms for _, ms in rows], float))
 
 

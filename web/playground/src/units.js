@@ -18,7 +18,7 @@
   };
 
   /** Rounds to three significant digits and leaves out zeros at the end. */
-  const short = (number) => String(Number(Number(number).toPrecision(3)));
+  const short = (number) => (number === null ? "–" : String(Number(Number(number).toPrecision(3))));
 
   /** Writes bits per second as scenarios do. */
   function rateText(bps) {

@@ -6,8 +6,7 @@
 //! A datagram that was sent after the last one that arrived may still be in transit; it does not count as lost (A.3
 //! counts up to the highest number received).
 
-use crate::quantiles::Times;
-use crate::quantiles::{Quantiles, round};
+use crate::quantiles::{MISSING, Quantiles, Times, equal_or_missing, round, same};
 use crate::segment::{Payload, Segment};
 use penstock_core::units::{Instant, Span};
 use serde::Serialize;
@@ -42,19 +41,24 @@ pub struct Reception {
     jitter_max_ns: f64,
 }
 
-/// Interarrival jitter in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+/// Interarrival jitter in milliseconds; missing if fewer than two packets arrived.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Jitter {
     /// Mean of the estimate J over all packets.
+    #[schemars(with = "Option<f64>")]
     pub mean: f64,
     /// Largest value of the estimate.
+    #[schemars(with = "Option<f64>")]
     pub max: f64,
     /// Value of the estimate at the end, which a receiver would report.
+    #[schemars(with = "Option<f64>")]
     pub last: f64,
 }
 
+equal_or_missing!(Jitter: mean, max, last);
+
 /// What became of the datagrams of a stream.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Delivery {
     /// Number of datagrams sent.
     pub sent: u64,
@@ -62,12 +66,23 @@ pub struct Delivery {
     pub received: u64,
     /// Number of datagrams lost, among those up to the last one that arrived.
     pub lost: u64,
-    /// Share of datagrams lost, among those up to the last one that arrived.
+    /// Share of datagrams lost, among those up to the last one that arrived; missing if none arrived.
+    #[schemars(with = "Option<f64>")]
     pub loss: f64,
     /// One-way delays in milliseconds.
     pub delay_ms: Quantiles,
     /// Interarrival jitter in milliseconds.
     pub jitter_ms: Jitter,
+}
+
+impl PartialEq for Delivery {
+    fn eq(&self, other: &Self) -> bool {
+        let counts = |one: &Self| (one.sent, one.received, one.lost);
+        counts(self) == counts(other)
+            && same(self.loss, other.loss)
+            && self.delay_ms == other.delay_ms
+            && self.jitter_ms == other.jitter_ms
+    }
 }
 
 impl Reception {
@@ -97,12 +112,12 @@ impl Reception {
     /// Returns what became of the datagrams, of which `sent` were sent.
     pub fn delivery(&self, sent: u64) -> Delivery {
         let lost = self.expected.saturating_sub(self.received);
-        let ms = |ns: f64| round(ns / 1e6);
+        let ms = |ns: f64| if self.received > 1 { round(ns / 1e6) } else { MISSING };
         Delivery {
             sent,
             received: self.received,
             lost,
-            loss: round(lost as f64 / self.expected.max(1) as f64),
+            loss: if self.expected > 0 { round(lost as f64 / self.expected as f64) } else { MISSING },
             delay_ms: self.delay.quantiles_ms(),
             jitter_ms: Jitter {
                 mean: ms(self.jitter_sum_ns / self.received.saturating_sub(1).max(1) as f64),
@@ -143,7 +158,9 @@ mod tests {
         let mut reception = Reception::default();
         reception.receive(&datagram(0, Payload { seq: 0, len: 172 }, ms(0)), ms(10));
         assert_eq!((reception.delivery(3).lost, reception.delivery(3).sent), (0, 3));
-        assert_eq!(Reception::default().delivery(7).loss, 0.0);
+        assert_eq!(reception.delivery(3).jitter_ms, Jitter { mean: MISSING, max: MISSING, last: MISSING });
+        let silence = Reception::default().delivery(7);
+        assert!(silence.loss.is_nan() && silence.delay_ms == Quantiles::MISSING, "{silence:?}");
     }
 
     /// The time survives even if it needs more than 32 bits of nanoseconds (4.3 s).

@@ -15,7 +15,7 @@ use super::application::{Application, Host, Setup};
 use super::media::{self, Delivery, Reception};
 use super::settings::{FlowFacts, Settings};
 use super::{AnyApplication, Measures};
-use crate::quantiles::round;
+use crate::quantiles::{MISSING, round, same};
 use crate::segment::{Payload, Segment};
 use penstock_core::config::ConfigError;
 pub use penstock_core::emodel::{PACKET_TIME, mos, rating};
@@ -85,19 +85,31 @@ struct Call {
 }
 
 /// The quality of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct VoipSummary {
     /// What became of the packets.
     #[serde(flatten)]
     pub delivery: Delivery,
-    /// Time in milliseconds from the sending of a packet until it is played: the delay that gives the best `r`.
+    /// Time in milliseconds from the sending of a packet until it is played: the delay that gives the best `r`;
+    /// missing if no packet arrived.
+    #[schemars(with = "Option<f64>")]
     pub playout_ms: f64,
-    /// Share of packets that arrived, but too late to be played.
+    /// Share of packets that arrived, but too late to be played; missing if no packet arrived.
+    #[schemars(with = "Option<f64>")]
     pub late: f64,
-    /// Transmission rating R of the E-model.
+    /// Transmission rating R of the E-model; missing if no packet was sent.
+    #[schemars(with = "Option<f64>")]
     pub r: f64,
-    /// Estimated mean opinion score, 1 to 4.5.
+    /// Estimated mean opinion score, 1 to 4.5; missing if no packet was sent.
+    #[schemars(with = "Option<f64>")]
     pub mos: f64,
+}
+
+impl PartialEq for VoipSummary {
+    fn eq(&self, other: &Self) -> bool {
+        let numbers = |one: &Self| [one.playout_ms, one.late, one.r, one.mos];
+        self.delivery == other.delivery && numbers(self).into_iter().zip(numbers(other)).all(|(a, b)| same(a, b))
+    }
 }
 
 impl Call {
@@ -130,13 +142,15 @@ impl Call {
 
     fn summary(&self) -> VoipSummary {
         let delivery = self.reception.delivery(self.sent.into());
-        let (playout, late, r) = best_playout(&self.reception);
+        let best = best_playout(&self.reception);
+        // Who hears nothing of a call gives it the worst rating; of one that nobody makes there is nothing to rate.
+        let r = best.map_or(if self.sent > 0 { 0.0 } else { MISSING }, |(_, _, r)| r);
         VoipSummary {
             delivery,
-            playout_ms: round(playout.as_millis_f64()),
-            late: round(late),
+            playout_ms: best.map_or(MISSING, |(playout, _, _)| round(playout.as_millis_f64())),
+            late: best.map_or(MISSING, |(_, late, _)| round(late)),
             r: round(r),
-            mos: round(mos(r)),
+            mos: if r.is_nan() { MISSING } else { round(mos(r)) },
         }
     }
 }
@@ -165,17 +179,17 @@ impl Application for Call {
     }
 }
 
-/// Returns the playout delay that gives the best rating, the share of packets that are too late for it, and the rating.
-/// If no packet arrived, the rating is 0.
-fn best_playout(reception: &Reception) -> (Span, f64, f64) {
-    let expected = reception.expected().max(1) as f64;
+/// Returns the playout delay that gives the best rating, the share of packets that are too late for it, and the rating;
+/// nothing if no packet arrived.
+fn best_playout(reception: &Reception) -> Option<(Span, f64, f64)> {
+    let expected = reception.expected() as f64;
     let mut in_time = 0;
     let candidates = reception.delay.digest.buckets().map(|(delay, count)| {
         in_time += count;
         let late = (reception.received - in_time) as f64 / expected;
         (delay, late, rating(delay + PACKET_TIME, 1.0 - in_time as f64 / expected))
     });
-    candidates.max_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or_default()
+    candidates.max_by(|a, b| a.2.total_cmp(&b.2))
 }
 
 #[cfg(test)]
@@ -212,8 +226,13 @@ mod tests {
 
     #[test]
     fn a_call_that_nobody_hears_has_the_worst_score() {
-        let summary = Call::new(Voip { spurts: None }, Streams::new(1).get("call")).summary();
+        let mut call = call(&[]);
+        let of_none = call.summary();
+        assert!(of_none.r.is_nan() && of_none.mos.is_nan(), "{of_none:?}");
+        let _ = call.send(0, Instant::ZERO);
+        let summary = call.summary();
         assert_eq!((summary.r, summary.mos), (0.0, 1.0));
+        assert!(summary.playout_ms.is_nan() && summary.late.is_nan(), "{summary:?}");
     }
 
     #[test]

@@ -272,6 +272,8 @@ fn a_whole_run_keeps_all_rules_and_each_contradiction_in_its_results_is_noticed(
     let audited = simulation.end_audit();
     assert_eq!((audited.violations, audited.packets > 500), (vec![], true));
     assert_eq!(null_in(&serde_json::json!({ "completion_s": null, "a": [1.0, null] })), Some("a/1/".to_owned()));
+    assert_eq!(null_in(&serde_json::json!({ "rtt_ms": { "min": null, "p50": null } })), None, "missing as a whole");
+    assert_eq!(null_in(&serde_json::json!({ "rtt_ms": { "min": 1.0, "p50": null } })), Some("rtt_ms/p50/".to_owned()));
 }
 
 /// What a discipline does behind the back of the audit is noticed in a run.

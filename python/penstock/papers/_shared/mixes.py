@@ -108,7 +108,8 @@ def _call(outcome: Outcome) -> dict[str, Any] | None:
 def call_delay_ms(outcome: Outcome, measure: str = "p90") -> float | None:
     """Of a call's packets in the queue; percentiles are of the way of 42.5 ms and come in steps of about 1 ms."""
     call = _call(outcome)
-    return None if call is None else max(0.0, float(call["delay_ms"][measure]) - call_base_ms())
+    delay = None if call is None else call["delay_ms"][measure]
+    return None if delay is None else max(0.0, float(delay) - call_base_ms())
 
 
 def call_jitter_ms(outcome: Outcome) -> float | None:
@@ -120,7 +121,7 @@ def call_jitter_ms(outcome: Outcome) -> float | None:
 def call_loss(outcome: Outcome) -> float | None:
     """Lost packets of a call."""
     call = _call(outcome)
-    return None if call is None else float(call["loss"])
+    return None if call is None or call["loss"] is None else float(call["loss"])
 
 
 COLUMNS = {

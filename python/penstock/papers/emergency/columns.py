@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.reproduce.columns import Column
-from penstock.reproduce.results import Outcome
+from penstock.reproduce.results import Outcome, known
 
 
 def calls(outcome: Outcome) -> Iterator[dict[str, Any]]:
@@ -16,17 +16,17 @@ def calls(outcome: Outcome) -> Iterator[dict[str, Any]]:
 
 def call_delay_ms(outcome: Outcome) -> float | None:
     """Returns the mean delay of the first call, in ms, one way."""
-    return next((float(call["delay_ms"]["mean"]) for call in calls(outcome)), None)
+    return next((known(call["delay_ms"]["mean"]) for call in calls(outcome)), None)
 
 
 def call_lost(outcome: Outcome) -> float | None:
     """Returns the largest share of packets that a call lost."""
-    return max((float(call["loss"]) for call in calls(outcome)), default=None)
+    return max((known(call["loss"]) for call in calls(outcome)), default=None)
 
 
 def call_mos(outcome: Outcome) -> float | None:
     """Returns the mean opinion score of the worst call."""
-    return min((float(call["mos"]) for call in calls(outcome)), default=None)
+    return min((known(call["mos"]) for call in calls(outcome)), default=None)
 
 
 def upload_mbps(outcome: Outcome) -> float | None:
