@@ -151,16 +151,15 @@ fn sockets_give_the_budgets_of_the_state_machines() {
     }
 }
 
-/// Four nodes with budgets, in time that is counted and not measured.
-fn still(sharing: Sharing) -> Still {
+/// Four nodes with budgets, in time that is counted and not measured, and this long after the last of them joined.
+fn still(sharing: Sharing, after: Span) -> Still {
     let mut still = Still::new(settings(sharing));
     for share in SHARES {
         let identity = still.enrolled(share);
         still.join(&identity);
     }
     still.until(Span::from_secs(1), |still| still.budgets().iter().all(Option::is_some)).unwrap();
-    // Each renews its lease at least once, so that its state tells the level which all four have now.
-    still.run(settings(sharing).lease.div(2));
+    still.run(after);
     still
 }
 
@@ -168,12 +167,12 @@ fn still(sharing: Sharing) -> Still {
 /// node speaks at least each third of its lease. It then waits at most a quarter of a second before it comes back.
 #[test]
 fn a_gateway_that_starts_again_is_found_at_once() {
-    let mut still = still(Sharing::Weighted);
+    let third = settings(Sharing::Weighted).lease.div(3);
+    let mut still = still(Sharing::Weighted, third * 2);
     let before = still.budgets();
     still.restart();
     let back =
         |still: &mut Still| still.status().holders == 4 && still.nodes.iter().all(|node| node.gateway().is_some());
-    let third = settings(Sharing::Weighted).lease.div(3);
     let handshakes = Span::from_millis(100);
     assert!(still.until(third + Span::from_millis(250) + handshakes, back).is_some(), "{:?}", still.status());
     let same = |still: &mut Still| still.budgets() == before;
@@ -181,26 +180,28 @@ fn a_gateway_that_starts_again_is_found_at_once() {
     assert_eq!(still.status().messages.forged, 0);
 }
 
-/// Leases of the gateway before are still out, so a newcomer waits until the last of them has ended or come back: together
-/// nodes never have more than the link. Who had a budget before does not wait.
+/// Leases of the gateway before are still out, so a newcomer waits until the last of them has ended or come back. Together nodes
+/// never have more than the link, whenever after the last one joined the gateway crashes. Who had a budget before does not wait.
 #[test]
 fn after_a_restart_newcomers_wait_until_no_lease_of_before_is_out() {
-    let mut still = still(Sharing::UnweightedFair);
-    let newcomer = still.enrolled(SHARES[0]);
-    still.restart();
-    let start = still.now;
-    still.join(&newcomer);
     let lease = settings(Sharing::UnweightedFair).lease;
-    let mut returned = None;
-    let admitted = still.until(lease * 2, |still| {
-        let budgets = still.budgets();
-        assert!(budgets.iter().flatten().sum::<u64>() <= mbit(10).as_bps(), "{budgets:?}");
-        let (now, holders) = (still.now.since(start), still.status().holders);
-        returned = returned.or((holders == 4).then_some(now));
-        budgets[4].is_some()
-    });
-    assert!(returned.is_some_and(|returned| returned < lease), "{returned:?}");
-    assert!(admitted.is_some_and(|admitted| admitted >= lease), "{admitted:?}");
+    for after in [1, 4, 8, 11].map(|part| lease.div(24) * part) {
+        let mut still = still(Sharing::UnweightedFair, after);
+        let newcomer = still.enrolled(SHARES[0]);
+        still.restart();
+        let start = still.now;
+        still.join(&newcomer);
+        let mut returned = None;
+        let admitted = still.until(lease * 2, |still| {
+            let budgets = still.budgets();
+            assert!(budgets.iter().flatten().sum::<u64>() <= mbit(10).as_bps(), "{budgets:?} {after} after a join");
+            let (now, holders) = (still.now.since(start), still.status().holders);
+            returned = returned.or((holders == 4).then_some(now));
+            budgets[4].is_some()
+        });
+        assert!(returned.is_some_and(|returned| returned < lease), "{returned:?}");
+        assert!(admitted.is_some_and(|admitted| admitted >= lease), "{admitted:?}");
+    }
 }
 
 /// There is no lease of a gateway before the first one.
