@@ -20,7 +20,8 @@ use penstock_core::coop::message::{Message, Request};
 use penstock_core::coop::state::State;
 use penstock_core::coop::{Claim, Key, Keyring, NodeId, Share};
 use penstock_core::units::{Instant, Rate, Span};
-use penstock_linux::limit::{Limit, hierarchy, monotonic};
+use penstock_linux::bpf::datapath::clock;
+use penstock_linux::limit::{Limit, hierarchy};
 use penstock_linux::udp::Socket;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -286,7 +287,7 @@ fn change(directory: &Path, changes: u64) -> Value {
     let mut waits: Vec<f64> = Vec::new();
     for n in 0..changes {
         let rate = 20_000_000 + (n % 2) * 10_000_000;
-        let start = monotonic().unwrap();
+        let start = clock();
         served.set_rate(Rate::from_bps(rate));
         let begin = std::time::Instant::now();
         let mut ordered = None;

@@ -5,6 +5,7 @@
 
 use crate::frame;
 use bytes::{Bytes, BytesMut};
+use penstock_core::coop::message::version;
 use penstock_core::units::{Instant, Span};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
@@ -108,12 +109,6 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     counters: Counters,
     serves: bool,
-}
-
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Endpoint({} sessions, {:?})", self.sessions.len(), self.counters)
-    }
 }
 
 fn transport() -> Arc<TransportConfig> {
@@ -225,7 +220,7 @@ impl Endpoint {
     /// Takes a datagram that has arrived.
     pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
         self.counters.datagrams += 1;
-        if frame::is_version_1(datagram) {
+        if version(datagram) == Some(1) {
             self.counters.version_1 += 1;
             return;
         }
@@ -369,11 +364,7 @@ impl Endpoint {
     fn pump(&mut self, id: usize, now: Instant) {
         let at = self.at(now);
         let Some(mut session) = self.sessions.remove(&id) else { return };
-        while let Some(event) = session.connection.poll_endpoint_events() {
-            if let Some(event) = self.quic.handle_event(ConnectionHandle(id), event) {
-                session.connection.handle_event(event);
-            }
-        }
+        self.pass_on(id, &mut session);
         while let Some(event) = session.connection.poll() {
             self.happened(id, &mut session, event);
         }
@@ -384,11 +375,7 @@ impl Endpoint {
             let Some(transmit) = session.connection.poll_transmit(at, 1, &mut datagram) else { break };
             self.out.push_back((transmit.destination, datagram));
         }
-        while let Some(event) = session.connection.poll_endpoint_events() {
-            if let Some(event) = self.quic.handle_event(ConnectionHandle(id), event) {
-                session.connection.handle_event(event);
-            }
-        }
+        self.pass_on(id, &mut session);
         session.remote = session.connection.remote_address();
         if let Some(old) = session.deadline.take() {
             self.deadlines.remove(&(old, id));
@@ -401,6 +388,15 @@ impl Endpoint {
             self.deadlines.insert((deadline, id));
         }
         self.sessions.insert(id, session);
+    }
+
+    /// Tells the other connections what concerns them.
+    fn pass_on(&mut self, id: usize, session: &mut Session) {
+        while let Some(event) = session.connection.poll_endpoint_events() {
+            if let Some(event) = self.quic.handle_event(ConnectionHandle(id), event) {
+                session.connection.handle_event(event);
+            }
+        }
     }
 
     fn happened(&mut self, id: usize, session: &mut Session, event: Happened) {

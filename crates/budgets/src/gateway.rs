@@ -12,6 +12,7 @@ mod sessions;
 
 use self::sessions::Sessions;
 use crate::endpoint::{self, Close, Endpoint, Event, Id};
+use crate::error::Error;
 use crate::frame::{Enrolled, Frame};
 use crate::identity::Public;
 use crate::roster::{self, Roster};
@@ -24,6 +25,8 @@ use penstock_core::coop::policy::Policy;
 use penstock_core::coop::state::State;
 use penstock_core::coop::{Keyring, NodeId};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
+use penstock_linux::udp::Side;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -94,20 +97,6 @@ impl Settings {
         }
         self.config().validate()
     }
-}
-
-/// Why a gateway cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A value does not work.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The directory cannot be used.
-    #[error(transparent)]
-    Roster(#[from] roster::Error),
-    /// The certificates cannot be used.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
 }
 
 /// What is refused, counted.
@@ -183,33 +172,7 @@ pub struct Status {
     /// What was refused of those who may be here.
     pub refused: Refused,
     /// Nodes that joined, left, lapsed, and what was repeated, stale, forged or refused.
-    pub messages: Messages,
-}
-
-/// The counters of the state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Messages {
-    /// Nodes that joined.
-    pub joined: u64,
-    /// Nodes that said goodbye.
-    pub left: u64,
-    /// Nodes whose lease ended.
-    pub lapsed: u64,
-    /// Requests whose answer was repeated.
-    pub repeated: u64,
-    /// Requests with a state that is too old.
-    pub stale: u64,
-    /// States that nobody signed here, or that belong to another node.
-    pub forged: u64,
-    /// Nodes for which there was no room.
-    pub refused: u64,
-}
-
-impl From<&Counters> for Messages {
-    fn from(c: &Counters) -> Self {
-        let Counters { joined, left, lapsed, repeated, stale, forged, refused, .. } = *c;
-        Self { joined, left, lapsed, repeated, stale, forged, refused }
-    }
+    pub messages: Counters,
 }
 
 /// Who may be here, by the roster and its keys.
@@ -278,7 +241,6 @@ impl Levels {
 }
 
 /// A gateway for real hosts.
-#[derive(Debug)]
 pub struct Role {
     settings: Settings,
     machine: Gateway,
@@ -323,9 +285,6 @@ impl Role {
     }
 
     /// Becomes a standby that waits: nodes are sent away, and nobody has a budget here any more.
-    ///
-    /// # Errors
-    /// As for [`Role::take_over`].
     pub fn stand_by(&mut self, now: Instant) -> Result<(), Error> {
         if std::mem::replace(&mut self.serves, false) {
             for id in self.sessions.clear() {
@@ -356,8 +315,7 @@ impl Role {
 
     /// Begins with an empty table, under a number that no start of another gateway has.
     fn begin(&mut self, now: Instant) -> Result<(), Error> {
-        let mut chance = [0; 4];
-        getrandom::fill(&mut chance).map_err(|e| roster::Error::from(crate::identity::Error::Random(e)))?;
+        let chance = random::bytes().map_err(crate::identity::Error::Random)?;
         let count = self.register.roster.next_incarnation()? & u64::from(u32::MAX);
         let number = 1 << 63 | u64::from(u32::from_le_bytes(chance) >> 1) << 32 | count;
         let settings = Settings { rate: self.machine.bandwidth(), ..self.settings.clone() };
@@ -365,35 +323,6 @@ impl Role {
         self.levels = Levels { newest: None, next: now };
         self.out.clear();
         Ok(())
-    }
-
-    /// Takes a datagram that has arrived.
-    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        let old = self.endpoint.counters().version_1;
-        self.endpoint.receive(from, datagram, now);
-        if old == 0 && self.endpoint.counters().version_1 == 1 {
-            self.note(format!(
-                "a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"
-            ));
-        }
-        self.work(now);
-    }
-
-    /// Does what is due.
-    pub fn poll(&mut self, now: Instant) {
-        self.endpoint.poll(now);
-        self.machine.poll(now, &mut self.out);
-        self.work(now);
-    }
-
-    /// When [`Role::poll`] is to be called next.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        [self.endpoint.next_timeout(), self.machine.next_timeout(), self.levels.due()].into_iter().flatten().min()
-    }
-
-    /// The next datagram to send.
-    pub fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        self.endpoint.transmit()
     }
 
     /// Shares another rate from now on.
@@ -576,8 +505,35 @@ impl Role {
             nodes,
             sessions: self.endpoint.counters(),
             refused: self.refused,
-            messages: self.machine.counters().into(),
+            messages: *self.machine.counters(),
         }
+    }
+}
+
+impl Side for Role {
+    fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        let old = self.endpoint.counters().version_1;
+        self.endpoint.receive(from, datagram, now);
+        if old == 0 && self.endpoint.counters().version_1 == 1 {
+            self.note(format!(
+                "a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"
+            ));
+        }
+        self.work(now);
+    }
+
+    fn poll(&mut self, now: Instant) {
+        self.endpoint.poll(now);
+        self.machine.poll(now, &mut self.out);
+        self.work(now);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        [self.endpoint.next_timeout(), self.machine.next_timeout(), self.levels.due()].into_iter().flatten().min()
+    }
+
+    fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.endpoint.transmit()
     }
 }
 

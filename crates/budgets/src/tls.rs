@@ -82,9 +82,6 @@ pub struct Door {
 
 impl Door {
     /// Creates the door of a gateway.
-    ///
-    /// # Errors
-    /// Fails if the authority's certificate is none.
     pub fn new(roster: Roster) -> Result<Self, Error> {
         let builder = WebPkiClientVerifier::builder_with_provider(roots(roster.authority())?, provider());
         let signed = builder.build().map_err(|e| Error::General(e.to_string()))?;
@@ -161,9 +158,6 @@ impl ServerCertVerifier for Right {
 }
 
 /// The configuration of a gateway.
-///
-/// # Errors
-/// Fails if its certificate or key is none.
 pub fn server(roster: &Roster, door: Arc<Door>) -> Result<Arc<QuicServerConfig>, Error> {
     let gateway = roster.gateway();
     let chain = vec![gateway.certificate.clone(), roster.authority().clone()];
@@ -178,9 +172,6 @@ pub fn server(roster: &Roster, door: Arc<Door>) -> Result<Arc<QuicServerConfig>,
 }
 
 /// The configuration of a node that has these credentials.
-///
-/// # Errors
-/// Fails if the certificate or the key is none.
 pub fn client(own: &Credentials, trust: Trust) -> Result<Arc<QuicClientConfig>, Error> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?

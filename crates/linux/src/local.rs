@@ -120,9 +120,6 @@ impl Peer {
 }
 
 /// Connects to the socket at `path`. Reading and writing wait for at most `patience`.
-///
-/// # Errors
-/// Returns the error of the system.
 pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     let stream = Stream::connect(path)?;
     stream.set_read_timeout(Some(patience))?;

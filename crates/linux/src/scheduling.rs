@@ -30,9 +30,6 @@ impl Awake {
 }
 
 /// Makes this thread prompt: exact timers, and precedence over all ordinary threads if `realtime` is set.
-///
-/// # Errors
-/// Returns what the system refuses.
 pub fn prompt(realtime: bool) -> Result<(), Error> {
     if realtime {
         self::realtime()?;

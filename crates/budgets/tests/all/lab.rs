@@ -6,6 +6,7 @@ use penstock_budgets::identity::Token;
 use penstock_budgets::roster::Roster;
 use penstock_core::coop::Share;
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
 use penstock_linux::udp::Socket;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -41,8 +42,7 @@ pub fn mbit(rate: u64) -> Rate {
 
 impl Lab {
     pub fn new(settings: Settings) -> Self {
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).unwrap();
+        let name = random::bytes().unwrap();
         let directory = std::env::temp_dir().join(format!("penstock-hosts-{:x}", u64::from_ne_bytes(name)));
         let roster = Roster::open(&directory).unwrap();
         let socket = Socket::bind(local()).unwrap();

@@ -7,6 +7,7 @@ use penstock_budgets::gateway::{Grant, Settings};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::{Floor, Share};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::udp::Side as _;
 
 const SHARES: [Share; 2] =
     [Share { class: 0, weight: 1, floor: Floor::NONE }, Share { class: 1, weight: 3, floor: Floor::NONE }];

@@ -6,6 +6,7 @@ use penstock_budgets::gateway::{Role, Settings};
 use penstock_budgets::roster::Roster;
 use penstock_core::coop::Share;
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
 use penstock_linux::udp::Side;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -48,8 +49,7 @@ fn turn(side: &mut impl Side, own: SocketAddr, arrived: &[Datagram], now: Instan
 impl Still {
     /// A gateway that starts for the first time.
     pub fn new(settings: Settings) -> Self {
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).unwrap();
+        let name = random::bytes().unwrap();
         let directory = std::env::temp_dir().join(format!("penstock-still-{:x}", u64::from_ne_bytes(name)));
         let roster = Roster::open(&directory).unwrap();
         let role = Role::new(&settings, roster.clone(), Instant::ZERO).unwrap();

@@ -117,7 +117,7 @@ pub struct Outgoing {
 }
 
 /// Counters of the messages handled since the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Counters {
     /// Clients that were admitted.
     pub joined: u64,
@@ -134,6 +134,7 @@ pub struct Counters {
     /// Clients that were refused because the table was full or they had no ticket.
     pub refused: u64,
     /// Messages of a type that a gateway does not expect.
+    #[serde(skip)]
     pub ignored: u64,
 }
 

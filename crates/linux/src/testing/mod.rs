@@ -6,6 +6,7 @@
 //! - [`Program`] is a program under test, which is waited for by what it prints.
 //! - [`Transfer`] is one of iperf3.
 //! - [`Keys`] are those of the answers of a session.
+//! - [`has_examples`] looks at the help of a program.
 //! - [`impossible`] says why nothing can be tested here, [`skip`] tells it.
 
 mod bed;
@@ -14,6 +15,7 @@ mod name;
 mod needs;
 mod program;
 mod transfer;
+mod verbs;
 
 pub use bed::Testbed;
 pub use keys::Keys;
@@ -21,6 +23,7 @@ pub use name::mark;
 pub use needs::{bpf, impossible, skip};
 pub use program::{Ended, Program};
 pub use transfer::{Sender, Transfer};
+pub use verbs::has_examples;
 
 use std::time::{Duration, Instant};
 
