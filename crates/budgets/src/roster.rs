@@ -227,11 +227,16 @@ impl Roster {
         (offer.uses > 0 && unix() < offer.until).then_some(offer)
     }
 
-    /// Uses a token once: the key `node_key` becomes a node.
+    /// Uses a token once: the key `node_key` becomes a node, and gets a certificate.
     ///
     /// # Errors
     /// Fails if the token may not be used, or the node cannot be kept.
-    pub fn enrol(&self, token: &Public, node_key: &Public, name: &str) -> Result<Enrolled, Error> {
+    pub fn enrol(
+        &self,
+        token: &Public,
+        node_key: &Public,
+        name: &str,
+    ) -> Result<(Member, CertificateDer<'static>), Error> {
         let offer = self.offer(token).ok_or(Error::Token)?;
         let path = self.token_file(token);
         // The token is used up before the node is made: a crash in between wastes a use and gives none away.
@@ -249,7 +254,8 @@ impl Roster {
             enrolled: unix(),
         };
         write(&self.node_file(node), &json!(member).to_string())?;
-        Ok(Enrolled { node, share: offer.share, certificate: self.authority.node(node_key, node)? })
+        let certificate = self.authority.node(node_key, node)?;
+        Ok((member, certificate))
     }
 
     /// Nobody chooses the number of its node.
@@ -274,15 +280,4 @@ impl Roster {
         let member: Member = read(&self.node_file(node)).ok()??;
         (member.key == fingerprint(key) && member.node == node.0 && member.share.checked().is_some()).then_some(member)
     }
-}
-
-/// A node that has just enrolled.
-#[derive(Debug, Clone)]
-pub struct Enrolled {
-    /// Its number.
-    pub node: NodeId,
-    /// Its share.
-    pub share: Share,
-    /// Its certificate.
-    pub certificate: CertificateDer<'static>,
 }

@@ -1,11 +1,12 @@
 //! The gateway's role in a thread of its own, beside the program that owns it.
 
-use crate::gateway::{Grant, Role, Settings, Status};
+use crate::gateway::{GAP, Grant, Role, Status, defaults, validate};
 use crate::roster::Roster;
 use crate::standby::Watcher;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use penstock_core::config::ConfigError;
+use penstock_core::coop::gateway::Config;
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::CLASSES;
 use penstock_core::coop::{Floors, Share};
@@ -60,7 +61,7 @@ pub struct Keys {
 
 impl Default for Keys {
     fn default() -> Self {
-        let Settings { policy, lease, advertise, most, .. } = Settings::new(Rate::from_bps(0));
+        let Config { policy, lease, advertise, max_clients, .. } = defaults(Rate::from_bps(0));
         let Policy { sharing, threshold_percent, reserve_percent, floors, .. } = policy;
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 7443)),
@@ -72,7 +73,7 @@ impl Default for Keys {
             percent: 100,
             lease,
             advertise,
-            most,
+            most: max_clients,
             enforce: false,
             standby: None,
         }
@@ -81,10 +82,11 @@ impl Default for Keys {
 
 impl Keys {
     /// The settings of the role for a link whose upload has this rate.
-    pub fn settings(&self, upload: Rate) -> Settings {
+    pub fn settings(&self, upload: Rate) -> Config {
         let Self { sharing, threshold_percent, reserve_percent, floors, lease, advertise, most, .. } = *self;
         let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false, floors };
-        Settings { rate: self.shared(upload), policy, lease, advertise, most }
+        let gap = GAP.min(advertise);
+        Config { policy, lease, advertise, gap, max_clients: most, ..defaults(self.shared(upload)) }
     }
 
     /// Refuses floors of which not even one fits into what is shared of this upload.
@@ -123,7 +125,7 @@ impl Keys {
             let of = "must be address and port of the gateway in whose place this one serves, such as 192.0.2.1:7443";
             return wrong("standby", of);
         }
-        self.settings(Rate::from_bps(1_000_000)).validate().map_err(|e| match e.key {
+        validate(&self.settings(Rate::from_bps(1_000_000))).map_err(|e| match e.key {
             // The state machine has its own word for it.
             "max_clients" => ConfigError::new("most", "must be 1 to 1048576"),
             _ => e,
@@ -164,9 +166,9 @@ impl Served {
         let socket = Socket::bind(keys.listen).map_err(|e| format!("cannot listen at {}: {e}", keys.listen))?;
         socket.make_room(keys.most);
         let address = socket.udp().local_addr().map_err(|e| e.to_string())?;
-        let mut role = Role::new(&keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
+        let mut role = Role::new(keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
         let watcher = keys.standby.map(|of| {
-            role.stand_by(Instant::ZERO).map_err(|e| e.to_string())?;
+            role.serve(false, Instant::ZERO).map_err(|e| e.to_string())?;
             Watcher::open(of, Instant::ZERO).map_err(|e| format!("cannot watch {of}: {e}"))
         });
         let watcher = watcher.transpose()?;
@@ -281,11 +283,10 @@ fn serve(
     let mut next_status = Instant::ZERO;
     while !shared.end.load(Ordering::Relaxed) {
         role.set_rate(Rate::from_bps(shared.rate.load(Ordering::Relaxed)), now());
-        if let Some(watcher) = &mut watcher {
-            let turned = if watcher.turn(now()) { role.stand_by(now()) } else { role.take_over(now()) };
-            if turned.is_err() {
-                return;
-            }
+        if let Some(watcher) = &mut watcher
+            && role.serve(!watcher.turn(now()), now()).is_err()
+        {
+            return;
         }
         socket.turn(&mut role, &mut now);
         if now() >= next_status {

@@ -129,17 +129,14 @@ impl NfQueue {
 
     /// Changes the largest number of packets that wait in a queue. Leaves with the verdicts, and is not acknowledged.
     pub fn set_most(&mut self, queue: u16, most: u32) {
-        let at = begin(&mut self.output, CONFIG, NLM_F_REQUEST, 0, queue);
-        attribute(&mut self.output, NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes());
-        end(&mut self.output, at);
+        let most = (NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes()[..]);
+        write(&mut self.output, CONFIG, NLM_F_REQUEST, 0, queue, &[most]);
     }
 
     fn configure(&mut self, queue: u16, attributes: &[(c_int, &[u8])]) -> io::Result<()> {
         self.sequence += 1;
         let mut message = Vec::new();
-        let at = begin(&mut message, CONFIG, NLM_F_REQUEST | NLM_F_ACK, self.sequence, queue);
-        attributes.iter().for_each(|(kind, value)| attribute(&mut message, *kind, value));
-        end(&mut message, at);
+        write(&mut message, CONFIG, NLM_F_REQUEST | NLM_F_ACK, self.sequence, queue, attributes);
         self.socket.send(&message, 0)?;
         loop {
             self.input.clear();
@@ -185,13 +182,10 @@ impl NfQueue {
     }
 
     fn verdict(&mut self, ticket: Ticket, verdict: c_int, changed: Option<&[u8]>) {
-        let at = begin(&mut self.output, VERDICT, NLM_F_REQUEST, 0, ticket.queue);
-        let [both, id] = [verdict.to_be_bytes(), ticket.id.to_be_bytes()];
-        attribute(&mut self.output, NFQA_VERDICT_HDR, &[both, id].concat());
-        if let Some(bytes) = changed {
-            attribute(&mut self.output, NFQA_PAYLOAD, bytes);
-        }
-        end(&mut self.output, at);
+        let header = [verdict.to_be_bytes(), ticket.id.to_be_bytes()];
+        let attributes = [(NFQA_VERDICT_HDR, header.as_flattened()), (NFQA_PAYLOAD, changed.unwrap_or_default())];
+        let attributes = &attributes[..1 + usize::from(changed.is_some())];
+        write(&mut self.output, VERDICT, NLM_F_REQUEST, 0, ticket.queue, attributes);
         self.verdicts += 1;
         if self.verdicts >= BATCH || self.output.len() >= BATCH_BYTES {
             self.flush();
@@ -234,26 +228,20 @@ fn listed_in(line: &str) -> Option<Listed> {
     Some(Listed { queue: u16::try_from(queue).ok()?, owner, waiting, dropped, unread, given })
 }
 
-/// Begins a message at the end of `out`; returns where.
-fn begin(out: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, queue: u16) -> usize {
+/// Appends a message to `out`.
+fn write(out: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, queue: u16, attributes: &[(c_int, &[u8])]) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice([kind, flags].map(u16::to_ne_bytes).as_flattened());
     out.extend_from_slice(&sequence.to_ne_bytes());
     out.extend_from_slice(&[0; 6]);
     out.extend_from_slice(&queue.to_be_bytes());
-    at
-}
-
-fn attribute(out: &mut Vec<u8>, kind: c_int, value: &[u8]) {
-    let len = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
-    out.extend_from_slice(&len.to_ne_bytes());
-    out.extend_from_slice(&(kind as u16).to_ne_bytes());
-    out.extend_from_slice(&value[..usize::from(len) - 4]);
-    out.resize(out.len().next_multiple_of(4), 0);
-}
-
-fn end(out: &mut [u8], at: usize) {
+    for (kind, value) in attributes {
+        let len = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
+        out.extend_from_slice([len, *kind as u16].map(u16::to_ne_bytes).as_flattened());
+        out.extend_from_slice(&value[..usize::from(len) - 4]);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
     let len = (out.len() - at) as u32;
     out[at..at + 4].copy_from_slice(&len.to_ne_bytes());
 }
@@ -374,10 +362,8 @@ mod tests {
     #[test]
     fn a_verdict_has_the_bytes_of_the_kernels_header() {
         let mut out = Vec::new();
-        let at = begin(&mut out, VERDICT, NLM_F_REQUEST, 0, 7010);
-        attribute(&mut out, NFQA_VERDICT_HDR, &[0, 0, 0, 1, 0, 0, 1, 2]);
-        attribute(&mut out, NFQA_PAYLOAD, &[9; 5]);
-        end(&mut out, at);
+        let attributes: [(_, &[u8]); 2] = [(NFQA_VERDICT_HDR, &[0, 0, 0, 1, 0, 0, 1, 2]), (NFQA_PAYLOAD, &[9; 5])];
+        write(&mut out, VERDICT, NLM_F_REQUEST, 0, 7010, &attributes);
         let (header, kinds) = (44u32.to_ne_bytes(), [0x0301u16, 1].map(u16::to_ne_bytes).concat());
         let [verdict, payload] = [[12u16, 2], [9, 10]].map(|attribute| attribute.map(u16::to_ne_bytes).concat());
         let mut expected =

@@ -34,11 +34,7 @@ pub fn prompt(realtime: bool) -> Result<(), Error> {
     if realtime {
         self::realtime()?;
     }
-    exact_timers()
-}
-
-/// Lets timers of this thread fire when they are due, instead of up to 50 us later.
-fn exact_timers() -> Result<(), Error> {
+    // Timers fire when they are due, instead of up to 50 us later.
     set_timerslack(1).map_err(Error::io("cannot set the timer slack"))
 }
 

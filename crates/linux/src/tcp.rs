@@ -1,14 +1,8 @@
 //! TCP for servers with a thread for each client.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 pub use std::net::{TcpListener as Listener, TcpStream as Stream};
 use std::time::Duration;
-
-/// Listens at an address.
-pub fn listen(address: SocketAddr) -> io::Result<Listener> {
-    TcpListener::bind(address)
-}
 
 /// Waits for a client, whose reading and writing then wait for at most `patience`.
 pub fn accept(listener: &Listener, patience: Duration) -> io::Result<Stream> {

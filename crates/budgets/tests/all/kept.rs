@@ -25,11 +25,11 @@ fn a_token_is_used_as_often_as_it_says_and_no_longer_than_it_says() {
     assert!(!format!("{name}{text}").contains(&token.secret.hex()[..12]), "the token itself is not kept");
     let public = token.secret.public().unwrap();
     let keys = [1, 2, 3].map(|n| Secret::new([n; 32]).public().unwrap());
-    let first = roster.enrol(&public, &keys[0], "truck\n1").unwrap();
-    assert_eq!(roster.member(first.node, &keys[0]).unwrap().name, "truck1");
-    assert!(roster.member(first.node, &keys[1]).is_none(), "with another key");
+    let (first, _) = roster.enrol(&public, &keys[0], "truck\n1").unwrap();
+    assert_eq!(roster.member(NodeId(first.node), &keys[0]).unwrap().name, "truck1");
+    assert!(roster.member(NodeId(first.node), &keys[1]).is_none(), "with another key");
     assert_eq!(roster.enrolled().unwrap(), 1);
-    let second = roster.enrol(&public, &keys[1], "").unwrap();
+    let (second, _) = roster.enrol(&public, &keys[1], "").unwrap();
     assert!(first.node != second.node && first.share == Share { class: 0, weight: 4, floor: Floor::NONE });
     assert!(matches!(roster.enrol(&public, &keys[2], ""), Err(roster::Error::Token)), "a third one");
     let late = roster.invite(Share::default(), 1, Span::ZERO).unwrap();

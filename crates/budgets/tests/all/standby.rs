@@ -1,6 +1,6 @@
 //! Whether a standby serves, by what comes from the gateway before it and what does not.
 
-use penstock_budgets::gateway::{Role, Settings};
+use penstock_budgets::gateway::{Role, defaults};
 use penstock_budgets::roster::Roster;
 use penstock_budgets::standby::Watch;
 use penstock_core::units::{Instant, Rate, Span};
@@ -62,8 +62,8 @@ fn an_endpoint_of_quic_answers_the_question() {
     let name = format!("penstock-standby-{}", std::process::id());
     let path = std::env::temp_dir().join(name);
     let roster = Roster::open(&path).unwrap();
-    let settings = Settings::new(Rate::from_bps(1_000_000));
-    let mut role = Role::new(&settings, roster, at(0)).unwrap();
+    let settings = defaults(Rate::from_bps(1_000_000));
+    let mut role = Role::new(settings, roster, at(0)).unwrap();
     let mut watch = Watch::new(IDS_OF_TEST, at(0));
     role.receive("127.0.0.1:9".parse().unwrap(), &watch.ask(at(900)).unwrap(), at(900));
     let (_, answer) = role.transmit().unwrap();
