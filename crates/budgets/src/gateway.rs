@@ -51,7 +51,7 @@ const LONGEST_SILENCE: Span = Span::from_secs(5);
 pub fn defaults(rate: Rate) -> Config {
     let (lease, advertise) = (Span::from_secs(3), Span::from_millis(500));
     let config = Config::new(rate, Policy::default());
-    Config { max_clients: 1000, lease, advertise, gap: GAP, tickets_only: true, ..config }
+    Config { max_clients: 1000, lease, advertise, gap: GAP, tickets_only: true, together: true, ..config }
 }
 
 /// Refuses values that do not work.

@@ -209,6 +209,28 @@ fn after_a_restart_newcomers_wait_until_no_lease_of_before_is_out() {
     }
 }
 
+/// A node that is admitted within 20 ms of a broadcast has its budget when the others are told, and not before. So all leases together
+/// are never more than the link, also if the gateway crashes between the two.
+#[test]
+fn nodes_that_join_at_once_never_have_more_than_the_link() {
+    for moment in [0, 1, 2, 3, 5, 9, 15, 19, 21, 30] {
+        let mut still = Still::new(settings(Sharing::UnweightedFair));
+        let identities = SHARES.map(|share| still.enrolled(share));
+        identities.iter().for_each(|identity| still.join(identity));
+        let check = |still: &Still| {
+            let budgets = still.budgets();
+            let sum = budgets.iter().flatten().sum::<u64>();
+            assert!(sum <= mbit(10).as_bps(), "{budgets:?}, a crash after {moment} ms");
+            budgets.iter().filter(|budget| budget.is_some()).count()
+        };
+        still.until(Span::from_secs(1), |still| check(still) > 0).expect("the first has a budget");
+        still.until(Span::from_millis(moment), |still| check(still) > 4);
+        still.restart();
+        // All that have a budget come back; the others wait until the grace ends.
+        still.until(Span::from_millis(1500), |still| check(still) > 4);
+    }
+}
+
 /// There is no lease of a gateway before the first one.
 #[test]
 fn the_first_gateway_admits_its_nodes_at_once() {

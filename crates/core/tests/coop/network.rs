@@ -238,7 +238,9 @@ impl Network {
                     Message::ClientBye(request) | Message::UsedBw(request, _) => request.node,
                     _ => NodeId(u32::MAX),
                 };
-                self.sessions.iter_mut().for_each(|all| drop(all.insert(from)));
+                if let Some(sessions) = &mut self.sessions {
+                    sessions.insert(from);
+                }
                 let mut out = Vec::new();
                 self.gateway.handle(&message, from, self.now, &mut out);
                 self.deliver(out);
