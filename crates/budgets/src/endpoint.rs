@@ -240,33 +240,31 @@ impl Endpoint {
 
     /// Somebody new: nothing is kept until the address is proved.
     fn incoming(&mut self, incoming: Incoming, now: Instant) {
-        let (remote, mut answer) = (incoming.remote_address(), Vec::new());
-        if !incoming.remote_address_validated() {
-            if let Ok(transmit) = self.quic.retry(incoming, &mut answer) {
-                self.counters.cookies += 1;
-                self.out.push_back((transmit.destination, answer));
-            }
-            return;
-        }
-        if !self.serves || self.handshakes >= MOST_HANDSHAKES || self.sessions.len() >= self.most + MOST_HANDSHAKES {
+        let (remote, at, mut answer) = (incoming.remote_address(), self.at(now), Vec::new());
+        let response = if !incoming.remote_address_validated() {
+            let retry = self.quic.retry(incoming, &mut answer).ok();
+            self.counters.cookies += u64::from(retry.is_some());
+            retry
+        } else if !self.serves
+            || self.handshakes >= MOST_HANDSHAKES
+            || self.sessions.len() >= self.most + MOST_HANDSHAKES
+        {
             self.counters.crowded += 1;
-            let transmit = self.quic.refuse(incoming, &mut answer);
-            self.out.push_back((transmit.destination, answer));
-            return;
-        }
-        let at = self.at(now);
-        match self.quic.accept(incoming, at, &mut answer, None) {
-            Ok((handle, connection)) => {
-                self.add(handle, connection, remote, now);
-                self.pump(handle.0, now);
-            }
-            Err(refused) => {
-                self.counters.failed += 1;
-                if let Some(transmit) = refused.response {
-                    self.out.push_back((transmit.destination, answer));
+            Some(self.quic.refuse(incoming, &mut answer))
+        } else {
+            match self.quic.accept(incoming, at, &mut answer, None) {
+                Ok((handle, connection)) => {
+                    self.add(handle, connection, remote, now);
+                    self.pump(handle.0, now);
+                    None
+                }
+                Err(refused) => {
+                    self.counters.failed += 1;
+                    refused.response
                 }
             }
-        }
+        };
+        self.out.extend(response.map(|transmit| (transmit.destination, answer)));
     }
 
     /// Does what is due.
