@@ -188,6 +188,11 @@ impl Network {
         self.flying.insert((self.now + delay, self.count), (to, bytes));
     }
 
+    /// Loses all messages that are on their way to `to`.
+    pub fn lose(&mut self, to: At) {
+        self.flying.retain(|_, (at, _)| *at != to);
+    }
+
     /// Delivers a message or handles a timeout, whichever is next; false if nothing is due before `end`.
     pub fn step(&mut self, end: Instant) -> bool {
         let arrival = self.flying.keys().next().map(|(at, _)| *at);

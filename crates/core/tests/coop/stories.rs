@@ -177,7 +177,7 @@ fn a_crash_after_a_claim_leaves_no_lease_above_the_link() {
         network.run(SECOND);
         network.usable(0, Some(491_520)); // 15 * 2^15, which is not rounded (policy/fill.rs)
     };
-    crashes((claim, |_| {}), Span::from_micros(100));
+    crashes((claim, |network| network.lose(At::Client(0))), Span::from_micros(100));
 }
 
 /// What a node had before it left belongs to others, even if nobody knows any more that it left.
