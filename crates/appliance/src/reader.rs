@@ -3,10 +3,11 @@
 
 use crate::socket::message::{Apply, Refusal, Until};
 use crate::socket::server::Asker;
-use penstock_linux::bell::{Bell, bell};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Number of files that wait to be read.
@@ -32,7 +33,8 @@ pub type Answer<R> = (Option<Asker>, Result<Read<R>, Refusal>);
 pub struct Reader<R> {
     orders: SyncSender<Order>,
     answers: Receiver<Answer<R>>,
-    bell: Bell,
+    /// Rung after each answer.
+    bell: Arc<EventFd>,
     path: PathBuf,
 }
 
@@ -45,13 +47,14 @@ impl<R: Send + 'static> Reader<R> {
     pub fn start(path: &Path, parse: impl Fn(&str, &str) -> Result<R, Refusal> + Send + 'static) -> io::Result<Self> {
         let (orders, todo) = sync_channel::<Order>(MOST);
         let (done, answers) = sync_channel(MOST);
-        let (bell, ringer) = bell()?;
+        let bell = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
+        let ringer = bell.clone();
         let own = path.to_owned();
         let work = move || {
             for order in todo {
                 let (asker, file) = order.map_or_else(|| (None, again(&own)), |(asker, file)| (Some(asker), Ok(file)));
                 let read = file.and_then(|Apply { name, text, until }| Ok(Read { file: parse(&name, &text)?, until }));
-                if done.send((asker, read)).is_err() || !ringer.ring() {
+                if done.send((asker, read)).is_err() || ringer.write(1).is_err() {
                     return;
                 }
             }
@@ -81,7 +84,7 @@ impl<R: Send + 'static> Reader<R> {
     /// Returns the files that were read since the last call.
     pub fn finished(&self) -> impl Iterator<Item = Answer<R>> {
         // Before answers are taken: whoever rings later is heard again.
-        self.bell.silence();
+        let _ = self.bell.read();
         self.answers.try_iter()
     }
 }

@@ -11,7 +11,7 @@
 //! - `change`: from a new rate at the gateway to the new pacing rate at a socket of the host, in the kernel.
 
 use penstock_budgets::agent::{Agent, Identity};
-use penstock_budgets::gateway::{Settings, Status};
+use penstock_budgets::gateway::{Status, defaults};
 use penstock_budgets::identity::{Credentials, Secret, Token};
 use penstock_budgets::roster::Roster;
 use penstock_budgets::served::{Keys, Served};
@@ -20,7 +20,8 @@ use penstock_core::coop::message::{Message, Request};
 use penstock_core::coop::state::State;
 use penstock_core::coop::{Claim, Key, Keyring, NodeId, Share};
 use penstock_core::units::{Instant, Rate, Span};
-use penstock_linux::limit::{Limit, hierarchy, monotonic};
+use penstock_linux::bpf::datapath::clock;
+use penstock_linux::limit::{Limit, hierarchy};
 use penstock_linux::udp::Socket;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ fn main() {
 fn machine() -> f64 {
     let ring = Keyring::new(1, &Key::new([1; 32]));
     let (mut now, mut out) = (Instant::ZERO, Vec::new());
-    let config = Settings::new(Rate::from_bps(100_000_000)).config();
+    let config = defaults(Rate::from_bps(100_000_000));
     let gateway = penstock_core::coop::gateway::Gateway::new(config, ring.clone(), 1, Start::Fresh, now).unwrap();
     let mut gateway = gateway.with_table_key([1, 2]);
     let answer = |out: &mut Vec<penstock_core::coop::gateway::Outgoing>| {
@@ -84,9 +85,10 @@ fn machine() -> f64 {
 fn identity(roster: &Roster, token: &Token) -> Identity {
     let secret = Secret::draw().unwrap();
     let enrolled = roster.enrol(&token.secret.public().unwrap(), &secret.public().unwrap(), "node").unwrap();
-    let ticket = State::ticket(enrolled.node, enrolled.share).sign(&roster.keyring());
-    let own = Credentials { secret, certificate: enrolled.certificate };
-    Identity { node: enrolled.node, own, authority: roster.authority().clone(), ticket }
+    let (node, share) = (NodeId(enrolled.0.node), enrolled.0.share);
+    let ticket = State::ticket(node, share).sign(&roster.keyring());
+    let own = Credentials { secret, certificate: enrolled.1 };
+    Identity { node, own, authority: roster.authority().clone(), ticket }
 }
 
 struct Node {
@@ -286,7 +288,7 @@ fn change(directory: &Path, changes: u64) -> Value {
     let mut waits: Vec<f64> = Vec::new();
     for n in 0..changes {
         let rate = 20_000_000 + (n % 2) * 10_000_000;
-        let start = monotonic().unwrap();
+        let start = clock();
         served.set_rate(Rate::from_bps(rate));
         let begin = std::time::Instant::now();
         let mut ordered = None;

@@ -4,6 +4,7 @@
 //! other, first after a quarter of a second and then less and less often, at times that chance spreads.
 
 use crate::endpoint::{Close, Endpoint, Event, Id};
+use crate::error::Error;
 use crate::frame::{Enrolled, Frame};
 use crate::identity::{Credentials, Secret, Token};
 use crate::tls::{self, Trust};
@@ -11,6 +12,8 @@ use penstock_core::coop::client::{Client, Config};
 use penstock_core::coop::message::Message;
 use penstock_core::coop::{NodeId, Signed};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
+use penstock_linux::udp::Side;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
@@ -39,20 +42,6 @@ pub struct Identity {
     pub authority: CertificateDer<'static>,
     /// Its share, signed by the gateway.
     pub ticket: Signed,
-}
-
-/// Why a node cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A value does not work.
-    #[error(transparent)]
-    Config(#[from] penstock_core::config::ConfigError),
-    /// A certificate or a key cannot be used.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
-    /// There are no random numbers, or a key is none.
-    #[error(transparent)]
-    Identity(#[from] crate::identity::Error),
 }
 
 /// What a node counts.
@@ -110,23 +99,12 @@ pub struct Agent {
     ended: bool,
 }
 
-impl std::fmt::Debug for Agent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Agent({:?}, {:?})", self.machine.node(), self.endpoint)
-    }
-}
-
 fn random() -> Result<u64, crate::identity::Error> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(crate::identity::Error::Random)?;
-    Ok(u64::from_ne_bytes(bytes))
+    Ok(u64::from_ne_bytes(random::bytes()?))
 }
 
 impl Agent {
     /// Creates a node, which tries these gateways in their order.
-    ///
-    /// # Errors
-    /// Fails if its certificate or key cannot be used.
     pub fn new(identity: &Identity, gateways: Vec<SocketAddr>) -> Result<Self, Error> {
         let config = Config { ticket: Some(identity.ticket), retry: RETRY, ..Config::new(identity.node, random()?) };
         let tls = tls::client(&identity.own, Trust::Certificate(identity.authority.clone()))?;
@@ -182,61 +160,11 @@ impl Agent {
         }
     }
 
-    /// Takes a datagram that has arrived.
-    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        if self.gateway() == Some(from) {
-            self.unanswered = None;
-        }
-        self.endpoint.receive(from, datagram, now);
-        self.work(now);
-    }
-
-    /// Does what is due.
-    pub fn poll(&mut self, now: Instant) {
-        self.endpoint.poll(now);
-        self.machine.poll(now, &mut self.out);
-        self.work(now);
-        if let (Some((id, true)), Some(until)) = (self.session, self.patient_until())
-            && now >= until
-        {
-            self.endpoint.close(id, Close::Done, now);
-            return self.lost("the gateway does not answer", now);
-        }
-        if self.ended || now < self.attempts.due {
-            return;
-        }
-        match self.session {
-            Some((id, there)) if !there || self.machine.budget(now).is_none() => {
-                self.endpoint.close(id, Close::Done, now);
-                self.lost("the gateway does not answer", now);
-            }
-            Some(_) => self.attempts.due = now + PATIENCE,
-            None => self.connect(now),
-        }
-    }
-
-    /// When [`Agent::poll`] is to be called next.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        let due = (!self.ended).then_some(self.attempts.due);
-        let patient = self.patient_until();
-        [self.endpoint.next_timeout(), self.machine.next_timeout(), due, patient].into_iter().flatten().min()
-    }
-
     /// When the gateway of the session is given up, if there is another one.
     fn patient_until(&self) -> Option<Instant> {
         let (id, _) = self.session.filter(|(_, there)| *there && self.attempts.gateways.len() > 1)?;
         let rtt = Span::from_nanos(self.endpoint.rtt(id)?.as_nanos() as u64);
         Some(self.unanswered? + SILENCE.max(rtt * 3))
-    }
-
-    /// The next datagram to send.
-    pub fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        self.endpoint.transmit()
-    }
-
-    fn connect(&mut self, now: Instant) {
-        let gateway = self.attempts.next(now);
-        self.session = self.endpoint.connect(gateway, self.tls.clone(), now).map(|id| (id, false));
     }
 
     fn lost(&mut self, why: &str, now: Instant) {
@@ -248,12 +176,12 @@ impl Agent {
 
     fn work(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.event() {
-            let current = |id: Id, session: Option<(Id, bool)>| session.is_some_and(|(own, _)| own == id);
+            let current = self.session.map(|(id, _)| id);
             match event {
-                Event::Connected(id) if current(id, self.session) => self.connected(id, now),
-                Event::Frame(id, bytes) if current(id, self.session) => self.frame(&bytes, now),
-                Event::Datagram(id, bytes) if current(id, self.session) => self.frame(&bytes, now),
-                Event::Lost(id, why) if current(id, self.session) => self.lost(&why, now),
+                Event::Connected(id) if current == Some(id) => self.connected(id, now),
+                Event::Frame(id, bytes) if current == Some(id) => self.frame(&bytes, now),
+                Event::Datagram(id, bytes) if current == Some(id) => self.frame(&bytes, now),
+                Event::Lost(id, why) if current == Some(id) => self.lost(&why, now),
                 _ => {}
             }
         }
@@ -297,11 +225,48 @@ impl Agent {
     }
 }
 
+impl Side for Agent {
+    fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        if self.gateway() == Some(from) {
+            self.unanswered = None;
+        }
+        self.endpoint.receive(from, datagram, now);
+        self.work(now);
+    }
+
+    fn poll(&mut self, now: Instant) {
+        self.endpoint.poll(now);
+        self.machine.poll(now, &mut self.out);
+        self.work(now);
+        let (late, due) = (self.patient_until().is_some_and(|until| now >= until), now >= self.attempts.due);
+        match self.session {
+            Some((id, there)) if late || due && (!there || self.machine.budget(now).is_none()) => {
+                self.endpoint.close(id, Close::Done, now);
+                self.lost("the gateway does not answer", now);
+            }
+            Some(_) if due => self.attempts.due = now + PATIENCE,
+            None if due && !self.ended => {
+                let gateway = self.attempts.next(now);
+                self.session = self.endpoint.connect(gateway, self.tls.clone(), now).map(|id| (id, false));
+            }
+            _ => {}
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let due = (!self.ended).then_some(self.attempts.due);
+        let patient = self.patient_until();
+        [self.endpoint.next_timeout(), self.machine.next_timeout(), due, patient].into_iter().flatten().min()
+    }
+
+    fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.endpoint.transmit()
+    }
+}
+
 /// Somebody who holds a token and wants to be a node.
-#[derive(Debug)]
 pub struct Enrolment {
     endpoint: Endpoint,
-    id: Option<Id>,
     secret: Secret,
     name: String,
     done: Option<Result<Identity, String>>,
@@ -309,36 +274,12 @@ pub struct Enrolment {
 
 impl Enrolment {
     /// Begins to enrol at a gateway, with a new key.
-    ///
-    /// # Errors
-    /// Fails without random numbers.
     pub fn new(token: &Token, name: &str, gateway: SocketAddr, now: Instant) -> Result<Self, Error> {
         let tls = tls::client(&token.credentials()?, Trust::Fingerprint(token.authority.clone()))?;
         let mut endpoint = Endpoint::client(Secret::draw()?.bytes());
-        let id = endpoint.connect(gateway, tls, now);
-        Ok(Self { endpoint, id, secret: Secret::draw()?, name: name.to_owned(), done: None })
-    }
-
-    /// Takes a datagram that has arrived.
-    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        self.endpoint.receive(from, datagram, now);
-        self.work(now);
-    }
-
-    /// Does what is due.
-    pub fn poll(&mut self, now: Instant) {
-        self.endpoint.poll(now);
-        self.work(now);
-    }
-
-    /// When [`Enrolment::poll`] is to be called next.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        self.endpoint.next_timeout()
-    }
-
-    /// The next datagram to send.
-    pub fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        self.endpoint.transmit()
+        let none = endpoint.connect(gateway, tls, now).is_none();
+        let done = none.then(|| Err("this is not an address of a gateway".into()));
+        Ok(Self { endpoint, secret: Secret::draw()?, name: name.to_owned(), done })
     }
 
     /// Who the node is, or why it is none; `None` as long as that is open.
@@ -360,13 +301,9 @@ impl Enrolment {
                     self.done = Some(self.answered(&bytes));
                     self.endpoint.close(id, Close::Done, now);
                 }
-                Event::Datagram(..) => {}
                 Event::Lost(_, why) if self.done.is_none() => self.done = Some(Err(why)),
-                Event::Lost(..) => {}
+                Event::Datagram(..) | Event::Lost(..) => {}
             }
-        }
-        if self.id.is_none() {
-            self.done.get_or_insert(Err("this is not an address of a gateway".into()));
         }
     }
 
@@ -379,5 +316,25 @@ impl Enrolment {
         };
         let own = Credentials { secret: self.secret.clone(), certificate };
         Ok(Identity { node, own, authority, ticket })
+    }
+}
+
+impl Side for Enrolment {
+    fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        self.endpoint.receive(from, datagram, now);
+        self.work(now);
+    }
+
+    fn poll(&mut self, now: Instant) {
+        self.endpoint.poll(now);
+        self.work(now);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        self.endpoint.next_timeout()
+    }
+
+    fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.endpoint.transmit()
     }
 }

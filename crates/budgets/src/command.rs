@@ -9,7 +9,7 @@ use crate::identity::Token;
 use crate::roster::LONGEST_NAME;
 use crate::store;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use penstock_appliance::ask;
 use penstock_appliance::desk::Desk;
 use penstock_appliance::log::Log;
@@ -22,7 +22,6 @@ use penstock_linux::limit::{Control, Rates};
 use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
 use penstock_linux::udp::{self, Socket};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
@@ -148,34 +147,28 @@ fn explain(file: &File) -> Value {
     })
 }
 
+/// The texts of a list in an answer, each with these words before it.
+fn told<'a>(answer: &'a Value, list: &str, before: &'a str) -> impl Iterator<Item = String> + 'a {
+    let texts = answer[list].as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.map(move |text| format!("{before}: {text}"))
+}
+
 fn explained_text(explained: &Value) -> String {
-    let mut text = String::new();
-    if explained["node"].is_u64() {
-        let _ = writeln!(
-            text,
-            "node {} of class {} with weight {}",
-            explained["node"], explained["class"], explained["weight"]
-        );
-    }
-    let _ = writeln!(text, "gateways, one after the other: {}", explained["gateways"]);
+    let is = |key: &str, text: &str| (explained[key] == true).then(|| text.to_owned());
+    let (node, class, weight) = (&explained["node"], &explained["class"], &explained["weight"]);
     let cgroup = explained["cgroup"].as_str().unwrap_or_default();
-    let _ = match explained["applies"].as_bool() {
-        Some(true) => writeln!(text, "every TCP connection of {cgroup} that begins from now on is held to the budget"),
-        _ => writeln!(text, "the budget is shown and not applied"),
-    };
-    if let Some(control) = explained["control"].as_str() {
-        let _ = writeln!(text, "its congestion control becomes {control}, which sets windows by equations 2.1 and 2.2");
-    }
-    if explained["polices"] == true {
-        let _ = writeln!(text, "what is not TCP gets what TCP leaves of the budget; what is beyond that is lost");
-    }
-    if explained["announces"] == true {
-        let _ = writeln!(text, "connections with ECN tell queues on their way their rates, in an option of TCP");
-    }
-    for lack in explained["lacks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let _ = writeln!(text, "MISSING: {lack}");
-    }
-    text
+    let held = format!("every TCP connection of {cgroup} that begins from now on is held to the budget");
+    let becomes =
+        |control| format!("its congestion control becomes {control}, which sets windows by equations 2.1 and 2.2");
+    let lines = [
+        node.is_u64().then(|| format!("node {node} of class {class} with weight {weight}")),
+        Some(format!("gateways, one after the other: {}", explained["gateways"])),
+        is("applies", &held).or(Some("the budget is shown and not applied".into())),
+        explained["control"].as_str().map(becomes),
+        is("polices", "what is not TCP gets what TCP leaves of the budget; what is beyond that is lost"),
+        is("announces", "connections with ECN tell queues on their way their rates, in an option of TCP"),
+    ];
+    lines.into_iter().flatten().chain(told(explained, "lacks", "MISSING")).map(|line| line + "\n").collect()
 }
 
 fn token(asked: &Enrol) -> Result<Token, Stop> {
@@ -217,8 +210,7 @@ fn enrol_at(gateway: SocketAddr, token: &Token, called: &str) -> io::Result<Resu
     let mut socket = Socket::bind(udp::any(gateway))?;
     let epoch = std::time::Instant::now();
     let mut now = || Instant::from_nanos(epoch.elapsed().as_nanos() as u64);
-    let enrolment = Enrolment::new(token, called, gateway, now());
-    let mut enrolment = match enrolment {
+    let mut enrolment = match Enrolment::new(token, called, gateway, now()) {
         Ok(enrolment) => enrolment,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -266,36 +258,27 @@ fn announce(asked: &Announce) -> Result<u8, Stop> {
             Some(Signalled::End(signal)) if is_orderly(signal) => return Ok(0),
             Some(Signalled::End(signal)) => return Err(Stop::failed(format!("ended by {signal}"))),
             Some(Signalled::Report) => {}
-            None => wait(&signals).map_err(|e| Stop::failed(format!("cannot wait: {e}")))?,
+            None => match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(Stop::failed(format!("cannot wait: {error}"))),
+            },
         }
-    }
-}
-
-/// Waits for a signal.
-fn wait(signals: &Signals) -> io::Result<()> {
-    match ppoll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], None, None) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 
 fn status(answer: &Value) -> String {
     let mbit = |key: &str| answer[key].as_u64().map(|bps| format!("{} Mbit/s", bps as f64 / 1e6));
-    let mut text = format!("node {}\n", answer["node"]);
-    let _ = writeln!(text, "budget: {}", mbit("budget_bps").unwrap_or_else(|| "none".into()));
-    let _ = writeln!(text, "says that it can use: {}", mbit("usable_bps").unwrap_or_else(|| "all".into()));
-    let _ = writeln!(text, "gateway: {}", answer["gateway"].as_str().unwrap_or("none"));
-    let _ = writeln!(text, "connections: {} held, {} send", answer["connections"], answer["sending"]);
-    if let Some(control) = answer["control"].as_str() {
-        let _ = writeln!(text, "congestion control: {control}");
-    }
-    if let Some(others) = answer["others"].as_object() {
-        let _ = writeln!(text, "not TCP: {} packets passed, {} refused", others["passed"], others["refused"]);
-    }
-    for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let _ = writeln!(text, "WRONG: {mark}");
-    }
-    text
+    let others = answer["others"].as_object();
+    let lines = [
+        Some(format!("node {}", answer["node"])),
+        Some(format!("budget: {}", mbit("budget_bps").unwrap_or_else(|| "none".into()))),
+        Some(format!("says that it can use: {}", mbit("usable_bps").unwrap_or_else(|| "all".into()))),
+        Some(format!("gateway: {}", answer["gateway"].as_str().unwrap_or("none"))),
+        Some(format!("connections: {} held, {} send", answer["connections"], answer["sending"])),
+        answer["control"].as_str().map(|control| format!("congestion control: {control}")),
+        others.map(|others| format!("not TCP: {} packets passed, {} refused", others["passed"], others["refused"])),
+    ];
+    lines.into_iter().flatten().chain(told(answer, "marks", "WRONG")).map(|line| line + "\n").collect()
 }
 
 #[cfg(test)]
@@ -306,14 +289,8 @@ mod tests {
     fn a_status_shows_the_budget_and_what_is_wrong() {
         let text = status(&json!({"node": 7, "budget_bps": 2_500_000, "marks": ["the guard is gone"], "sending": 3,
             "others": {"passed": 9, "refused": 4}}));
-        for expected in [
-            "9 packets passed, 4 refused",
-            "node 7",
-            "budget: 2.5 Mbit/s",
-            "can use: all",
-            "3 send",
-            "WRONG: the guard",
-        ] {
+        let passed = "9 packets passed, 4 refused";
+        for expected in [passed, "node 7", "budget: 2.5 Mbit/s", "can use: all", "3 send", "WRONG: the guard"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }

@@ -2,14 +2,15 @@
 
 use crate::agent::{self, Agent, Identity};
 use crate::file::{Apply, File, OfOthers};
-use crate::guard::Guard;
+use crate::guard;
 use penstock_appliance::appliance::{Appliance, Rest, wait};
 use penstock_appliance::desk::{Clock, Desk};
+use penstock_appliance::guard::Guard;
 use penstock_appliance::run::run;
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_linux::limit::{Census, Limit, Others};
-use penstock_linux::udp::Socket;
+use penstock_linux::udp::{self, Side as _, Socket};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io;
@@ -74,11 +75,7 @@ impl Daemon {
     /// # Errors
     /// Returns what is missing, as a sentence.
     pub fn open(file: &File, identity: &Identity, desk: &Desk<Self>, lock: &Path) -> Result<Self, String> {
-        let any: SocketAddr = match file.gateways[0] {
-            SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
-            SocketAddr::V6(_) => ([0u16; 8], 0).into(),
-        };
-        let socket = Socket::bind(any).map_err(|e| format!("cannot open a socket: {e}"))?;
+        let socket = Socket::bind(udp::any(file.gateways[0])).map_err(|e| format!("cannot open a socket: {e}"))?;
         desk.watch(socket.udp()).map_err(|e| e.to_string())?;
         let limit = match file.apply {
             Apply::Kernel => Some(attach(file, &socket, lock)?),
@@ -217,7 +214,7 @@ impl Appliance for Daemon {
 
 fn attach(file: &File, socket: &Socket, lock: &Path) -> Result<(Limit, Guard), String> {
     let limit = limit(file, socket.udp().as_fd())?;
-    let guard = Guard::start(&limit, lock).map_err(|e| format!("cannot start the guard: {e}"))?;
+    let guard = guard::start(&limit, lock).map_err(|e| format!("cannot start the guard: {e}"))?;
     Ok((limit, guard))
 }
 

@@ -5,6 +5,7 @@
 
 use crate::frame;
 use bytes::{Bytes, BytesMut};
+use penstock_core::coop::message::version;
 use penstock_core::units::{Instant, Span};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
@@ -108,12 +109,6 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     counters: Counters,
     serves: bool,
-}
-
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Endpoint({} sessions, {:?})", self.sessions.len(), self.counters)
-    }
 }
 
 fn transport() -> Arc<TransportConfig> {
@@ -225,7 +220,7 @@ impl Endpoint {
     /// Takes a datagram that has arrived.
     pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
         self.counters.datagrams += 1;
-        if frame::is_version_1(datagram) {
+        if version(datagram) == Some(1) {
             self.counters.version_1 += 1;
             return;
         }
@@ -245,33 +240,31 @@ impl Endpoint {
 
     /// Somebody new: nothing is kept until the address is proved.
     fn incoming(&mut self, incoming: Incoming, now: Instant) {
-        let (remote, mut answer) = (incoming.remote_address(), Vec::new());
-        if !incoming.remote_address_validated() {
-            if let Ok(transmit) = self.quic.retry(incoming, &mut answer) {
-                self.counters.cookies += 1;
-                self.out.push_back((transmit.destination, answer));
-            }
-            return;
-        }
-        if !self.serves || self.handshakes >= MOST_HANDSHAKES || self.sessions.len() >= self.most + MOST_HANDSHAKES {
+        let (remote, at, mut answer) = (incoming.remote_address(), self.at(now), Vec::new());
+        let response = if !incoming.remote_address_validated() {
+            let retry = self.quic.retry(incoming, &mut answer).ok();
+            self.counters.cookies += u64::from(retry.is_some());
+            retry
+        } else if !self.serves
+            || self.handshakes >= MOST_HANDSHAKES
+            || self.sessions.len() >= self.most + MOST_HANDSHAKES
+        {
             self.counters.crowded += 1;
-            let transmit = self.quic.refuse(incoming, &mut answer);
-            self.out.push_back((transmit.destination, answer));
-            return;
-        }
-        let at = self.at(now);
-        match self.quic.accept(incoming, at, &mut answer, None) {
-            Ok((handle, connection)) => {
-                self.add(handle, connection, remote, now);
-                self.pump(handle.0, now);
-            }
-            Err(refused) => {
-                self.counters.failed += 1;
-                if let Some(transmit) = refused.response {
-                    self.out.push_back((transmit.destination, answer));
+            Some(self.quic.refuse(incoming, &mut answer))
+        } else {
+            match self.quic.accept(incoming, at, &mut answer, None) {
+                Ok((handle, connection)) => {
+                    self.add(handle, connection, remote, now);
+                    self.pump(handle.0, now);
+                    None
+                }
+                Err(refused) => {
+                    self.counters.failed += 1;
+                    refused.response
                 }
             }
-        }
+        };
+        self.out.extend(response.map(|transmit| (transmit.destination, answer)));
     }
 
     /// Does what is due.
@@ -369,11 +362,7 @@ impl Endpoint {
     fn pump(&mut self, id: usize, now: Instant) {
         let at = self.at(now);
         let Some(mut session) = self.sessions.remove(&id) else { return };
-        while let Some(event) = session.connection.poll_endpoint_events() {
-            if let Some(event) = self.quic.handle_event(ConnectionHandle(id), event) {
-                session.connection.handle_event(event);
-            }
-        }
+        self.pass_on(id, &mut session);
         while let Some(event) = session.connection.poll() {
             self.happened(id, &mut session, event);
         }
@@ -384,11 +373,7 @@ impl Endpoint {
             let Some(transmit) = session.connection.poll_transmit(at, 1, &mut datagram) else { break };
             self.out.push_back((transmit.destination, datagram));
         }
-        while let Some(event) = session.connection.poll_endpoint_events() {
-            if let Some(event) = self.quic.handle_event(ConnectionHandle(id), event) {
-                session.connection.handle_event(event);
-            }
-        }
+        self.pass_on(id, &mut session);
         session.remote = session.connection.remote_address();
         if let Some(old) = session.deadline.take() {
             self.deadlines.remove(&(old, id));
@@ -401,6 +386,15 @@ impl Endpoint {
             self.deadlines.insert((deadline, id));
         }
         self.sessions.insert(id, session);
+    }
+
+    /// Tells the other connections what concerns them.
+    fn pass_on(&mut self, id: usize, session: &mut Session) {
+        while let Some(event) = session.connection.poll_endpoint_events() {
+            if let Some(event) = self.quic.handle_event(ConnectionHandle(id), event) {
+                session.connection.handle_event(event);
+            }
+        }
     }
 
     fn happened(&mut self, id: usize, session: &mut Session, event: Happened) {

@@ -134,96 +134,39 @@ impl File {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if !is_name(&self.name) {
-            return Err(ConfigError::new("name", "must be a name of a file: letters, digits, - _ . and not the first"));
-        }
-        if self.gateways.is_empty() || self.gateways.len() > 16 {
-            return Err(ConfigError::new(
+        let (kernel, gateways) = (self.apply == Apply::Kernel, &self.gateways);
+        let weights = self.weights.len() <= MOST_WEIGHTS && self.weights.values().all(|one| (1..=100).contains(one));
+        let needs = "needs apply = \"kernel\"";
+        let rules = [
+            (is_name(&self.name), "name", "must be a name of a file: letters, digits, - _ . and not the first"),
+            (
+                (1..=16).contains(&gateways.len()),
                 "gateways",
                 "`gateways` must be 1 to 16 addresses, such as [\"192.0.2.1:7443\"]",
-            ));
-        }
-        if self.gateways.iter().any(|gateway| gateway.port() == 0 || gateway.ip().is_unspecified()) {
-            return Err(ConfigError::new(
+            ),
+            (
+                gateways.iter().all(|gateway| gateway.port() != 0 && !gateway.ip().is_unspecified()),
                 "gateways",
                 "must be addresses and ports of gateways, such as 192.0.2.1:7443",
-            ));
-        }
-        if self.apply == Apply::Nothing && self.others == OfOthers::Police {
-            return Err(ConfigError::new("others", "needs apply = \"kernel\""));
-        }
-        if self.apply == Apply::Nothing && self.control.is_some() {
-            return Err(ConfigError::new("control", "needs apply = \"kernel\""));
-        }
-        if self.apply == Apply::Nothing && self.announce_rates {
-            return Err(ConfigError::new("announce_rates", "needs apply = \"kernel\""));
-        }
-        if self.weights.len() > MOST_WEIGHTS || !self.weights.values().all(|weight| (1..=100).contains(weight)) {
-            let message = format!("must be at most {MOST_WEIGHTS} weights of 1 to 100");
-            return Err(ConfigError::new("weights", message));
-        }
-        if self.usable.is_some() && self.usable_command.is_some() {
-            return Err(ConfigError::new("usable", "and usable_command cannot both be there"));
-        }
-        if self.usable_command.as_ref().is_some_and(Vec::is_empty) {
-            return Err(ConfigError::new("usable_command", "must be a program with its arguments"));
+            ),
+            (kernel || self.others == OfOthers::Nothing, "others", needs),
+            (kernel || self.control.is_none(), "control", needs),
+            (kernel || !self.announce_rates, "announce_rates", needs),
+            (weights, "weights", "must be at most 1000 weights of 1 to 100"),
+            (
+                self.usable.is_none() || self.usable_command.is_none(),
+                "usable",
+                "and usable_command cannot both be there",
+            ),
+            (
+                self.usable_command.as_ref().is_none_or(|words| !words.is_empty()),
+                "usable_command",
+                "must be a program with its arguments",
+            ),
+        ];
+        if let Some((_, key, message)) = rules.into_iter().find(|(holds, ..)| !holds) {
+            return Err(ConfigError::new(key, message));
         }
         within("usable_every", &self.usable_every, Span::from_secs(1)..=Span::from_secs(3600))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str =
-        "name = \"truck\"\ngateways = [\"192.0.2.1:7443\", \"[2001:db8::1]:7443\"]\nusable = \"5Mbit/s\"\n";
-
-    fn mistake(piece: &str, by: &str) -> Diagnosis {
-        assert_eq!(GOOD.matches(piece).count(), 1, "{piece:?} is there once");
-        File::parse(&GOOD.replacen(piece, by, 1), "agent.toml").unwrap_err()
-    }
-
-    #[test]
-    fn what_a_file_says_is_read_and_mistakes_have_their_place() {
-        let file = File::parse(GOOD, "agent.toml").unwrap();
-        assert_eq!((file.gateways.len(), file.usable, file.apply), (2, Some(Rate::from_bps(5_000_000)), Apply::Kernel));
-        let key = mistake("gateways", "gatways");
-        assert!(key.line == 2 && key.what.contains("did you mean `gateways`?"), "{key}");
-        assert_eq!(mistake("\"5Mbit/s\"", "5").line, 3);
-        assert_eq!(mistake("truck", "../x").line, 1);
-        assert_eq!(mistake(":7443\", ", ":0\", ").line, 2);
-        let both = mistake("usable =", "usable_command = [\"x\"]\nusable =");
-        assert!(both.what.contains("cannot both"), "{both}");
-        let police = "others = \"police\"\nusable =";
-        let file = File::parse(&GOOD.replace("usable =", police), "f").unwrap();
-        assert_eq!(file.others, OfOthers::Police);
-        let control = mistake("usable =", "control = \"cubic\"\nusable =");
-        assert!(control.line == 3 && control.to_string().contains("c2ml_cubic"), "{control}");
-        let control = File::parse(&GOOD.replace("usable =", "control = \"c2ml_cubic\"\nusable ="), "f").unwrap();
-        assert_eq!((control.control, file.control), (Some(Control::Cubic), None));
-        let alone = mistake("usable =", "apply = \"nothing\"\ncontrol = \"c2ml_reno\"\nusable =");
-        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
-        let rates = "announce_rates = true\nusable =";
-        assert!(File::parse(&GOOD.replace("usable =", rates), "f").unwrap().announce_rates && !file.announce_rates);
-        let alone = mistake("usable =", &format!("apply = \"nothing\"\n{rates}"));
-        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
-        let weighted = |lines: &str| File::parse(&format!("{GOOD}[weights]\n{lines}\n"), "f");
-        let weights = weighted("7 = 3\n0x10 = 100").unwrap().weights;
-        assert_eq!(weights, BTreeMap::from([(Mark(7), 3), (Mark(16), 100)]));
-        for wrong in ["7 = 0", "7 = 101", "seven = 1", "7 = \"3\""] {
-            let mistake = weighted(wrong).unwrap_err();
-            assert!((4..=5).contains(&mistake.line), "{wrong}: {mistake}");
-        }
-        let alone = mistake("usable =", &format!("apply = \"nothing\"\n{police}"));
-        assert!(alone.line == 4 && alone.what.contains("apply"), "{alone}");
-        let empty = File::parse("", "f").unwrap_err();
-        assert!(empty.to_string().contains("gateways"), "{empty}");
-    }
-
-    #[test]
-    fn the_example_is_a_right_one() {
-        let file = File::parse(include_str!("../../../examples/gateway/agent.toml"), "agent.toml").unwrap();
-        assert_eq!(file.gateways.len(), 1);
     }
 }

@@ -12,9 +12,10 @@ mod sessions;
 
 use self::sessions::Sessions;
 use crate::endpoint::{self, Close, Endpoint, Event, Id};
+use crate::error::Error;
 use crate::frame::{Enrolled, Frame};
 use crate::identity::Public;
-use crate::roster::{self, Roster};
+use crate::roster::{self, Member, Roster};
 use crate::tls::{self, Door, Peer};
 use bytes::Bytes;
 use penstock_core::config::ConfigError;
@@ -24,6 +25,8 @@ use penstock_core::coop::policy::Policy;
 use penstock_core::coop::state::State;
 use penstock_core::coop::{Keyring, NodeId};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
+use penstock_linux::udp::Side;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -32,26 +35,11 @@ use std::sync::Arc;
 /// Number of events that are kept for a log.
 const MOST_EVENTS: usize = 256;
 
-/// What a gateway is set to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The rate that is shared.
-    pub rate: Rate,
-    /// The rule by which it is shared.
-    pub policy: Policy,
-    /// For how long a budget is valid.
-    pub lease: Span,
-    /// How often unchanged levels are sent again.
-    pub advertise: Span,
-    /// Largest number of nodes at a time.
-    pub most: u32,
-}
-
 /// The least time between two broadcasts, for each node that hears them: many nodes that join at once must not keep the
 /// gateway busy with levels that are old a moment later.
 const EACH: Span = Span::from_micros(100);
 /// The longest time between two changes of levels that are sent: what joins within it is told at once.
-const GAP: Span = Span::from_millis(20);
+pub(crate) const GAP: Span = Span::from_millis(20);
 
 /// How often those who have enrolled are counted: the operator may have removed some.
 const COUNTED: Span = Span::from_secs(5);
@@ -59,55 +47,25 @@ const COUNTED: Span = Span::from_secs(5);
 /// The longest time between two signs of life: half of what ends a session.
 const LONGEST_SILENCE: Span = Span::from_secs(5);
 
-impl Settings {
-    /// The settings with the defaults.
-    pub fn new(rate: Rate) -> Self {
-        let (lease, advertise) = (Span::from_secs(3), Span::from_millis(500));
-        Self { rate, policy: Policy::default(), lease, advertise, most: 1000 }
-    }
-
-    /// The configuration of the state machine.
-    pub fn config(&self) -> Config {
-        Config {
-            max_clients: self.most,
-            lease: self.lease,
-            advertise: self.advertise,
-            gap: GAP.min(self.advertise),
-            tickets_only: true,
-            ..Config::new(self.rate, self.policy)
-        }
-    }
-
-    /// Refuses values that do not work.
-    ///
-    /// # Errors
-    /// Names the first key that is out of its range.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        if self.lease > crate::agent::LONGEST_LEASE {
-            return Err(ConfigError::new("lease", "must be 100ms to 1min: nodes believe no longer one"));
-        }
-        if self.advertise > LONGEST_SILENCE {
-            return Err(ConfigError::new(
-                "advertise",
-                "must be 10ms to 5s, or nodes would think that the gateway is gone",
-            ));
-        }
-        self.config().validate()
-    }
+/// What a gateway of hosts is set to, with the defaults, for the rate that is shared. Only nodes of its roster have tickets.
+pub fn defaults(rate: Rate) -> Config {
+    let (lease, advertise) = (Span::from_secs(3), Span::from_millis(500));
+    let config = Config::new(rate, Policy::default());
+    Config { max_clients: 1000, lease, advertise, gap: GAP, tickets_only: true, together: true, ..config }
 }
 
-/// Why a gateway cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A value does not work.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The directory cannot be used.
-    #[error(transparent)]
-    Roster(#[from] roster::Error),
-    /// The certificates cannot be used.
-    #[error("TLS: {0}")]
-    Tls(#[from] rustls::Error),
+/// Refuses values that do not work.
+///
+/// # Errors
+/// Names the first key that is out of its range.
+pub fn validate(config: &Config) -> Result<(), ConfigError> {
+    if config.lease > crate::agent::LONGEST_LEASE {
+        return Err(ConfigError::new("lease", "must be 100ms to 1min: nodes believe no longer one"));
+    }
+    if config.advertise > LONGEST_SILENCE {
+        return Err(ConfigError::new("advertise", "must be 10ms to 5s, or nodes would think that the gateway is gone"));
+    }
+    config.validate()
 }
 
 /// What is refused, counted.
@@ -183,33 +141,7 @@ pub struct Status {
     /// What was refused of those who may be here.
     pub refused: Refused,
     /// Nodes that joined, left, lapsed, and what was repeated, stale, forged or refused.
-    pub messages: Messages,
-}
-
-/// The counters of the state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Messages {
-    /// Nodes that joined.
-    pub joined: u64,
-    /// Nodes that said goodbye.
-    pub left: u64,
-    /// Nodes whose lease ended.
-    pub lapsed: u64,
-    /// Requests whose answer was repeated.
-    pub repeated: u64,
-    /// Requests with a state that is too old.
-    pub stale: u64,
-    /// States that nobody signed here, or that belong to another node.
-    pub forged: u64,
-    /// Nodes for which there was no room.
-    pub refused: u64,
-}
-
-impl From<&Counters> for Messages {
-    fn from(c: &Counters) -> Self {
-        let Counters { joined, left, lapsed, repeated, stale, forged, refused, .. } = *c;
-        Self { joined, left, lapsed, repeated, stale, forged, refused }
-    }
+    pub messages: Counters,
 }
 
 /// Who may be here, by the roster and its keys.
@@ -229,21 +161,21 @@ impl Register {
     }
 
     /// The state machine, whose table nobody can fill by chosen numbers.
-    fn machine(&self, settings: &Settings, number: u64, start: Start, now: Instant) -> Result<Gateway, ConfigError> {
+    fn machine(&self, config: Config, number: u64, start: Start, now: Instant) -> Result<Gateway, ConfigError> {
         let key = self.roster.derived("table of nodes");
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| key[at + i]));
-        let machine = Gateway::new(settings.config(), self.ring.clone(), number, start, now)?;
+        let machine = Gateway::new(config, self.ring.clone(), number, start, now)?;
         Ok(machine.with_table_key([word(0), word(8)]))
     }
 
     /// Makes a node of who holds a token; returns its number and what it is told.
     fn enrol(&mut self, token: &Public, key: &Public, name: &str, now: Instant) -> Result<(u32, Frame), roster::Error> {
-        let enrolled = self.roster.enrol(token, key, name)?;
-        let ticket = State::ticket(enrolled.node, enrolled.share).sign(&self.ring);
-        let hello = Message::ClientHello { node: enrolled.node, ask: 0, state: Some(ticket) };
-        let (certificate, authority) = (enrolled.certificate, self.roster.authority().clone());
+        let (Member { node, share, .. }, certificate) = self.roster.enrol(token, key, name)?;
+        let ticket = State::ticket(NodeId(node), share).sign(&self.ring);
+        let hello = Message::ClientHello { node: NodeId(node), ask: 0, state: Some(ticket) };
+        let authority = self.roster.authority().clone();
         self.enrolled.1 = now;
-        Ok((enrolled.node.0, Frame::Enrolled(Enrolled { certificate, authority, hello })))
+        Ok((node, Frame::Enrolled(Enrolled { certificate, authority, hello })))
     }
 
     /// How many have enrolled, as of the last count.
@@ -278,9 +210,8 @@ impl Levels {
 }
 
 /// A gateway for real hosts.
-#[derive(Debug)]
 pub struct Role {
-    settings: Settings,
+    config: Config,
     machine: Gateway,
     /// False for a standby while the gateway before it is there.
     serves: bool,
@@ -299,19 +230,19 @@ impl Role {
     ///
     /// # Errors
     /// Fails if a value does not work, or the directory cannot be used.
-    pub fn new(settings: &Settings, roster: Roster, now: Instant) -> Result<Self, Error> {
-        settings.validate()?;
+    pub fn new(config: Config, roster: Roster, now: Instant) -> Result<Self, Error> {
+        validate(&config)?;
         let incarnation = roster.next_incarnation()?;
         let start = if incarnation == 1 { Start::Fresh } else { Start::TakingOver };
         let register = Register::new(roster, now)?;
-        let machine = register.machine(settings, incarnation, start, now)?;
+        let machine = register.machine(config.clone(), incarnation, start, now)?;
         let tls = tls::server(&register.roster, register.door.clone())?;
         let resets = register.roster.derived("stateless resets");
         Ok(Self {
-            settings: settings.clone(),
             machine,
             serves: true,
-            endpoint: Endpoint::server(tls, &resets, settings.most as usize),
+            endpoint: Endpoint::server(tls, &resets, config.max_clients as usize),
+            config,
             register,
             sessions: Sessions::default(),
             levels: Levels { newest: None, next: now },
@@ -322,30 +253,23 @@ impl Role {
         })
     }
 
-    /// Becomes a standby that waits: nodes are sent away, and nobody has a budget here any more.
-    ///
-    /// # Errors
-    /// As for [`Role::take_over`].
-    pub fn stand_by(&mut self, now: Instant) -> Result<(), Error> {
-        if std::mem::replace(&mut self.serves, false) {
-            for id in self.sessions.clear() {
-                self.endpoint.close(id, Close::Standby, now);
-            }
-            self.begin(now)?;
-            self.note("the gateway before this one is there: nodes are sent to it".into());
-        }
-        Ok(())
-    }
-
-    /// Serves in place of a gateway that is gone. A grace period begins, in which nodes come with their states.
+    /// Serves in place of a gateway that is gone, or becomes a standby that waits: then nodes are sent away, and nobody has a budget
+    /// here any more. When it serves again a grace period begins, in which nodes come with their states.
     ///
     /// # Errors
     /// Fails if there are no random numbers, or the number of this start cannot be kept.
-    pub fn take_over(&mut self, now: Instant) -> Result<(), Error> {
-        if !std::mem::replace(&mut self.serves, true) {
-            self.begin(now)?;
-            self.note("the gateway before this one does not answer: this one serves in its place".into());
+    pub fn serve(&mut self, serves: bool, now: Instant) -> Result<(), Error> {
+        if std::mem::replace(&mut self.serves, serves) == serves {
+            return Ok(());
         }
+        if !serves {
+            self.sessions.clear().into_iter().for_each(|id| self.endpoint.close(id, Close::Standby, now));
+        }
+        self.begin(now)?;
+        self.note(match serves {
+            true => "the gateway before this one does not answer: this one serves in its place".into(),
+            false => "the gateway before this one is there: nodes are sent to it".into(),
+        });
         Ok(())
     }
 
@@ -356,44 +280,14 @@ impl Role {
 
     /// Begins with an empty table, under a number that no start of another gateway has.
     fn begin(&mut self, now: Instant) -> Result<(), Error> {
-        let mut chance = [0; 4];
-        getrandom::fill(&mut chance).map_err(|e| roster::Error::from(crate::identity::Error::Random(e)))?;
+        let chance = random::bytes().map_err(crate::identity::Error::Random)?;
         let count = self.register.roster.next_incarnation()? & u64::from(u32::MAX);
         let number = 1 << 63 | u64::from(u32::from_le_bytes(chance) >> 1) << 32 | count;
-        let settings = Settings { rate: self.machine.bandwidth(), ..self.settings.clone() };
-        self.machine = self.register.machine(&settings, number, Start::TakingOver, now)?;
+        let config = Config { bandwidth: self.machine.bandwidth(), ..self.config.clone() };
+        self.machine = self.register.machine(config, number, Start::TakingOver, now)?;
         self.levels = Levels { newest: None, next: now };
         self.out.clear();
         Ok(())
-    }
-
-    /// Takes a datagram that has arrived.
-    pub fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
-        let old = self.endpoint.counters().version_1;
-        self.endpoint.receive(from, datagram, now);
-        if old == 0 && self.endpoint.counters().version_1 == 1 {
-            self.note(format!(
-                "a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"
-            ));
-        }
-        self.work(now);
-    }
-
-    /// Does what is due.
-    pub fn poll(&mut self, now: Instant) {
-        self.endpoint.poll(now);
-        self.machine.poll(now, &mut self.out);
-        self.work(now);
-    }
-
-    /// When [`Role::poll`] is to be called next.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        [self.endpoint.next_timeout(), self.machine.next_timeout(), self.levels.due()].into_iter().flatten().min()
-    }
-
-    /// The next datagram to send.
-    pub fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
-        self.endpoint.transmit()
     }
 
     /// Shares another rate from now on.
@@ -453,14 +347,15 @@ impl Role {
     }
 
     fn frame(&mut self, id: Id, bytes: &[u8], now: Instant) {
-        let (node, token) = match self.sessions.peers.get(&id) {
-            Some(Peer::Node(member)) => (Some(NodeId(member.node)), None),
-            Some(Peer::Token(token)) => (None, Some(*token)),
-            None => return,
-        };
-        match (Frame::decode(bytes), node, token) {
-            (Ok(Frame::Message(message)), Some(node), _) => self.message(node, &message, now),
-            (Ok(Frame::Enrol { key, name }), _, Some(token)) => self.enrol(id, &token, &key, &name, now),
+        match (Frame::decode(bytes), self.sessions.peers.get(&id)) {
+            (_, None) => {}
+            (Ok(Frame::Message(message)), Some(Peer::Node(member))) => {
+                self.message(NodeId(member.node), &message, now);
+            }
+            (Ok(Frame::Enrol { key, name }), Some(Peer::Token(token))) => {
+                let token = *token;
+                self.enrol(id, &token, &key, &name, now);
+            }
             _ => {
                 self.refused.malformed += 1;
                 self.endpoint.close(id, Close::Malformed, now);
@@ -576,8 +471,35 @@ impl Role {
             nodes,
             sessions: self.endpoint.counters(),
             refused: self.refused,
-            messages: self.machine.counters().into(),
+            messages: *self.machine.counters(),
         }
+    }
+}
+
+impl Side for Role {
+    fn receive(&mut self, from: SocketAddr, datagram: &[u8], now: Instant) {
+        let old = self.endpoint.counters().version_1;
+        self.endpoint.receive(from, datagram, now);
+        if old == 0 && self.endpoint.counters().version_1 == 1 {
+            self.note(format!(
+                "a message of version 1 of C2LP from {from} is refused, as all others; this is version 2"
+            ));
+        }
+        self.work(now);
+    }
+
+    fn poll(&mut self, now: Instant) {
+        self.endpoint.poll(now);
+        self.machine.poll(now, &mut self.out);
+        self.work(now);
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        [self.endpoint.next_timeout(), self.machine.next_timeout(), self.levels.due()].into_iter().flatten().min()
+    }
+
+    fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.endpoint.transmit()
     }
 }
 
@@ -588,7 +510,7 @@ mod tests {
     fn role(name: &str) -> (Role, std::path::PathBuf) {
         let path = std::env::temp_dir().join(format!("penstock-role-{name}-{}", std::process::id()));
         let roster = Roster::open(&path).unwrap();
-        (Role::new(&Settings::new(Rate::from_bps(1_000_000)), roster, Instant::ZERO).unwrap(), path)
+        (Role::new(defaults(Rate::from_bps(1_000_000)), roster, Instant::ZERO).unwrap(), path)
     }
 
     /// Two standbys with directories of their own have started as often. Their nodes must not take the one for the other, so
@@ -598,9 +520,9 @@ mod tests {
         let numbers = ["a", "b"].map(|name| {
             let (mut role, path) = role(name);
             assert_eq!(role.machine.levels().incarnation, 1);
-            role.stand_by(Instant::ZERO).unwrap();
+            role.serve(false, Instant::ZERO).unwrap();
             let waiting = role.machine.levels().incarnation;
-            role.take_over(Instant::ZERO).unwrap();
+            role.serve(true, Instant::ZERO).unwrap();
             let serving = role.machine.levels().incarnation;
             std::fs::remove_dir_all(path).unwrap();
             [waiting, serving]
@@ -609,19 +531,5 @@ mod tests {
         assert_eq!(counts, [[2, 3]; 2]);
         assert!(numbers.iter().flatten().all(|number| number >> 63 == 1));
         assert!((0..2).all(|at| numbers[0][at] >> 32 != numbers[1][at] >> 32), "{numbers:x?}");
-    }
-
-    #[test]
-    fn a_rate_that_is_set_again_is_no_change_and_a_new_one_is_kept_by_who_takes_over() {
-        let (mut role, path) = role("rate");
-        role.set_rate(Rate::from_bps(2_000_000), Instant::ZERO);
-        role.stand_by(Instant::ZERO).unwrap();
-        role.take_over(Instant::ZERO).unwrap();
-        assert_eq!(role.status(Instant::ZERO).rate_bps, 2_000_000);
-        let told: Vec<String> = std::iter::from_fn(|| role.event()).collect();
-        assert_eq!(told.len(), 2, "{told:?}");
-        role.take_over(Instant::ZERO).unwrap();
-        assert_eq!(role.event(), None, "it serves already");
-        std::fs::remove_dir_all(path).unwrap();
     }
 }

@@ -6,7 +6,7 @@
 //! takes its place.
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use penstock_appliance::guard;
+use penstock_appliance::guard::{self, Guard};
 use penstock_core::units::Span;
 use penstock_linux::limit::{Limit, census_of};
 use std::convert::Infallible;
@@ -32,33 +32,19 @@ pub struct Options {
     lock: PathBuf,
 }
 
-/// The guard as the agent has it.
-#[derive(Debug)]
-pub struct Guard(guard::Guard);
-
-impl Guard {
-    /// Starts the guard of a limit.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
-    pub fn start(limit: &Limit, lock: &Path) -> io::Result<Self> {
-        let kept = limit.for_guard();
-        let inherit = |yes: bool| {
-            let flag = if yes { FdFlag::empty() } else { FdFlag::FD_CLOEXEC };
-            kept.iter().try_for_each(|one| fcntl(one, FcntlArg::F_SETFD(flag)).map(drop))
-        };
-        inherit(true)?;
-        let census = kept[1].as_raw_fd().to_string();
-        let words = [OsStr::new("--census"), OsStr::new(&census), OsStr::new("--lock"), lock.as_os_str()];
-        let guard = guard::Guard::start(words);
-        inherit(false)?;
-        guard.map(Self)
-    }
-
-    /// False if the guard has gone.
-    pub fn is_there(&mut self) -> bool {
-        self.0.is_there()
-    }
+/// Starts the guard of a limit.
+pub(crate) fn start(limit: &Limit, lock: &Path) -> io::Result<Guard> {
+    let kept = limit.for_guard();
+    let inherit = |yes: bool| {
+        let flag = if yes { FdFlag::empty() } else { FdFlag::FD_CLOEXEC };
+        kept.iter().try_for_each(|one| fcntl(one, FcntlArg::F_SETFD(flag)).map(drop))
+    };
+    inherit(true)?;
+    let census = kept[1].as_raw_fd().to_string();
+    let words = [OsStr::new("--census"), OsStr::new(&census), OsStr::new("--lock"), lock.as_os_str()];
+    let guard = Guard::start(words);
+    inherit(false)?;
+    guard
 }
 
 /// The guard's process; returns its exit code.

@@ -5,8 +5,8 @@
 //!
 //! 1. [`identity`]: keys, certificates and tokens; [`roster`]: what a gateway knows of its nodes; [`tls`]: who may come in.
 //! 2. [`frame`]: what the two ends say; [`endpoint`]: sessions over QUIC without a socket.
-//! 3. [`gateway`] and [`agent`]: the state machines of `penstock_core::coop` behind sessions; `sides`: how a UDP socket
-//!    (`penstock_linux::udp`) serves them.
+//! 3. [`gateway`] and [`agent`]: the state machines of `penstock_core::coop` behind sessions, sides that a UDP socket serves
+//!    (`penstock_linux::udp`).
 //! 4. [`limit`](penstock_linux::limit): the budget in the kernel, for every TCP connection of a cgroup, and for what is not TCP; [`guard`]: a second
 //!    process that lets connections go when the agent is gone.
 //! 5. [`served`]: the gateway's role as `penstock-gateway` runs it, with [`standby`] for one that waits. [`cli`] has the verbs of `penstock-agent`,
@@ -17,6 +17,7 @@ pub mod cli;
 pub mod command;
 pub mod daemon;
 pub mod endpoint;
+pub mod error;
 pub mod file;
 pub mod frame;
 pub mod gateway;
@@ -24,7 +25,6 @@ pub mod guard;
 pub mod identity;
 pub mod roster;
 pub mod served;
-mod sides;
 pub mod standby;
 pub mod store;
 pub mod tls;

@@ -10,6 +10,7 @@
 use crate::identity::{self, Authority, Credentials, Public, Secret, Token, bytes, fingerprint, hex};
 use penstock_core::coop::{Key, Keyring, NodeId, Share};
 use penstock_core::units::Span;
+use penstock_linux::random;
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -122,7 +123,8 @@ pub(crate) fn directory(path: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io(path))
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+/// Reads a whole file; `None` if there is none.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|_| Error::Damaged(path.to_owned())),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -136,9 +138,6 @@ fn unix() -> u64 {
 
 impl Roster {
     /// Opens the directory of a gateway; makes it with new keys if there is none.
-    ///
-    /// # Errors
-    /// Fails if it cannot be read or written.
     pub fn open(path: &Path) -> Result<Self, Error> {
         for part in ["", "tokens", "nodes"] {
             directory(&path.join(part))?;
@@ -214,9 +213,6 @@ impl Roster {
     }
 
     /// Makes a token. Only its hash is kept.
-    ///
-    /// # Errors
-    /// Fails if it cannot be kept.
     pub fn invite(&self, share: Share, uses: u32, lasts: Span) -> Result<Token, Error> {
         let secret = Secret::draw()?;
         let until = unix() + lasts.as_nanos() / 1_000_000_000;
@@ -231,11 +227,16 @@ impl Roster {
         (offer.uses > 0 && unix() < offer.until).then_some(offer)
     }
 
-    /// Uses a token once: the key `node_key` becomes a node.
+    /// Uses a token once: the key `node_key` becomes a node, and gets a certificate.
     ///
     /// # Errors
     /// Fails if the token may not be used, or the node cannot be kept.
-    pub fn enrol(&self, token: &Public, node_key: &Public, name: &str) -> Result<Enrolled, Error> {
+    pub fn enrol(
+        &self,
+        token: &Public,
+        node_key: &Public,
+        name: &str,
+    ) -> Result<(Member, CertificateDer<'static>), Error> {
         let offer = self.offer(token).ok_or(Error::Token)?;
         let path = self.token_file(token);
         // The token is used up before the node is made: a crash in between wastes a use and gives none away.
@@ -253,15 +254,14 @@ impl Roster {
             enrolled: unix(),
         };
         write(&self.node_file(node), &json!(member).to_string())?;
-        Ok(Enrolled { node, share: offer.share, certificate: self.authority.node(node_key, node)? })
+        let certificate = self.authority.node(node_key, node)?;
+        Ok((member, certificate))
     }
 
     /// Nobody chooses the number of its node.
     fn free_node(&self) -> Result<NodeId, Error> {
         loop {
-            let mut number = [0; 4];
-            getrandom::fill(&mut number).map_err(identity::Error::Random)?;
-            let node = NodeId(u32::from_ne_bytes(number));
+            let node = NodeId(u32::from_ne_bytes(random::bytes().map_err(identity::Error::Random)?));
             if node.0 != 0 && !self.node_file(node).try_exists().map_err(io(&self.directory))? {
                 return Ok(node);
             }
@@ -269,9 +269,6 @@ impl Roster {
     }
 
     /// Number of nodes that have enrolled and were not removed since.
-    ///
-    /// # Errors
-    /// Fails if the directory cannot be read.
     pub fn enrolled(&self) -> Result<usize, Error> {
         let path = self.directory.join("nodes");
         let files = std::fs::read_dir(&path).map_err(io(&path))?;
@@ -282,65 +279,5 @@ impl Roster {
     pub fn member(&self, node: NodeId, key: &Public) -> Option<Member> {
         let member: Member = read(&self.node_file(node)).ok()??;
         (member.key == fingerprint(key) && member.node == node.0 && member.share.checked().is_some()).then_some(member)
-    }
-}
-
-/// A node that has just enrolled.
-#[derive(Debug, Clone)]
-pub struct Enrolled {
-    /// Its number.
-    pub node: NodeId,
-    /// Its share.
-    pub share: Share,
-    /// Its certificate.
-    pub certificate: CertificateDer<'static>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use penstock_core::coop::Floor;
-
-    fn roster() -> (Roster, PathBuf) {
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).unwrap();
-        let path = std::env::temp_dir().join(format!("penstock-roster-{}", hex(&name)));
-        (Roster::open(&path).unwrap(), path)
-    }
-
-    #[test]
-    fn a_token_is_used_as_often_as_it_says_and_no_longer_than_it_says() {
-        let (roster, path) = roster();
-        let token = roster.invite(Share { class: 0, weight: 4, floor: Floor::NONE }, 2, Span::from_secs(60)).unwrap();
-        let kept = std::fs::read_dir(path.join("tokens")).unwrap().flatten().next().unwrap();
-        let text = std::fs::read_to_string(kept.path()).unwrap();
-        let name = kept.file_name().into_string().unwrap();
-        assert!(!format!("{name}{text}").contains(&token.secret.hex()[..12]), "the token itself is not kept");
-        let public = token.secret.public().unwrap();
-        let keys = [1, 2, 3].map(|n| Secret::new([n; 32]).public().unwrap());
-        let first = roster.enrol(&public, &keys[0], "truck\n1").unwrap();
-        assert_eq!(roster.member(first.node, &keys[0]).unwrap().name, "truck1");
-        assert!(roster.member(first.node, &keys[1]).is_none(), "with another key");
-        assert_eq!(roster.enrolled().unwrap(), 1);
-        let second = roster.enrol(&public, &keys[1], "").unwrap();
-        assert!(first.node != second.node && first.share == Share { class: 0, weight: 4, floor: Floor::NONE });
-        assert!(matches!(roster.enrol(&public, &keys[2], ""), Err(Error::Token)), "a third one");
-        let late = roster.invite(Share::default(), 1, Span::ZERO).unwrap();
-        assert!(roster.offer(&late.secret.public().unwrap()).is_none());
-        std::fs::remove_dir_all(path).unwrap();
-    }
-
-    #[test]
-    fn a_roster_opened_again_is_the_same_and_its_number_grows() {
-        let (roster, path) = roster();
-        let again = Roster::open(&path).unwrap();
-        assert_eq!((roster.authority(), roster.derived("x")), (again.authority(), again.derived("x")));
-        assert_eq!([&roster, &again, &roster].map(|one| one.next_incarnation().unwrap()), [1, 2, 3]);
-        let mode =
-            std::os::unix::fs::PermissionsExt::mode(&path.join("authority.json").metadata().unwrap().permissions());
-        assert_eq!(mode & 0o777, 0o600);
-        std::fs::write(path.join("incarnation"), "x").unwrap();
-        assert!(matches!(roster.next_incarnation(), Err(Error::Damaged(_))));
-        std::fs::remove_dir_all(path).unwrap();
     }
 }

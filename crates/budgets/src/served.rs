@@ -1,16 +1,17 @@
 //! The gateway's role in a thread of its own, beside the program that owns it.
 
-use crate::gateway::{Grant, Role, Settings, Status};
+use crate::gateway::{GAP, Grant, Role, Status, defaults, validate};
 use crate::roster::Roster;
 use crate::standby::Watcher;
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use penstock_core::config::ConfigError;
+use penstock_core::coop::gateway::Config;
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::CLASSES;
 use penstock_core::coop::{Floors, Share};
 use penstock_core::units::{Instant, Rate, Span};
-use penstock_linux::bell::{Bell, Ringer, bell};
-use penstock_linux::udp::Socket;
+use penstock_linux::udp::{Side as _, Socket};
 use serde::Deserialize;
 use std::io;
 use std::net::SocketAddr;
@@ -60,7 +61,7 @@ pub struct Keys {
 
 impl Default for Keys {
     fn default() -> Self {
-        let Settings { policy, lease, advertise, most, .. } = Settings::new(Rate::from_bps(0));
+        let Config { policy, lease, advertise, max_clients, .. } = defaults(Rate::from_bps(0));
         let Policy { sharing, threshold_percent, reserve_percent, floors, .. } = policy;
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 7443)),
@@ -72,7 +73,7 @@ impl Default for Keys {
             percent: 100,
             lease,
             advertise,
-            most,
+            most: max_clients,
             enforce: false,
             standby: None,
         }
@@ -81,29 +82,21 @@ impl Default for Keys {
 
 impl Keys {
     /// The settings of the role for a link whose upload has this rate.
-    pub fn settings(&self, upload: Rate) -> Settings {
-        let (sharing, threshold_percent, reserve_percent) =
-            (self.sharing, self.threshold_percent, self.reserve_percent);
-        let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false, floors: self.floors };
-        let (lease, advertise, most) = (self.lease, self.advertise, self.most);
-        Settings { rate: self.shared(upload), policy, lease, advertise, most }
+    pub fn settings(&self, upload: Rate) -> Config {
+        let Self { sharing, threshold_percent, reserve_percent, floors, lease, advertise, most, .. } = *self;
+        let policy = Policy { sharing, threshold_percent, reserve_percent, literal: false, floors };
+        let gap = GAP.min(advertise);
+        Config { policy, lease, advertise, gap, max_clients: most, ..defaults(self.shared(upload)) }
     }
 
     /// Refuses floors of which not even one fits into what is shared of this upload.
-    ///
-    /// # Errors
-    /// Says which one.
     pub fn check_floors(&self, upload: Rate) -> Result<(), ConfigError> {
         let (shared, policy) = (self.shared(upload), self.settings(upload).policy);
         for class in 0..CLASSES as u8 {
             let share = Share { class, ..Share::default() };
-            policy.check_floors(shared, [share]).map_err(|e| {
-                let floor = self.floors.of(class);
-                ConfigError::new(
-                    e.key,
-                    format!("class {class} has a floor of {floor}, but {shared} is all that is shared"),
-                )
-            })?;
+            let floor = self.floors.of(class);
+            let why = || format!("class {class} has a floor of {floor}, but {shared} is all that is shared");
+            policy.check_floors(shared, [share]).map_err(|e| ConfigError::new(e.key, why()))?;
         }
         Ok(())
     }
@@ -118,19 +111,21 @@ impl Keys {
     /// # Errors
     /// Names the first key that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        let wrong = |key, message: &str| Err(ConfigError::new(key, message));
         if !(1..=100).contains(&self.percent) {
-            return Err(ConfigError::new("percent", "must be 1 to 100"));
+            return wrong("percent", "must be 1 to 100");
         }
         if self.enforce && self.percent == 100 {
-            let message = "leaves nothing for hosts without an agent; with enforce = true it must be 1 to 99";
-            return Err(ConfigError::new("percent", message));
+            return wrong(
+                "percent",
+                "leaves nothing for hosts without an agent; with enforce = true it must be 1 to 99",
+            );
         }
         if self.standby.is_some_and(|of| of.port() == 0 || of.ip().is_unspecified()) {
-            let message =
-                "must be address and port of the gateway in whose place this one serves, such as 192.0.2.1:7443";
-            return Err(ConfigError::new("standby", message));
+            let of = "must be address and port of the gateway in whose place this one serves, such as 192.0.2.1:7443";
+            return wrong("standby", of);
         }
-        self.settings(Rate::from_bps(1_000_000)).validate().map_err(|e| match e.key {
+        validate(&self.settings(Rate::from_bps(1_000_000))).map_err(|e| match e.key {
             // The state machine has its own word for it.
             "max_clients" => ConfigError::new("most", "must be 1 to 1048576"),
             _ => e,
@@ -138,7 +133,7 @@ impl Keys {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     rate: AtomicU64,
     end: AtomicBool,
@@ -154,7 +149,8 @@ struct Shared {
 #[derive(Debug)]
 pub struct Served {
     shared: Arc<Shared>,
-    ringer: Ringer,
+    /// Rung when the thread has to look at what is shared.
+    bell: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
 }
@@ -170,26 +166,21 @@ impl Served {
         let socket = Socket::bind(keys.listen).map_err(|e| format!("cannot listen at {}: {e}", keys.listen))?;
         socket.make_room(keys.most);
         let address = socket.udp().local_addr().map_err(|e| e.to_string())?;
-        let mut role = Role::new(&keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
+        let mut role = Role::new(keys.settings(upload), roster, Instant::ZERO).map_err(|e| e.to_string())?;
         let watcher = keys.standby.map(|of| {
-            role.stand_by(Instant::ZERO).map_err(|e| e.to_string())?;
+            role.serve(false, Instant::ZERO).map_err(|e| e.to_string())?;
             Watcher::open(of, Instant::ZERO).map_err(|e| format!("cannot watch {of}: {e}"))
         });
         let watcher = watcher.transpose()?;
-        let (bell, ringer) = bell().map_err(|e| e.to_string())?;
-        let shared = Arc::new(Shared {
-            rate: AtomicU64::new(keys.shared(upload).as_bps()),
-            end: AtomicBool::new(false),
-            status: Mutex::new(None),
-            events: Mutex::new(Vec::new()),
-            grants: Mutex::new(None),
-            granted: AtomicBool::new(false),
-        });
-        let own = shared.clone();
+        let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+        let bell = Arc::new(bell.map_err(|e| e.to_string())?);
+        let rate = AtomicU64::new(keys.shared(upload).as_bps());
+        let shared = Arc::new(Shared { rate, ..Shared::default() });
+        let (own, heard) = (shared.clone(), bell.clone());
         let teller = tells.then(Teller::default);
-        let serve = move || serve(role, socket, &own, &bell, teller, watcher);
+        let serve = move || serve(role, socket, &own, &heard, teller, watcher);
         let thread = std::thread::Builder::new().name("c2ml".into()).spawn(serve);
-        Ok(Self { shared, ringer, thread: Some(thread.map_err(|e| e.to_string())?), address })
+        Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })
     }
 
     /// The address at which it serves.
@@ -200,7 +191,7 @@ impl Served {
     /// Shares another rate from now on.
     pub fn set_rate(&mut self, rate: Rate) {
         if self.shared.rate.swap(rate.as_bps(), Ordering::Relaxed) != rate.as_bps() {
-            self.ringer.ring();
+            let _ = self.bell.write(1);
         }
     }
 
@@ -232,7 +223,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.shared.end.store(true, Ordering::Relaxed);
-        self.ringer.ring();
+        let _ = self.bell.write(1);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -282,7 +273,7 @@ fn serve(
     mut role: Role,
     mut socket: Socket,
     shared: &Shared,
-    bell: &Bell,
+    bell: &EventFd,
     mut teller: Option<Teller>,
     mut watcher: Option<Watcher>,
 ) {
@@ -292,11 +283,10 @@ fn serve(
     let mut next_status = Instant::ZERO;
     while !shared.end.load(Ordering::Relaxed) {
         role.set_rate(Rate::from_bps(shared.rate.load(Ordering::Relaxed)), now());
-        if let Some(watcher) = &mut watcher {
-            let turned = if watcher.turn(now()) { role.stand_by(now()) } else { role.take_over(now()) };
-            if turned.is_err() {
-                return;
-            }
+        if let Some(watcher) = &mut watcher
+            && role.serve(!watcher.turn(now()), now()).is_err()
+        {
+            return;
         }
         socket.turn(&mut role, &mut now);
         if now() >= next_status {
@@ -313,11 +303,11 @@ fn serve(
         if sleep(&socket, bell, wait).is_err() {
             return;
         }
-        bell.silence();
+        let _ = bell.read();
     }
 }
 
-fn sleep(socket: &Socket, bell: &Bell, wait: Span) -> io::Result<()> {
+fn sleep(socket: &Socket, bell: &EventFd, wait: Span) -> io::Result<()> {
     let mut ready =
         [PollFd::new(socket.udp().as_fd(), PollFlags::POLLIN), PollFd::new(bell.as_fd(), PollFlags::POLLIN)];
     match ppoll(&mut ready, Some(Duration::from_nanos(wait.as_nanos()).into()), None) {

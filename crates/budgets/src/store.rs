@@ -23,17 +23,9 @@ pub enum Error {
     /// The file is not what it should be.
     #[error("{}: this is not an identity of version {FORMAT}; enrol again", .0.display())]
     Damaged(PathBuf),
-    /// The file cannot be read.
-    #[error("{}: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// The file cannot be written.
+    /// The file cannot be read or written.
     #[error(transparent)]
-    Write(#[from] roster::Error),
+    File(#[from] roster::Error),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -53,18 +45,12 @@ pub fn path(directory: &Path) -> PathBuf {
 }
 
 /// Fails if the directory has an identity, or cannot be made.
-///
-/// # Errors
-/// Says which.
 pub fn is_free(directory: &Path) -> Result<(), Error> {
     roster::directory(directory)?;
     if path(directory).exists() { Err(Error::Enrolled(path(directory))) } else { Ok(()) }
 }
 
 /// Keeps an identity.
-///
-/// # Errors
-/// Fails if the file cannot be written.
 pub fn save(directory: &Path, identity: &Identity) -> Result<(), Error> {
     let hello = Message::ClientHello { node: identity.node, ask: 0, state: Some(identity.ticket) };
     let kept = Kept {
@@ -79,20 +65,17 @@ pub fn save(directory: &Path, identity: &Identity) -> Result<(), Error> {
 }
 
 /// Reads an identity.
-///
-/// # Errors
-/// Says why there is none.
 pub fn load(directory: &Path) -> Result<Identity, Error> {
     let path = path(directory);
-    let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => Error::NotEnrolled(path.clone()),
-        _ => Error::Io { path: path.clone(), source },
-    })?;
-    read(&text).ok_or(Error::Damaged(path))
+    match roster::read(&path) {
+        Ok(Some(kept)) => understood(&kept).ok_or(Error::Damaged(path)),
+        Ok(None) => Err(Error::NotEnrolled(path)),
+        Err(roster::Error::Damaged(path)) => Err(Error::Damaged(path)),
+        Err(error) => Err(error.into()),
+    }
 }
 
-fn read(text: &str) -> Option<Identity> {
-    let kept: Kept = serde_json::from_str(text).ok()?;
+fn understood(kept: &Kept) -> Option<Identity> {
     let Ok(Frame::Message(Message::ClientHello { node, state: Some(ticket), .. })) =
         Frame::decode(&bytes(&kept.hello)?)
     else {
@@ -101,30 +84,4 @@ fn read(text: &str) -> Option<Identity> {
     let own = Credentials { secret: Secret::from_hex(&kept.secret)?, certificate: bytes(&kept.certificate)?.into() };
     let authority = bytes(&kept.authority)?.into();
     (kept.format == FORMAT).then_some(Identity { node, own, authority, ticket })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identity::Authority;
-    use penstock_core::coop::state::State;
-    use penstock_core::coop::{Key, Keyring, NodeId, Share};
-
-    #[test]
-    fn an_identity_comes_back_and_damage_is_told() {
-        let directory = std::env::temp_dir().join(format!("penstock-identity-{}", std::process::id()));
-        assert!(matches!(load(&directory), Err(Error::NotEnrolled(_))));
-        let ticket = State::ticket(NodeId(7), Share::default()).sign(&Keyring::new(1, &Key::new([1; 32])));
-        let authority = Authority::new().unwrap();
-        let own = authority.gateway().unwrap();
-        let identity = Identity { node: NodeId(7), own, authority: authority.0.certificate, ticket };
-        save(&directory, &identity).unwrap();
-        let again = load(&directory).unwrap();
-        assert_eq!((again.node, again.ticket, again.own.secret), (NodeId(7), ticket, identity.own.secret));
-        assert!(matches!(is_free(&directory), Err(Error::Enrolled(_))));
-        let text = std::fs::read_to_string(path(&directory)).unwrap();
-        std::fs::write(path(&directory), text.replace("\"format\":1", "\"format\":2")).unwrap();
-        assert!(matches!(load(&directory), Err(Error::Damaged(_))));
-        std::fs::remove_dir_all(directory).unwrap();
-    }
 }

@@ -63,7 +63,7 @@ macro_rules! only_ed25519 {
             certificate: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+            verify_tls13_signature(message, certificate, signature, &provider().signature_verification_algorithms)
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -77,18 +77,14 @@ macro_rules! only_ed25519 {
 pub struct Door {
     roster: Roster,
     signed: Arc<dyn ClientCertVerifier>,
-    provider: Arc<CryptoProvider>,
 }
 
 impl Door {
     /// Creates the door of a gateway.
-    ///
-    /// # Errors
-    /// Fails if the authority's certificate is none.
     pub fn new(roster: Roster) -> Result<Self, Error> {
         let builder = WebPkiClientVerifier::builder_with_provider(roots(roster.authority())?, provider());
         let signed = builder.build().map_err(|e| Error::General(e.to_string()))?;
-        Ok(Self { roster, signed, provider: provider() })
+        Ok(Self { roster, signed })
     }
 
     /// Who holds the key of this certificate; `None` if that is nobody who may come in.
@@ -130,10 +126,7 @@ pub enum Trust {
 
 /// Decides whether a gateway is the right one.
 #[derive(Debug)]
-struct Right {
-    trust: Trust,
-    provider: Arc<CryptoProvider>,
-}
+struct Right(Trust);
 
 impl ServerCertVerifier for Right {
     fn verify_server_cert(
@@ -144,14 +137,14 @@ impl ServerCertVerifier for Right {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let authority = match &self.trust {
+        let authority = match &self.0 {
             Trust::Certificate(authority) => Some(authority.clone()),
             Trust::Fingerprint(wanted) => {
                 others.iter().find(|one| fingerprint(one) == *wanted).map(|one| one.clone().into_owned())
             }
         };
         let authority = authority.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots(&authority)?, self.provider.clone()).build();
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots(&authority)?, provider()).build();
         let verifier = verifier.map_err(|e| Error::General(e.to_string()))?;
         let name = ServerName::try_from(GATEWAY).map_err(|e| Error::General(e.to_string()))?;
         verifier.verify_server_cert(certificate, &[], &name, &[], any_time())
@@ -161,9 +154,6 @@ impl ServerCertVerifier for Right {
 }
 
 /// The configuration of a gateway.
-///
-/// # Errors
-/// Fails if its certificate or key is none.
 pub fn server(roster: &Roster, door: Arc<Door>) -> Result<Arc<QuicServerConfig>, Error> {
     let gateway = roster.gateway();
     let chain = vec![gateway.certificate.clone(), roster.authority().clone()];
@@ -178,14 +168,11 @@ pub fn server(roster: &Roster, door: Arc<Door>) -> Result<Arc<QuicServerConfig>,
 }
 
 /// The configuration of a node that has these credentials.
-///
-/// # Errors
-/// Fails if the certificate or the key is none.
 pub fn client(own: &Credentials, trust: Trust) -> Result<Arc<QuicClientConfig>, Error> {
     let mut config = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Right { trust, provider: provider() }))
+        .with_custom_certificate_verifier(Arc::new(Right(trust)))
         .with_client_auth_cert(vec![own.certificate.clone()], own.secret.private())?;
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.resumption = rustls::client::Resumption::disabled();

@@ -118,15 +118,10 @@ fn valid(text: &str) -> Result<Span, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
-    fn the_command_is_well_formed_and_every_verb_has_an_example() {
-        Options::command().debug_assert();
-        for verb in Options::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains(&format!("penstock-gateway {}", verb.get_name())), "{}", verb.get_name());
-        }
+    fn every_verb_has_an_example() {
+        penstock_linux::testing::has_examples(&<Options as clap::CommandFactory>::command());
     }
 
     #[test]

@@ -104,31 +104,3 @@ fn advice(source: &io::Error, otherwise: &str) -> String {
     };
     if advice.is_empty() { String::new() } else { format!("; {advice}") }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_for_want_of_rights_says_which_ones() {
-        let source = io::Error::from_raw_os_error(libc::EPERM);
-        let error = Error::Tun { name: "left0".into(), namespace: "a".into(), source };
-        assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
-        assert_eq!(error.exit_code(), 2);
-    }
-
-    /// EINVAL alone says little: where a command was about a namespace, that is asked for, else the interface.
-    #[test]
-    fn an_invalid_argument_is_explained_by_what_it_was_for() {
-        let source = || io::Error::from_raw_os_error(libc::EINVAL);
-        assert_eq!(advice(&source(), "is it a network namespace?"), "; is it a network namespace?");
-        assert!(advice(&source(), "").contains("MTU"));
-        assert_eq!(advice(&io::Error::from_raw_os_error(libc::EIO), ""), "");
-    }
-
-    #[test]
-    fn a_failure_while_running_is_not_the_users_fault() {
-        let error: Error = Error::io("cannot read")(io::Error::from_raw_os_error(libc::EIO));
-        assert_eq!(error.exit_code(), 1);
-    }
-}

@@ -5,14 +5,14 @@
 //!   what stands before the IP header, [`segments`] takes apart what [`offloads`] have merged.
 //! - [`nfqueue`] has packets of the kernel's firewall; [`bpf`] programs in its packet path (PINK, bridges, budgets of hosts).
 //! - [`limit`] holds the connections of a control group to a rate.
-//! - [`local`], [`tcp`] and [`udp`] are the sockets of appliances, [`bell`] wakes a thread that waits at one;
-//!   [`capture`] copies the packets of an interface.
+//! - [`local`], [`tcp`] and [`udp`] are the sockets of appliances; [`capture`] copies the packets of an interface.
 //! - [`netns`] enters network namespaces; [`links`] watches interfaces, over `netlink`.
 //! - [`signals`] end a run or ask for a report; [`scheduling`] lets a process run promptly, [`stalls`] tells when it did not run.
 //! - [`random`] draws from the randomness of the system; [`error`] says what was refused.
 //! - With the feature `testing`, `testing` is the testbed of tests with real packets.
+//!
+//! An error is that with which the kernel refused something, where nothing else is said of it.
 
-pub mod bell;
 pub mod bpf;
 pub mod capture;
 pub mod error;

@@ -11,7 +11,7 @@ use netlink_packet_route::link::{
     BridgePortState, InfoBridge, InfoBridgePort, InfoData, InfoPortData, LinkAttribute, LinkFlags, LinkInfo,
     LinkMessage,
 };
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use penstock_core::suggest::suggestion;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -67,18 +67,14 @@ pub struct Listed {
 }
 
 /// Lists the interfaces of the namespace of this thread.
-///
-/// # Errors
-/// Returns the error of the system.
 pub fn listed() -> Result<Vec<Listed>, Error> {
     dump().map_err(Error::io("cannot list the interfaces"))
 }
 
 fn dump() -> std::io::Result<Vec<Listed>> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.send(&asking(LinkMessage::default(), NLM_F_REQUEST | NLM_F_DUMP), 0)?;
+    let socket = netlink::open(NETLINK_ROUTE)?;
+    let question = RouteNetlinkMessage::GetLink(LinkMessage::default());
+    socket.send(&bytes(question, NLM_F_REQUEST | NLM_F_DUMP), 0)?;
     let (mut all, mut bytes) = (Vec::new(), Vec::with_capacity(64 * 1024));
     loop {
         bytes.clear();
@@ -96,8 +92,7 @@ fn dump() -> std::io::Result<Vec<Listed>> {
 
 fn listed_in(link: &LinkMessage) -> Listed {
     let mut listed = Listed { index: link.header.index, ..Listed::default() };
-    listed.facts.up = link.header.flags.contains(LinkFlags::Up);
-    learn_attributes(&mut listed.facts, &link.attributes);
+    learn_link(&mut listed.facts, link);
     for attribute in &link.attributes {
         match attribute {
             LinkAttribute::IfName(name) => listed.name.clone_from(name),
@@ -113,10 +108,9 @@ fn filters_vlans(info: &LinkInfo) -> bool {
     matches!(info, LinkInfo::Data(InfoData::Bridge(keys)) if keys.contains(&InfoBridge::VlanFiltering(true)))
 }
 
-/// Makes the message that asks for interfaces.
-fn asking(message: LinkMessage, flags: u16) -> Vec<u8> {
-    let payload = NetlinkPayload::from(RouteNetlinkMessage::GetLink(message));
-    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), payload);
+/// The bytes of a message.
+fn bytes(message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
+    let mut packet = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(message));
     packet.header.flags = flags;
     packet.finalize();
     let mut bytes = vec![0; packet.buffer_len()];
@@ -133,19 +127,18 @@ pub struct LinkWatch {
 
 impl LinkWatch {
     /// Watches the interface with this index in a namespace.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn open(namespace: &Namespace, index: u32) -> Result<Self, Error> {
         namespace.run(|| Self::here(index))
     }
 
     /// Watches the interface with this index in the namespace of this thread, for which no right is needed.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn here(index: u32) -> Result<Self, Error> {
-        let socket = socket().map_err(Error::io("cannot watch the interface"))?;
+        let socket = || {
+            let socket = netlink::open(NETLINK_ROUTE)?;
+            socket.add_membership(LINKS)?;
+            socket.set_non_blocking(true).map(|()| socket)
+        };
+        let socket = socket().map_err(Error::io::<std::io::Error>("cannot watch the interface"))?;
         let mut watch = Self { socket, index, facts: Facts::default() };
         watch.refresh();
         Ok(watch)
@@ -155,7 +148,8 @@ impl LinkWatch {
     pub fn ask(&self) {
         let mut message = LinkMessage::default();
         message.header.index = self.index;
-        let _ = self.socket.send(&asking(message, NLM_F_REQUEST), libc::MSG_DONTWAIT);
+        let question = bytes(RouteNetlinkMessage::GetLink(message), NLM_F_REQUEST);
+        let _ = self.socket.send(&question, libc::MSG_DONTWAIT);
     }
 
     /// Reads what the kernel has told.
@@ -189,26 +183,16 @@ impl AsFd for LinkWatch {
     }
 }
 
-fn socket() -> std::io::Result<Socket> {
-    let mut socket = Socket::new(NETLINK_ROUTE)?;
-    socket.bind_auto()?;
-    socket.connect(&SocketAddr::new(0, 0))?;
-    socket.add_membership(LINKS)?;
-    socket.set_non_blocking(true)?;
-    Ok(socket)
-}
-
 /// Learns what a datagram tells of the interface; what cannot be read, or is about others, tells nothing.
 fn learn(facts: &mut Facts, index: u32, bytes: &[u8]) {
     each(bytes, |message| match message {
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) if is_about(&link, index) => {
             *facts = Facts { mtu: facts.mtu, unread: facts.unread, ..Facts::default() };
-            facts.up = link.header.flags.contains(LinkFlags::Up);
-            learn_attributes(facts, &link.attributes);
+            learn_link(facts, &link);
         }
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) if is_about(&link, index) => {
+            learn_link(facts, &link);
             (facts.gone, facts.up) = (true, false);
-            learn_attributes(facts, &link.attributes);
         }
         _ => {}
     });
@@ -231,8 +215,9 @@ fn each(mut bytes: &[u8], mut read: impl FnMut(NetlinkPayload<RouteNetlinkMessag
     }
 }
 
-fn learn_attributes(facts: &mut Facts, attributes: &[LinkAttribute]) {
-    for attribute in attributes {
+fn learn_link(facts: &mut Facts, link: &LinkMessage) {
+    facts.up = link.header.flags.contains(LinkFlags::Up);
+    for attribute in &link.attributes {
         match attribute {
             LinkAttribute::Mtu(mtu) => facts.mtu = *mtu,
             LinkAttribute::Stats64(stats) => facts.unread = stats.tx_dropped,
@@ -254,14 +239,6 @@ fn learn_attributes(facts: &mut Facts, attributes: &[LinkAttribute]) {
 mod tests {
     use super::*;
 
-    fn told(message: RouteNetlinkMessage) -> Vec<u8> {
-        let mut packet = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(message));
-        packet.finalize();
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.serialize(&mut bytes);
-        bytes
-    }
-
     fn link(index: u32, mtu: u32) -> LinkMessage {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -270,23 +247,31 @@ mod tests {
         link
     }
 
+    fn new(link: LinkMessage) -> Vec<u8> {
+        bytes(RouteNetlinkMessage::NewLink(link), 0)
+    }
+
+    fn gone(index: u32) -> Vec<u8> {
+        bytes(RouteNetlinkMessage::DelLink(link(index, 4000)), 0)
+    }
+
     #[test]
     fn only_the_own_interface_counts_and_the_last_word_holds() {
         let mut facts = Facts::default();
-        let mut bytes = told(RouteNetlinkMessage::NewLink(link(7, 1500)));
-        bytes.extend(told(RouteNetlinkMessage::NewLink(link(8, 9000))));
-        bytes.extend(told(RouteNetlinkMessage::NewLink(link(7, 4000))));
+        let mut bytes = new(link(7, 1500));
+        bytes.extend(new(link(8, 9000)));
+        bytes.extend(new(link(7, 4000)));
         learn(&mut facts, 7, &bytes);
         assert_eq!(facts, Facts { mtu: 4000, up: true, ..Facts::default() });
-        learn(&mut facts, 7, &told(RouteNetlinkMessage::DelLink(link(8, 1))));
+        learn(&mut facts, 7, &gone(8));
         assert!(!facts.gone);
-        learn(&mut facts, 7, &told(RouteNetlinkMessage::DelLink(link(7, 4000))));
+        learn(&mut facts, 7, &gone(7));
         assert!(facts.gone && !facts.up);
     }
 
     #[test]
     fn garbage_tells_nothing() {
-        let whole = told(RouteNetlinkMessage::NewLink(link(7, 1500)));
+        let whole = new(link(7, 1500));
         for len in 0..whole.len() {
             let mut facts = Facts::default();
             learn(&mut facts, 7, &whole[..len]);

@@ -46,7 +46,13 @@ impl Listener {
         if let Some(directory) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(io)?;
         }
-        let lock = lock(path)?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let lock = File::options().create(true).write(true).truncate(false).open(&name).map_err(io)?;
+        lock.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => Error::Taken(path.to_owned()),
+            TryLockError::Error(e) => io(e),
+        })?;
         match std::fs::remove_file(path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io(e)),
             _ => {}
@@ -89,19 +95,6 @@ impl Drop for Listener {
     }
 }
 
-/// Takes charge of a path for as long as the returned file is open.
-fn lock(path: &Path) -> Result<File, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let io = |source| Error::Io { path: path.to_owned(), source };
-    let file = File::options().create(true).write(true).truncate(false).open(&name).map_err(io)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Taken(path.to_owned())),
-        Err(TryLockError::Error(e)) => Err(io(e)),
-    }
-}
-
 /// The process at the other end of a socket, as the kernel knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Peer {
@@ -120,9 +113,6 @@ impl Peer {
 }
 
 /// Connects to the socket at `path`. Reading and writing wait for at most `patience`.
-///
-/// # Errors
-/// Returns the error of the system.
 pub fn connect(path: &Path, patience: Duration) -> io::Result<Stream> {
     let stream = Stream::connect(path)?;
     stream.set_read_timeout(Some(patience))?;

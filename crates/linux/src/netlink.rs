@@ -1,7 +1,16 @@
 //! What netlink sockets of this crate share.
 
-use netlink_sys::Socket;
+use netlink_sys::{Socket, SocketAddr};
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Opens a socket to the kernel.
+pub(crate) fn open(protocol: isize) -> io::Result<Socket> {
+    let mut socket = Socket::new(protocol)?;
+    socket.bind_auto()?;
+    socket.connect(&SocketAddr::new(0, 0))?;
+    Ok(socket)
+}
 
 /// Lends the descriptor of a socket.
 #[expect(unsafe_code, reason = "the socket has no safe function that lends its descriptor")]

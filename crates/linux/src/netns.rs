@@ -78,27 +78,3 @@ fn hint(name: &str) -> String {
         near => format!(" (did you mean {}?)", near.join(" or ")),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_own_namespace_is_found_by_any_of_its_names() {
-        let current = Namespace::open(None).unwrap();
-        assert!(current.is(&Namespace::open(Some("/proc/self/ns/net")).unwrap()));
-    }
-
-    #[test]
-    fn a_missing_namespace_says_how_to_make_one() {
-        let error = Namespace::open(Some("penstock-does-not-exist")).unwrap_err();
-        assert!(error.to_string().contains("ip netns add"), "{error}");
-        assert_eq!(error.exit_code(), 2);
-    }
-
-    #[test]
-    fn a_file_that_is_no_namespace_is_refused() {
-        let error = Namespace::open(Some("/dev/null")).unwrap().run(|| Ok(())).unwrap_err();
-        assert!(error.to_string().contains("/dev/null"), "{error}");
-    }
-}

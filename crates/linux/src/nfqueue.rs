@@ -13,38 +13,23 @@
 
 use crate::error::Error;
 use crate::netlink;
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use libc::{
+    NF_ACCEPT, NF_DROP, NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD, NFQA_CFG_F_FAIL_OPEN, NFQA_CFG_FLAGS,
+    NFQA_CFG_MASK, NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN, NFQA_HWADDR, NFQA_PACKET_HDR, NFQA_PAYLOAD,
+    NFQA_VERDICT_HDR, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT,
+    c_int,
+};
+use netlink_packet_core::{NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR};
+use netlink_sys::{Socket, protocols::NETLINK_NETFILTER};
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use serde::Serialize;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The subsystem in the upper byte of the type of each message (NFNL_SUBSYS_QUEUE).
-const SUBSYSTEM: u16 = 3 << 8;
-/// The types of messages.
-const PACKET: u16 = SUBSYSTEM;
-const VERDICT: u16 = SUBSYSTEM | 1;
-const CONFIG: u16 = SUBSYSTEM | 2;
-const ERROR: u16 = 2;
-const REQUEST: u16 = 1;
-const ACKNOWLEDGE: u16 = 4;
-/// Attributes of packets and verdicts (NFQA_PACKET_HDR, ...).
-const PACKET_HEADER: u16 = 1;
-const VERDICT_HEADER: u16 = 2;
-const HARDWARE: u16 = 9;
-const PAYLOAD: u16 = 10;
-const CAPTURED: u16 = 13;
-/// Attributes of configurations (NFQA_CFG_CMD, ...).
-const COMMAND: u16 = 1;
-const PARAMETERS: u16 = 2;
-const LONGEST_QUEUE: u16 = 3;
-const MASK: u16 = 4;
-const FLAGS: u16 = 5;
-const BIND: u8 = 1;
-const COPY_PACKETS: u8 = 2;
-const FAIL_OPEN: u32 = 1;
-const DROP: u32 = 0;
-const ACCEPT: u32 = 1;
+/// The types of messages, with the subsystem in the upper byte.
+const PACKET: u16 = (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_PACKET) as u16;
+const VERDICT: u16 = (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_VERDICT) as u16;
+const CONFIG: u16 = (NFNL_SUBSYS_QUEUE << 8 | NFQNL_MSG_CONFIG) as u16;
 
 /// The header of a netlink message and that of netfilter.
 const HEADER: usize = 16 + 4;
@@ -109,16 +94,10 @@ pub struct Listed {
 
 impl NfQueue {
     /// Opens a socket that has no queue yet.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn open() -> Result<Self, Error> {
         let opened = || -> io::Result<Socket> {
-            let mut socket = Socket::new(NETLINK_NETFILTER)?;
-            socket.bind_auto()?;
-            socket.connect(&SocketAddr::new(0, 0))?;
-            socket.set_no_enobufs(true)?;
-            Ok(socket)
+            let socket = netlink::open(NETLINK_NETFILTER)?;
+            socket.set_no_enobufs(true).map(|()| socket)
         };
         let socket = opened().map_err(Error::io("cannot open a socket of netfilter"))?;
         // Without the right to more, the buffer stays small: then more packets pass when it is full.
@@ -140,27 +119,24 @@ impl NfQueue {
             return Err(Error::QueueTaken { queue, owner: other.owner });
         }
         let refused = |source| Error::Queue { queue, source };
-        self.configure(queue, &[(COMMAND, &[BIND, 0, 0, 0])]).map_err(refused)?;
+        self.configure(queue, &[(NFQA_CFG_CMD, &[NFQNL_CFG_CMD_BIND as u8, 0, 0, 0])]).map_err(refused)?;
         let [a, b, c, d] = 0xffff_u32.to_be_bytes();
-        self.configure(queue, &[(PARAMETERS, &[a, b, c, d, COPY_PACKETS])]).map_err(refused)?;
-        self.configure(queue, &[(LONGEST_QUEUE, &most.to_be_bytes())]).map_err(refused)?;
-        let flag = FAIL_OPEN.to_be_bytes();
-        self.configure(queue, &[(FLAGS, &flag), (MASK, &flag)]).map_err(refused)
+        self.configure(queue, &[(NFQA_CFG_PARAMS, &[a, b, c, d, NFQNL_COPY_PACKET as u8])]).map_err(refused)?;
+        self.configure(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes())]).map_err(refused)?;
+        let flag = NFQA_CFG_F_FAIL_OPEN.to_be_bytes();
+        self.configure(queue, &[(NFQA_CFG_FLAGS, &flag), (NFQA_CFG_MASK, &flag)]).map_err(refused)
     }
 
     /// Changes the largest number of packets that wait in a queue. Leaves with the verdicts, and is not acknowledged.
     pub fn set_most(&mut self, queue: u16, most: u32) {
-        let at = begin(&mut self.output, CONFIG, REQUEST, 0, queue);
-        attribute(&mut self.output, LONGEST_QUEUE, &most.to_be_bytes());
-        end(&mut self.output, at);
+        let most = (NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes()[..]);
+        write(&mut self.output, CONFIG, NLM_F_REQUEST, 0, queue, &[most]);
     }
 
-    fn configure(&mut self, queue: u16, attributes: &[(u16, &[u8])]) -> io::Result<()> {
+    fn configure(&mut self, queue: u16, attributes: &[(c_int, &[u8])]) -> io::Result<()> {
         self.sequence += 1;
         let mut message = Vec::new();
-        let at = begin(&mut message, CONFIG, REQUEST | ACKNOWLEDGE, self.sequence, queue);
-        attributes.iter().for_each(|(kind, value)| attribute(&mut message, *kind, value));
-        end(&mut message, at);
+        write(&mut message, CONFIG, NLM_F_REQUEST | NLM_F_ACK, self.sequence, queue, attributes);
         self.socket.send(&message, 0)?;
         loop {
             self.input.clear();
@@ -178,9 +154,6 @@ impl NfQueue {
     }
 
     /// Reads the next packet; `None` if none waits.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn read(&mut self) -> io::Result<Option<Queued<'_>>> {
         loop {
             self.input.clear();
@@ -200,22 +173,19 @@ impl NfQueue {
 
     /// Lets a packet pass, with other bytes if some are given. The verdict leaves with the next [`NfQueue::flush`].
     pub fn accept(&mut self, ticket: Ticket, changed: Option<&[u8]>) {
-        self.verdict(ticket, ACCEPT, changed);
+        self.verdict(ticket, NF_ACCEPT, changed);
     }
 
     /// Drops a packet. The verdict leaves with the next [`NfQueue::flush`].
     pub fn drop(&mut self, ticket: Ticket) {
-        self.verdict(ticket, DROP, None);
+        self.verdict(ticket, NF_DROP, None);
     }
 
-    fn verdict(&mut self, ticket: Ticket, verdict: u32, changed: Option<&[u8]>) {
-        let at = begin(&mut self.output, VERDICT, REQUEST, 0, ticket.queue);
-        let [both, id] = [verdict.to_be_bytes(), ticket.id.to_be_bytes()];
-        attribute(&mut self.output, VERDICT_HEADER, &[both, id].concat());
-        if let Some(bytes) = changed {
-            attribute(&mut self.output, PAYLOAD, bytes);
-        }
-        end(&mut self.output, at);
+    fn verdict(&mut self, ticket: Ticket, verdict: c_int, changed: Option<&[u8]>) {
+        let header = [verdict.to_be_bytes(), ticket.id.to_be_bytes()];
+        let attributes = [(NFQA_VERDICT_HDR, header.as_flattened()), (NFQA_PAYLOAD, changed.unwrap_or_default())];
+        let attributes = &attributes[..1 + usize::from(changed.is_some())];
+        write(&mut self.output, VERDICT, NLM_F_REQUEST, 0, ticket.queue, attributes);
         self.verdicts += 1;
         if self.verdicts >= BATCH || self.output.len() >= BATCH_BYTES {
             self.flush();
@@ -258,28 +228,20 @@ fn listed_in(line: &str) -> Option<Listed> {
     Some(Listed { queue: u16::try_from(queue).ok()?, owner, waiting, dropped, unread, given })
 }
 
-/// Begins a message at the end of `out`; returns where.
-fn begin(out: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, queue: u16) -> usize {
+/// Appends a message to `out`.
+fn write(out: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, queue: u16, attributes: &[(c_int, &[u8])]) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&kind.to_ne_bytes());
-    out.extend_from_slice(&flags.to_ne_bytes());
+    out.extend_from_slice([kind, flags].map(u16::to_ne_bytes).as_flattened());
     out.extend_from_slice(&sequence.to_ne_bytes());
-    out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(&[0; 6]);
     out.extend_from_slice(&queue.to_be_bytes());
-    at
-}
-
-fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    let len = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
-    out.extend_from_slice(&len.to_ne_bytes());
-    out.extend_from_slice(&kind.to_ne_bytes());
-    out.extend_from_slice(&value[..usize::from(len) - 4]);
-    out.resize(out.len().next_multiple_of(4), 0);
-}
-
-fn end(out: &mut [u8], at: usize) {
+    for (kind, value) in attributes {
+        let len = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
+        out.extend_from_slice([len, *kind as u16].map(u16::to_ne_bytes).as_flattened());
+        out.extend_from_slice(&value[..usize::from(len) - 4]);
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
     let len = (out.len() - at) as u32;
     out[at..at + 4].copy_from_slice(&len.to_ne_bytes());
 }
@@ -290,7 +252,7 @@ fn acknowledged(bytes: &[u8]) -> Option<(u32, io::Result<()>)> {
     let error = i32::from_ne_bytes(*body.first_chunk()?);
     let sequence = u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?);
     let result = if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error.wrapping_neg())) };
-    (kind == ERROR).then_some((sequence, result))
+    (kind == NLMSG_ERROR).then_some((sequence, result))
 }
 
 /// Returns the type of a message and what follows its header.
@@ -310,10 +272,10 @@ fn packet(bytes: &[u8]) -> Option<Queued<'_>> {
     let (mut id, mut payload, mut whole, mut sender) = (None, &[][..], true, None);
     for (kind, value) in Attributes(bytes.get(HEADER..16 + body.len())?) {
         match kind {
-            PACKET_HEADER => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
-            HARDWARE => sender = ethernet(value),
-            PAYLOAD => payload = value,
-            CAPTURED => whole = false,
+            NFQA_PACKET_HDR => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
+            NFQA_HWADDR => sender = ethernet(value),
+            NFQA_PAYLOAD => payload = value,
+            NFQA_CAP_LEN => whole = false,
             _ => {}
         }
     }
@@ -330,14 +292,14 @@ fn ethernet(value: &[u8]) -> Option<[u8; 6]> {
 struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Iterator for Attributes<'a> {
-    type Item = (u16, &'a [u8]);
+    type Item = (c_int, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
         let len = usize::from(u16::from_ne_bytes(*self.0.first_chunk()?));
         let kind = u16::from_ne_bytes(*self.0.get(2..)?.first_chunk()?);
         let value = self.0.get(4..len)?;
         self.0 = self.0.get(len.next_multiple_of(4)..).unwrap_or_default();
-        Some((kind & 0x3fff, value))
+        Some((c_int::from(kind & 0x3fff), value))
     }
 }
 
@@ -400,24 +362,13 @@ mod tests {
     #[test]
     fn a_verdict_has_the_bytes_of_the_kernels_header() {
         let mut out = Vec::new();
-        let at = begin(&mut out, VERDICT, REQUEST, 0, 7010);
-        attribute(&mut out, VERDICT_HEADER, &[0, 0, 0, 1, 0, 0, 1, 2]);
-        attribute(&mut out, PAYLOAD, &[9; 5]);
-        end(&mut out, at);
-        let expected: Vec<u8> = [
-            &44u32.to_ne_bytes()[..],
-            &0x0301u16.to_ne_bytes(),
-            &1u16.to_ne_bytes(),
-            &[0; 8],
-            &[0, 0, 0x1b, 0x62],
-            &12u16.to_ne_bytes(),
-            &2u16.to_ne_bytes(),
-            &[0, 0, 0, 1, 0, 0, 1, 2],
-            &9u16.to_ne_bytes(),
-            &10u16.to_ne_bytes(),
-            &[9, 9, 9, 9, 9, 0, 0, 0],
-        ]
-        .concat();
+        let attributes: [(_, &[u8]); 2] = [(NFQA_VERDICT_HDR, &[0, 0, 0, 1, 0, 0, 1, 2]), (NFQA_PAYLOAD, &[9; 5])];
+        write(&mut out, VERDICT, NLM_F_REQUEST, 0, 7010, &attributes);
+        let (header, kinds) = (44u32.to_ne_bytes(), [0x0301u16, 1].map(u16::to_ne_bytes).concat());
+        let [verdict, payload] = [[12u16, 2], [9, 10]].map(|attribute| attribute.map(u16::to_ne_bytes).concat());
+        let mut expected =
+            [&header[..], &kinds, &[0; 8], &[0, 0, 0x1b, 0x62], &verdict, &[0, 0, 0, 1, 0, 0, 1, 2]].concat();
+        expected.extend([&payload[..], &[9, 9, 9, 9, 9, 0, 0, 0]].concat());
         assert_eq!(out, expected);
     }
 

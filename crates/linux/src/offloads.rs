@@ -1,7 +1,8 @@
 //! What merges packets on an interface before anybody reads them. Source: include/uapi/linux/ethtool.h of Linux 6.18.
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The request for all that `ethtool` asks (SIOCETHTOOL).
 const ETHTOOL: libc::c_ulong = 0x8946;
@@ -12,11 +13,8 @@ const FLAGS: u32 = 0x25;
 const LRO: u32 = 1 << 15;
 
 /// Returns the words of `ethtool -K` for what merges arriving packets on an interface of the namespace of this thread.
-///
-/// # Errors
-/// Returns the error of the system.
 pub fn merging(name: &str) -> io::Result<Vec<&'static str>> {
-    let socket = socket()?;
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
     let mut found = Vec::new();
     for (command, bits, word) in [(GRO, 1, "gro"), (FLAGS, LRO, "lro")] {
         if ask(&socket, name, command)? & bits != 0 {
@@ -45,27 +43,5 @@ fn ask(socket: &OwnedFd, name: &str, command: u32) -> io::Result<u32> {
         error if refused && error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(0),
         error if refused => Err(error),
         _ => Ok(value[1]),
-    }
-}
-
-#[expect(unsafe_code, reason = "no safe wrapper is among the enabled parts of the dependencies")]
-fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: the call has no pointers, and the descriptor that it returns belongs to nobody else.
-    unsafe {
-        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
-        if socket < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(socket)) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `ethtool -k lo` says that GRO is on and LRO is off; there is no interface without a name.
-    #[test]
-    fn the_loopback_merges_by_gro() {
-        assert_eq!(merging("lo").unwrap(), ["gro"]);
-        assert_eq!(merging("penstock-none").unwrap_err().raw_os_error(), Some(libc::ENODEV));
-        assert!(merging("").is_err());
     }
 }

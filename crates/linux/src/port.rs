@@ -9,8 +9,9 @@
 //! net/packet/af_packet.c and include/linux/virtio_net.h of Linux 6.18.
 
 use crate::error::Error;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, getsockopt, recv, socket, sockopt::SocketError};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -102,12 +103,11 @@ pub struct Port {
 
 impl Port {
     /// Opens a port, to which no frame comes before [`Port::begin`]. `mtu` is that of the interface, in bytes.
-    ///
-    /// # Errors
-    /// Returns what the system refuses.
     pub fn open(mtu: u32) -> Result<Self, Error> {
         let refused = Error::io("cannot open a port (run as root or with CAP_NET_RAW)");
-        let socket = socket().map_err(&refused)?;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Packet, SockType::Raw, flags, None);
+        let socket = socket.map_err(|e| refused(e.into()))?;
         let slot = (mtu as usize + OVERHEAD).next_power_of_two().clamp(2048, BLOCK);
         let prepare = || -> io::Result<Ring> {
             let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
@@ -136,9 +136,6 @@ impl Port {
     }
 
     /// Frames of this interface come from now on, whomever they are for.
-    ///
-    /// # Errors
-    /// Returns what the system refuses.
     pub fn begin(&self, index: u32) -> Result<(), Error> {
         let index = index as libc::c_int;
         let everybodys = libc::packet_mreq {
@@ -198,7 +195,9 @@ impl Port {
 
     /// Reads the frame that did not fit into its slot; returns its length, with the header of virtio.
     fn read_beside(&mut self) -> Option<usize> {
-        let len = receive(&self.socket, &mut self.beside)?;
+        // The length is told also if that is more than fits.
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
+        let len = recv(self.socket.as_raw_fd(), &mut self.beside, flags).ok()?;
         (VIRTIO..=self.beside.len()).contains(&len).then_some(len)
     }
 
@@ -214,12 +213,10 @@ impl Port {
         self.unread += dropped(&self.socket);
         self.unread + self.cut
     }
-}
 
-impl Port {
     /// Takes the error which an interface has left that went down: until then the port is told to be readable.
     pub fn calm(&self) {
-        let _ = nix::sys::socket::getsockopt(&self.socket, nix::sys::socket::sockopt::SocketError);
+        let _ = getsockopt(&self.socket, SocketError);
     }
 }
 
@@ -304,16 +301,6 @@ impl Drop for Ring {
     }
 }
 
-#[expect(unsafe_code, reason = "no safe wrapper among the dependencies opens a socket of packets")]
-fn socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the call has no pointers, and the descriptor that it returns belongs to nobody else.
-    unsafe {
-        let socket = libc::socket(libc::AF_PACKET, kind, 0);
-        if socket < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(socket)) }
-    }
-}
-
 /// Binds a socket to all protocols of an interface.
 #[expect(unsafe_code, reason = "no safe wrapper among the dependencies makes the address of a socket of packets")]
 fn bind(socket: &OwnedFd, index: libc::c_int) -> io::Result<()> {
@@ -347,15 +334,6 @@ fn dropped(socket: &OwnedFd) -> u64 {
     // SAFETY: the call writes at most `len` bytes there.
     let done = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut stats).cast(), &raw mut len) == 0 };
     if done { u64::from(stats.tp_drops) } else { 0 }
-}
-
-/// Receives a frame; returns its length, also if that is more than fits.
-#[expect(unsafe_code, reason = "the wrapper of recv does not tell the length of what did not fit")]
-fn receive(socket: &OwnedFd, into: &mut [u8]) -> Option<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-    // SAFETY: the call writes at most as many bytes as the slice has.
-    let len = unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
-    usize::try_from(len).ok()
 }
 
 #[expect(unsafe_code, reason = "the wrapper of sendmmsg ties its buffers to the lifetime of what it sends")]

@@ -30,18 +30,11 @@ impl Awake {
 }
 
 /// Makes this thread prompt: exact timers, and precedence over all ordinary threads if `realtime` is set.
-///
-/// # Errors
-/// Returns what the system refuses.
 pub fn prompt(realtime: bool) -> Result<(), Error> {
     if realtime {
         self::realtime()?;
     }
-    exact_timers()
-}
-
-/// Lets timers of this thread fire when they are due, instead of up to 50 us later.
-fn exact_timers() -> Result<(), Error> {
+    // Timers fire when they are due, instead of up to 50 us later.
     set_timerslack(1).map_err(Error::io("cannot set the timer slack"))
 }
 

@@ -4,7 +4,8 @@
 //! ignore when it started, as `nohup` does with SIGHUP, is ignored, unless it is a request of its own.
 
 use crate::error::Error;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
+use nix::sys::signal::Signal::{self, SIGALRM, SIGIO, SIGPROF, SIGPWR, SIGSTKFLT, SIGUSR2, SIGVTALRM, SIGXCPU};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,16 +14,7 @@ use std::os::unix::net::UnixStream;
 /// These end a run as it should end.
 const ORDERLY: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 /// These end a process by default, and here they end the run.
-const OTHERS: [Signal; 8] = [
-    Signal::SIGALRM,
-    Signal::SIGIO,
-    Signal::SIGPROF,
-    Signal::SIGPWR,
-    Signal::SIGSTKFLT,
-    Signal::SIGUSR2,
-    Signal::SIGVTALRM,
-    Signal::SIGXCPU,
-];
+const OTHERS: [Signal; 8] = [SIGALRM, SIGIO, SIGPROF, SIGPWR, SIGSTKFLT, SIGUSR2, SIGVTALRM, SIGXCPU];
 
 /// What a signal means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,9 +61,6 @@ pub struct Relay(UnixStream);
 
 impl Relay {
     /// Creates a relay and what it passes signals on to.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn new() -> io::Result<(Self, Signals)> {
         let (here, there) = UnixStream::pair()?;
         here.set_nonblocking(true)?;
@@ -94,9 +83,6 @@ impl AsFd for Relay {
 impl Signals {
     /// From here on signals are requests, in this thread and those that it starts; `always` are so even if the process was
     /// told to ignore them.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn open(always: &[Signal]) -> Result<Self, Error> {
         let ignored = ignored();
         let mut set = SigSet::empty();

@@ -104,27 +104,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_long_gap_is_a_stall() {
-        let (mut stalls, due) = (Stalls::default(), Instant::ZERO + Span::from_secs(1));
-        stalls.note(due, due + Span::from_millis(49));
-        stalls.note(due, due - Span::from_millis(500));
-        assert!(!stalls.any());
-        stalls.note(due, due + Span::from_millis(250));
-        stalls.note(due, due + Span::from_secs(2));
-        assert_eq!(stalls, Stalls { times: 2, total_s: 2.25, longest_s: 2.0, suspended_s: 0.0 });
-    }
-
-    #[test]
-    fn a_suspension_is_told_and_clocks_that_drift_are_none() {
-        let mut stalls = Stalls::default();
-        stalls.note_suspended(Span::from_micros(3));
-        assert!(!stalls.any());
-        stalls.note_suspended(Span::from_secs(60));
-        assert!(stalls.any() && stalls.suspended_s == 60.0);
-        assert!(Suspension::default().so_far() < Span::from_millis(10));
-    }
-
-    #[test]
     fn the_wait_for_a_processor_is_the_second_number() {
         assert_eq!(waited_ns(b"123456 789 42\n"), Some(789));
         assert_eq!((waited_ns(b""), waited_ns(b"x y z")), (None, None));
@@ -142,15 +121,5 @@ mod tests {
         assert_eq!(wait.so_far(), Span::from_nanos(123_456_789));
         std::fs::remove_file(path).unwrap();
         assert_eq!(ProcessorWait(None).so_far(), Span::ZERO);
-    }
-
-    #[test]
-    fn what_is_late_by_just_a_stall_is_one() {
-        let (mut stalls, due) = (Stalls::default(), Instant::ZERO + Span::from_secs(1));
-        stalls.note(due, due + STALL);
-        assert_eq!((stalls.times, stalls.longest_s), (1, STALL.as_secs_f64()));
-        let mut stalls = Stalls::default();
-        stalls.note_suspended(STALL);
-        assert!(stalls.any());
     }
 }

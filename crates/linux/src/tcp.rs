@@ -1,22 +1,10 @@
 //! TCP for servers with a thread for each client.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 pub use std::net::{TcpListener as Listener, TcpStream as Stream};
 use std::time::Duration;
 
-/// Listens at an address.
-///
-/// # Errors
-/// Returns the error of the system.
-pub fn listen(address: SocketAddr) -> io::Result<Listener> {
-    TcpListener::bind(address)
-}
-
 /// Waits for a client, whose reading and writing then wait for at most `patience`.
-///
-/// # Errors
-/// Returns the error of the system.
 pub fn accept(listener: &Listener, patience: Duration) -> io::Result<Stream> {
     let (stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(patience))?;

@@ -104,7 +104,8 @@ fn open(
     });
     let day = day.transpose().map_err(Error::io("cannot open the `history` of [page]"))?;
     let tls = settings.tls.as_ref().map(serve::tls).transpose()?;
-    let listener = tcp::listen(settings.listen).map_err(Error::io("cannot listen at the `listen` of [page]"))?;
+    let listener =
+        tcp::Listener::bind(settings.listen).map_err(Error::io("cannot listen at the `listen` of [page]"))?;
     give_up_rights().map_err(Error::io("cannot give up the rights of root"))?;
     // The appliance holds the other end of the standard input for as long as it lives.
     std::thread::spawn(|| {

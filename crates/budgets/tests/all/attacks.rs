@@ -5,7 +5,7 @@ use crate::lab::{self, Lab, Node, local, mbit};
 use penstock_budgets::agent::Identity;
 use penstock_budgets::endpoint::{Endpoint, Event, Id};
 use penstock_budgets::frame::Frame;
-use penstock_budgets::gateway::Settings;
+use penstock_budgets::gateway::{defaults, validate};
 use penstock_budgets::identity::Secret;
 use penstock_budgets::tls::{self, Trust};
 use penstock_core::allocation::Kept;
@@ -126,8 +126,8 @@ fn says(lab: &mut Lab, nodes: &mut [Node], liar: &mut Liar, socket: &mut Socket,
     with(lab, nodes, (liar, socket), |lab, liar| liar.heard.len() > before || lab.now() > end);
 }
 
-fn settings() -> Settings {
-    Settings::new(mbit(10))
+fn settings() -> gateway::Config {
+    defaults(mbit(10))
 }
 
 /// A gateway with two honest nodes, and an insider with an identity of its own.
@@ -237,15 +237,15 @@ fn nobody_but_the_gateway_gives_budgets() {
     // Another gateway at the address of ours, with an authority of its own.
     let mut ours = Lab::new(settings());
     let identity = ours.identity(Share::default());
-    let mut theirs = Lab::new(Settings::new(mbit(1000)));
+    let mut theirs = Lab::new(defaults(mbit(1000)));
     let mut nodes = vec![theirs.node(&identity)];
     theirs.until("the node gives up", &mut nodes, |_, nodes| nodes[0].agent.counters().lost >= 2);
     assert_eq!((theirs.budgets(&nodes)[0], nodes[0].agent.counters().sessions), (None, 0));
     assert!(theirs.status().sessions.failed >= 1);
 
     // A gateway of ours that was taken over gives no longer lease than a minute: the longest that may be set.
-    let long = Settings { lease: Span::from_secs(3600), ..settings() };
-    assert!(long.validate().unwrap_err().to_string().contains("1min"));
+    let long = gateway::Config { lease: Span::from_secs(3600), ..settings() };
+    assert!(validate(&long).unwrap_err().to_string().contains("1min"));
 }
 
 /// (d) One insider with 9,999 numbers left 1 kbit/s of 10 Mbit/s to a node.
@@ -318,7 +318,8 @@ fn nobody_reads_claims_on_the_way() {
     let seen = |bytes: &[u8]| bytes.windows(8).any(|eight| eight == mark.to_be_bytes());
     assert!(seen(&encode(&used, &ring(1))), "version 1 shows it");
 
-    let mut lab = Lab::new(Settings { policy: Policy::of(Sharing::MaxMin), ..Settings::new(Rate::from_bps(mark * 2)) });
+    let mut lab =
+        Lab::new(gateway::Config { policy: Policy::of(Sharing::MaxMin), ..defaults(Rate::from_bps(mark * 2)) });
     let identity = lab.identity(Share::default());
     let mut node = lab.node(&identity);
     let (mut wire, mut carried) = (Vec::new(), 0);
@@ -355,7 +356,7 @@ fn nobody_reads_claims_on_the_way() {
 /// States that are forged, old, of others or expired are refused and counted; what they ask for is not done.
 #[test]
 fn states_are_believed_once_and_from_their_owner() {
-    let mut lab = Lab::new(Settings { policy: Policy::of(Sharing::MaxMin), ..settings() });
+    let mut lab = Lab::new(gateway::Config { policy: Policy::of(Sharing::MaxMin), ..settings() });
     let mut nodes = lab.nodes(&[Share::default(); 2]);
     let insider = lab.identity(Share::default());
     let (mut liar, mut socket) = (Liar::new(&lab, &insider), Socket::bind(local()).unwrap());

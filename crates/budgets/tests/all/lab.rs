@@ -1,11 +1,13 @@
 //! A gateway and its nodes in one thread, over real sockets of the loopback interface.
 
 use penstock_budgets::agent::{Agent, Enrolment, Identity};
-use penstock_budgets::gateway::{Role, Settings};
+use penstock_budgets::gateway::Role;
 use penstock_budgets::identity::Token;
 use penstock_budgets::roster::Roster;
 use penstock_core::coop::Share;
+use penstock_core::coop::gateway::Config;
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
 use penstock_linux::udp::Socket;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,7 +29,7 @@ pub struct Lab {
     pub address: SocketAddr,
     pub roster: Roster,
     pub directory: PathBuf,
-    pub settings: Settings,
+    pub settings: Config,
     epoch: std::time::Instant,
 }
 
@@ -40,15 +42,14 @@ pub fn mbit(rate: u64) -> Rate {
 }
 
 impl Lab {
-    pub fn new(settings: Settings) -> Self {
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).unwrap();
+    pub fn new(settings: Config) -> Self {
+        let name = random::bytes().unwrap();
         let directory = std::env::temp_dir().join(format!("penstock-hosts-{:x}", u64::from_ne_bytes(name)));
         let roster = Roster::open(&directory).unwrap();
         let socket = Socket::bind(local()).unwrap();
         let address = socket.udp().local_addr().unwrap();
         let epoch = std::time::Instant::now();
-        let role = Role::new(&settings, roster.clone(), Instant::ZERO).unwrap();
+        let role = Role::new(settings.clone(), roster.clone(), Instant::ZERO).unwrap();
         Self { role, socket, address, roster, directory, settings, epoch }
     }
 
@@ -145,7 +146,7 @@ impl Lab {
     /// The gateway dies and starts again on the same port.
     pub fn restart(&mut self) {
         let now = self.now();
-        self.role = Role::new(&self.settings, self.roster.clone(), now).unwrap();
+        self.role = Role::new(self.settings.clone(), self.roster.clone(), now).unwrap();
     }
 }
 

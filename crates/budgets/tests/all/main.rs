@@ -1,7 +1,11 @@
 //! Sessions over real sockets. `limit` is a program of its own: it moves its process into a control group.
 
 mod attacks;
+mod file;
+mod frames;
+mod kept;
 mod lab;
 mod nodes;
 mod sessions;
+mod standby;
 mod still;

@@ -3,10 +3,12 @@
 use crate::lab::mbit;
 use crate::still::{Still, address, gateway};
 use penstock_budgets::agent::Agent;
-use penstock_budgets::gateway::{Grant, Settings};
+use penstock_budgets::gateway::{Grant, defaults};
+use penstock_core::coop::gateway::Config;
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::{Floor, Share};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::udp::Side as _;
 
 const SHARES: [Share; 2] =
     [Share { class: 0, weight: 1, floor: Floor::NONE }, Share { class: 1, weight: 3, floor: Floor::NONE }];
@@ -17,7 +19,7 @@ fn ms(ms: u64) -> Span {
 
 /// A gateway of 8 Mbit/s with two nodes, which get 2 and 6 by their weights.
 fn two() -> Still {
-    let settings = Settings { policy: Policy::of(Sharing::MaxMin), ..Settings::new(mbit(8)) };
+    let settings = Config { policy: Policy::of(Sharing::MaxMin), ..defaults(mbit(8)) };
     let mut still = Still::new(settings);
     for share in SHARES {
         let identity = still.enrolled(share);
@@ -32,7 +34,7 @@ fn two() -> Still {
 /// of a second up to four, and chance makes it as short as a half of that. The next gateway of the list is tried then.
 #[test]
 fn a_node_without_a_gateway_tries_less_and_less_often() {
-    let identity = Still::new(Settings::new(mbit(8))).enrolled(SHARES[0]);
+    let identity = Still::new(defaults(mbit(8))).enrolled(SHARES[0]);
     let gateways = ["10.0.0.1:1", "10.0.0.2:2", "10.0.0.3:3"].map(|text| text.parse().unwrap());
     let mut agent = Agent::new(&identity, gateways.to_vec()).unwrap();
     let (mut now, mut attempts) = (Instant::ZERO, Vec::new());
@@ -136,7 +138,7 @@ fn a_node_that_falls_silent_loses_its_part_with_its_lease() {
 /// A second session of a node replaces the first, so one identity never counts twice.
 #[test]
 fn a_node_that_comes_twice_is_one() {
-    let mut still = Still::new(Settings::new(mbit(8)));
+    let mut still = Still::new(defaults(mbit(8)));
     let identity = still.enrolled(SHARES[0]);
     still.join(&identity);
     still.until(Span::from_secs(1), |still| still.budgets()[0].is_some()).unwrap();
@@ -150,7 +152,7 @@ fn a_node_that_comes_twice_is_one() {
 /// Who proves its address and then says something that nobody can decrypt gets no session, and is counted each time.
 #[test]
 fn a_handshake_that_cannot_be_read_is_counted() {
-    let mut still = Still::new(Settings::new(mbit(8)));
+    let mut still = Still::new(defaults(mbit(8)));
     let identity = still.enrolled(SHARES[0]);
     let (mut agent, now) = (Agent::new(&identity, vec![gateway()]).unwrap(), still.now);
     agent.poll(now);
@@ -171,4 +173,18 @@ fn a_handshake_that_cannot_be_read_is_counted() {
     still.role.receive(address(0), &second, now);
     assert!(still.role.transmit().is_some_and(|(to, _)| to == address(0)), "what is whole is answered");
     assert_eq!(still.status().sessions.failed, before + 3);
+}
+
+#[test]
+fn a_rate_that_is_set_again_is_no_change_and_a_new_one_is_kept_by_who_takes_over() {
+    let mut still = Still::new(defaults(mbit(1)));
+    let (role, now) = (&mut still.role, still.now);
+    role.set_rate(mbit(2), now);
+    role.serve(false, now).unwrap();
+    role.serve(true, now).unwrap();
+    assert_eq!(role.status(now).rate_bps, 2_000_000);
+    let told: Vec<String> = std::iter::from_fn(|| role.event()).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    role.serve(true, now).unwrap();
+    assert_eq!(role.event(), None, "it serves already");
 }

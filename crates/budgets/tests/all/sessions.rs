@@ -3,9 +3,9 @@
 use crate::lab::{Lab, Node, mbit};
 use crate::still::Still;
 use penstock_budgets::agent::RETRY;
-use penstock_budgets::gateway::Settings;
-use penstock_core::coop::client::{Client, Config};
-use penstock_core::coop::gateway::{Gateway, Outgoing, Start, To};
+use penstock_budgets::gateway::defaults;
+use penstock_core::coop::client::{self, Client};
+use penstock_core::coop::gateway::{Config, Gateway, Outgoing, Start, To};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::State;
 use penstock_core::coop::{Floor, Key, Keyring, NodeId, Share};
@@ -51,19 +51,20 @@ fn note(sequences: &mut Sequences, budgets: [Option<u64>; 4]) {
     }
 }
 
-fn settings(sharing: Sharing) -> Settings {
-    Settings { policy: Policy::of(sharing), ..Settings::new(mbit(10)) }
+fn settings(sharing: Sharing) -> Config {
+    Config { policy: Policy::of(sharing), ..defaults(mbit(10)) }
 }
 
 /// Plays the script into the state machines alone; each message takes a millisecond.
 fn direct(sharing: Sharing) -> Sequences {
     let ring = Keyring::new(1, &Key::new([1; 32]));
     let mut now = Instant::ZERO;
-    let mut gateway = Gateway::new(settings(sharing).config(), ring.clone(), 1, Start::Fresh, now).unwrap();
+    let mut gateway = Gateway::new(settings(sharing), ring.clone(), 1, Start::Fresh, now).unwrap();
     let mut clients: Vec<Client> = (0..4)
         .map(|i| {
             let ticket = State::ticket(NodeId(i as u32), SHARES[i]).sign(&ring);
-            let config = Config { ticket: Some(ticket), retry: RETRY, ..Config::new(NodeId(i as u32), 77) };
+            let config = client::Config::new(NodeId(i as u32), 77);
+            let config = client::Config { ticket: Some(ticket), retry: RETRY, ..config };
             Client::new(config).unwrap()
         })
         .collect();
@@ -151,16 +152,15 @@ fn sockets_give_the_budgets_of_the_state_machines() {
     }
 }
 
-/// Four nodes with budgets, in time that is counted and not measured.
-fn still(sharing: Sharing) -> Still {
+/// Four nodes with budgets, in time that is counted and not measured, and this long after the last of them joined.
+fn still(sharing: Sharing, after: Span) -> Still {
     let mut still = Still::new(settings(sharing));
     for share in SHARES {
         let identity = still.enrolled(share);
         still.join(&identity);
     }
     still.until(Span::from_secs(1), |still| still.budgets().iter().all(Option::is_some)).unwrap();
-    // Each renews its lease at least once, so that its state tells the level which all four have now.
-    still.run(settings(sharing).lease.div(2));
+    still.run(after);
     still
 }
 
@@ -168,12 +168,12 @@ fn still(sharing: Sharing) -> Still {
 /// node speaks at least each third of its lease. It then waits at most a quarter of a second before it comes back.
 #[test]
 fn a_gateway_that_starts_again_is_found_at_once() {
-    let mut still = still(Sharing::Weighted);
+    let third = settings(Sharing::Weighted).lease.div(3);
+    let mut still = still(Sharing::Weighted, third * 2);
     let before = still.budgets();
     still.restart();
     let back =
         |still: &mut Still| still.status().holders == 4 && still.nodes.iter().all(|node| node.gateway().is_some());
-    let third = settings(Sharing::Weighted).lease.div(3);
     let handshakes = Span::from_millis(100);
     assert!(still.until(third + Span::from_millis(250) + handshakes, back).is_some(), "{:?}", still.status());
     let same = |still: &mut Still| still.budgets() == before;
@@ -181,26 +181,54 @@ fn a_gateway_that_starts_again_is_found_at_once() {
     assert_eq!(still.status().messages.forged, 0);
 }
 
-/// Leases of the gateway before are still out, so a newcomer waits until the last of them has ended or come back: together
-/// nodes never have more than the link. Who had a budget before does not wait.
+/// Leases of the gateway before are still out, so a newcomer waits until the last of them has ended or come back. Together nodes
+/// never have more than the link, whenever after the last one joined the gateway crashes. Who had a budget before does not wait.
 #[test]
 fn after_a_restart_newcomers_wait_until_no_lease_of_before_is_out() {
-    let mut still = still(Sharing::UnweightedFair);
-    let newcomer = still.enrolled(SHARES[0]);
-    still.restart();
-    let start = still.now;
-    still.join(&newcomer);
     let lease = settings(Sharing::UnweightedFair).lease;
-    let mut returned = None;
-    let admitted = still.until(lease * 2, |still| {
-        let budgets = still.budgets();
-        assert!(budgets.iter().flatten().sum::<u64>() <= mbit(10).as_bps(), "{budgets:?}");
-        let (now, holders) = (still.now.since(start), still.status().holders);
-        returned = returned.or((holders == 4).then_some(now));
-        budgets[4].is_some()
-    });
-    assert!(returned.is_some_and(|returned| returned < lease), "{returned:?}");
-    assert!(admitted.is_some_and(|admitted| admitted >= lease), "{admitted:?}");
+    for after in [1, 4, 8, 11].map(|part| lease.div(24) * part) {
+        let mut still = still(Sharing::UnweightedFair, after);
+        let newcomer = still.enrolled(SHARES[0]);
+        still.restart();
+        let start = still.now;
+        still.join(&newcomer);
+        let (mut returned, link) = (None, mbit(10).as_bps());
+        let sum = |still: &Still| still.budgets().iter().flatten().sum::<u64>();
+        let admitted = still.until(lease * 2, |still| {
+            let (now, holders) = (still.now.since(start), still.status().holders);
+            returned = returned.or((holders == 4).then_some(now));
+            let admitted = still.budgets()[4].is_some();
+            assert!(admitted || sum(still) <= link, "{:?} {after} after a join", still.budgets());
+            admitted
+        });
+        // The others are told at most 20 ms later.
+        still.run(Span::from_millis(25));
+        assert!(sum(&still) <= link, "{:?}", still.budgets());
+        assert!(returned.is_some_and(|returned| returned < lease), "{returned:?}");
+        assert!(admitted.is_some_and(|admitted| admitted >= lease), "{admitted:?}");
+    }
+}
+
+/// A node that is admitted within 20 ms of a broadcast has its budget when the others are told, and not before. So all leases together
+/// are never more than the link, also if the gateway crashes between the two.
+#[test]
+fn nodes_that_join_at_once_never_have_more_than_the_link() {
+    for moment in [0, 1, 2, 3, 5, 9, 15, 19, 21, 30] {
+        let mut still = Still::new(settings(Sharing::UnweightedFair));
+        let identities = SHARES.map(|share| still.enrolled(share));
+        identities.iter().for_each(|identity| still.join(identity));
+        let check = |still: &Still| {
+            let budgets = still.budgets();
+            let sum = budgets.iter().flatten().sum::<u64>();
+            assert!(sum <= mbit(10).as_bps(), "{budgets:?}, a crash after {moment} ms");
+            budgets.iter().filter(|budget| budget.is_some()).count()
+        };
+        still.until(Span::from_secs(1), |still| check(still) > 0).expect("the first has a budget");
+        still.until(Span::from_millis(moment), |still| check(still) > 4);
+        still.restart();
+        // All that have a budget come back; the others wait until the grace ends.
+        still.until(Span::from_millis(1500), |still| check(still) > 4);
+    }
 }
 
 /// There is no lease of a gateway before the first one.
@@ -220,11 +248,11 @@ fn the_first_gateway_admits_its_nodes_at_once() {
 fn a_standby_that_takes_over_lets_newcomers_wait_for_a_lease() {
     let mut still = Still::new(settings(Sharing::UnweightedFair));
     let node = still.enrolled(SHARES[0]);
-    still.role.stand_by(still.now).unwrap();
+    still.role.serve(false, still.now).unwrap();
     still.join(&node);
     still.run(Span::from_secs(2));
     assert_eq!((still.budgets(), still.role.serves()), (vec![None], false));
-    still.role.take_over(still.now).unwrap();
+    still.role.serve(true, still.now).unwrap();
     let lease = settings(Sharing::UnweightedFair).lease;
     // Its waits double with each attempt that fails, up to four seconds.
     let admitted = still.until(lease * 3, |still| still.budgets()[0].is_some());

@@ -2,10 +2,12 @@
 //! datagram travels. So what is tested here does not depend on how busy the machine is.
 
 use penstock_budgets::agent::{Agent, Enrolment, Identity};
-use penstock_budgets::gateway::{Role, Settings};
+use penstock_budgets::gateway::Role;
 use penstock_budgets::roster::Roster;
 use penstock_core::coop::Share;
+use penstock_core::coop::gateway::Config;
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_linux::random;
 use penstock_linux::udp::Side;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +24,7 @@ pub struct Still {
     pub now: Instant,
     roster: Roster,
     directory: PathBuf,
-    settings: Settings,
+    settings: Config,
     travelling: Vec<Datagram>,
 }
 
@@ -47,12 +49,11 @@ fn turn(side: &mut impl Side, own: SocketAddr, arrived: &[Datagram], now: Instan
 
 impl Still {
     /// A gateway that starts for the first time.
-    pub fn new(settings: Settings) -> Self {
-        let mut name = [0; 8];
-        getrandom::fill(&mut name).unwrap();
+    pub fn new(settings: Config) -> Self {
+        let name = random::bytes().unwrap();
         let directory = std::env::temp_dir().join(format!("penstock-still-{:x}", u64::from_ne_bytes(name)));
         let roster = Roster::open(&directory).unwrap();
-        let role = Role::new(&settings, roster.clone(), Instant::ZERO).unwrap();
+        let role = Role::new(settings.clone(), roster.clone(), Instant::ZERO).unwrap();
         let (now, nodes, travelling) = (Instant::ZERO, Vec::new(), Vec::new());
         Self { role, nodes, now, roster, directory, settings, travelling }
     }
@@ -82,7 +83,7 @@ impl Still {
 
     /// The gateway dies and starts again: it knows what its directory holds and nothing else.
     pub fn restart(&mut self) {
-        self.role = Role::new(&self.settings, self.roster.clone(), self.now).unwrap();
+        self.role = Role::new(self.settings.clone(), self.roster.clone(), self.now).unwrap();
     }
 
     /// Runs until something is so, and returns how long that took; `None` if it is not so within this time.

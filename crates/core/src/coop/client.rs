@@ -9,7 +9,12 @@
 //!
 //! A budget is valid for the lease of the last answer, counted from the time at which the request was first sent, so
 //! that the gateway remembers the client for longer than the client uses its budget. After the lease [`Client::budget`]
-//! is `None`: the node falls back to plain congestion control, as the source demands, and joins again.
+//! is `None`: the node falls back to plain congestion control, as the source demands, and joins again. A client without
+//! a lease brings its ticket alone, because the gateway may have given its budget to others.
+//!
+//! Another gateway does not know the leases of the one before. It is shown states, which are as old as the last answer,
+//! while levels may have been broadcast since. Therefore a client that meets another gateway has no more than it had
+//! until then, as long as such leases may last.
 //!
 //! The client uses no randomness: retries are spread by the node's id, and the host provides a number that no earlier
 //! client of this node used.
@@ -104,6 +109,8 @@ pub struct Client {
     state: Option<Signed>,
     /// The current grant, while a lease runs.
     held: Option<Held>,
+    /// What the client had when it met another gateway, in bits per second, and until when it has no more than that.
+    most: Option<(u64, Instant)>,
     levels: Option<Levels>,
     /// The claim reported last, with the sequence number of the levels at that time.
     told: Option<(Claim, u64)>,
@@ -125,6 +132,7 @@ impl Client {
             ask: config.nonce,
             state: config.ticket,
             held: None,
+            most: None,
             levels: None,
             told: None,
             usable: Claim::ALL,
@@ -151,7 +159,8 @@ impl Client {
         // A smaller claim that was just sent limits the budget at once. A claim which was answered before has no
         // effect.
         let said = self.pending.map(|p| p.claim).filter(|c| *c != held.said).unwrap_or(Claim::ALL);
-        Some(given(held.share, held.claim.min(said), &self.levels?))
+        let most = self.most.filter(|(_, until)| now < *until).map_or(u64::MAX, |(most, _)| most);
+        Some(given(held.share, held.claim.min(said), &self.levels?).min(most))
     }
 
     /// Good or bad; `None` if no lease runs.
@@ -210,6 +219,7 @@ impl Client {
             self.held = None;
             self.join(now, Span::ZERO);
         }
+        self.most = self.most.filter(|(_, until)| now < *until);
         if self.timer.is_none_or(|at| now < at) {
             return;
         }
@@ -224,15 +234,22 @@ impl Client {
 
     /// The time of the next call of [`Client::poll`]. Each call of a method may change it.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let lease = self.held.map(|held| held.until);
-        [self.timer, lease].into_iter().flatten().min()
+        let (lease, most) = (self.held.map(|held| held.until), self.most.map(|(_, until)| until));
+        [self.timer, lease, most].into_iter().flatten().min()
     }
 
-    /// Starts to join after `wait`; keeps the state that an earlier gateway sent.
+    /// Starts to join after `wait`; keeps the state that an earlier gateway sent, while its lease runs.
     fn join(&mut self, now: Instant, wait: Span) {
         (self.stage, self.pending, self.timer) = (Stage::Joining, None, Some(now + wait));
-        if self.state.is_none_or(|signed| signed.state().status == Status::Invited) {
-            self.state = self.config.ticket;
+        if self.held.is_none() || self.state.is_none_or(|signed| signed.state().status == Status::Invited) {
+            (self.state, self.most) = (self.config.ticket, None);
+        }
+    }
+
+    /// Notes what the client has if a message is not from the gateway that gave it its levels.
+    fn meet(&mut self, incarnation: u64, now: Instant) {
+        if self.levels.is_some_and(|known| known.incarnation != incarnation) {
+            self.most = self.budget_bps(now).map(|most| (most, Instant::MAX));
         }
     }
 
@@ -289,6 +306,7 @@ impl Client {
             return;
         };
         let state = *answer.state.state();
+        self.meet(state.incarnation, now);
         self.pending = None;
         self.state = Some(answer.state);
         match state.status {
@@ -307,6 +325,7 @@ impl Client {
         let state = answer.state.state();
         let (share, claim, status) = (state.share, state.claim, state.status);
         self.held = Some(Held { share, claim, status, said: asked.claim, until: asked.first + answer.lease });
+        self.most = self.most.map(|(most, until)| (most, until.min(asked.first + answer.lease)));
         let same = self.levels.filter(|known| known.incarnation == answer.levels.incarnation);
         if same.is_none_or(|known| known.seq < answer.levels.seq) {
             self.levels = Some(answer.levels);
@@ -325,6 +344,7 @@ impl Client {
         if levels.incarnation > known.incarnation {
             if self.stage == Stage::In {
                 // Another gateway took over; the grant of the last gateway stays valid until its lease ends.
+                self.meet(levels.incarnation, now);
                 self.join(now, Span::ZERO);
                 let wait = self.jitter(u32::MAX, self.config.retry);
                 self.timer = Some(now + wait);

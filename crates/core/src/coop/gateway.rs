@@ -51,6 +51,9 @@ pub struct Config {
     /// If true, only clients with a ticket are admitted. Otherwise a client without one is in the last class, with
     /// weight 1.
     pub tickets_only: bool,
+    /// If true, a client that is admitted gets its answer together with the broadcast that makes room for it, at most `gap`
+    /// later. Otherwise it has its budget before the others learn of it.
+    pub together: bool,
 }
 
 impl Config {
@@ -64,6 +67,7 @@ impl Config {
             advertise: Span::from_secs(1),
             gap: Span::from_millis(10),
             tickets_only: false,
+            together: false,
         }
     }
 
@@ -117,7 +121,7 @@ pub struct Outgoing {
 }
 
 /// Counters of the messages handled since the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Counters {
     /// Clients that were admitted.
     pub joined: u64,
@@ -134,6 +138,7 @@ pub struct Counters {
     /// Clients that were refused because the table was full or they had no ticket.
     pub refused: u64,
     /// Messages of a type that a gateway does not expect.
+    #[serde(skip)]
     pub ignored: u64,
 }
 
@@ -153,6 +158,8 @@ pub struct Gateway {
     /// True if the sums changed since the levels were computed.
     dirty: bool,
     sweep: Instant,
+    /// Clients that were admitted, and their requests, which are answered with the next broadcast.
+    waiting: Vec<(NodeId, u64)>,
     /// The end of the grace period, during which the levels stay below the ceiling.
     grace: Option<Instant>,
     ceiling: [u64; CLASSES],
@@ -187,6 +194,7 @@ impl Gateway {
             due: true,
             dirty: true,
             sweep: now + config.lease.div(8),
+            waiting: Vec::with_capacity(if config.together { config.max_clients as usize } else { 0 }),
             grace: (start == Start::TakingOver).then_some(now + config.lease),
             ceiling: [u64::MAX; CLASSES],
             retired: false,
@@ -230,7 +238,8 @@ impl Gateway {
 
     /// Memory in bytes, which does not depend on the number of clients.
     pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.table.memory() + self.budgets.memory()
+        let waiting = self.waiting.capacity() * size_of::<(NodeId, u64)>();
+        size_of::<Self>() + self.table.memory() + self.budgets.memory() + waiting
     }
 
     /// The sum of the budgets of all clients at the current levels, in bits per second: at most BW. Visits each client.
@@ -312,7 +321,8 @@ impl Gateway {
         if self.retired {
             return None;
         }
-        let wait = if self.due || self.dirty { self.config.gap } else { self.config.advertise };
+        let soon = self.due || self.dirty || !self.waiting.is_empty();
+        let wait = if soon { self.config.gap } else { self.config.advertise };
         Some(self.sweep.min(self.told + wait).min(self.grace.unwrap_or(Instant::MAX)))
     }
 
@@ -361,6 +371,11 @@ impl Gateway {
         let found = *place;
         match found {
             Some(entry) if entry.before == state.seq && entry.assessment.is_some() => {
+                // It asks again before its answer was due.
+                if let Some((_, waiting)) = self.waiting.iter_mut().find(|(node, _)| *node == entry.node) {
+                    *waiting = ask;
+                    return;
+                }
                 return self.repeat(&entry, ask, Message::AckHello, out);
             }
             Some(entry) if entry.before == state.seq || state.seq <= entry.seq => {
@@ -383,7 +398,13 @@ impl Gateway {
         let next =
             self.stamp(State { status: assessment.status, claim: assessment.claim, ..*state }, now + self.config.lease);
         self.remember(&next, state.seq, assessment);
-        out.push(self.answer(next, ask, Message::AckHello));
+        self.waiting.retain(|(node, _)| *node != state.node);
+        let room = self.waiting.len() < self.config.max_clients as usize;
+        if self.config.together && room && now < self.told + self.config.gap {
+            self.waiting.push((state.node, ask));
+        } else {
+            out.push(self.answer(next, ask, Message::AckHello));
+        }
     }
 
     /// Processes USED_BW: the client reports what it can use, or only renews its lease.
@@ -462,9 +483,14 @@ impl Gateway {
 
     /// Repeats the answer to a request that was answered before, without a further effect.
     fn repeat(&mut self, entry: &Entry, ask: u64, kind: fn(Answer) -> Message, out: &mut Vec<Outgoing>) {
+        self.counters.repeated += u64::from(entry.assessment.is_some());
+        self.answer_as_stored(entry, ask, kind, out);
+    }
+
+    /// Answers a request by what is stored of its client.
+    fn answer_as_stored(&mut self, entry: &Entry, ask: u64, kind: fn(Answer) -> Message, out: &mut Vec<Outgoing>) {
         let Entry { node, share, assessment, seq, until, .. } = *entry;
         let Some(assessment) = assessment else { return };
-        self.counters.repeated += 1;
         let (status, claim, incarnation) = (assessment.status, assessment.claim, self.levels.incarnation);
         let state = State { node, share, status, claim, level: 0, until, seq, incarnation };
         out.push(self.answer(state, ask, kind));
@@ -509,5 +535,12 @@ impl Gateway {
             self.told = now;
             out.push(Outgoing { to: To::Everyone, message: Message::AvailBw(self.levels) });
         }
+        for at in 0..self.waiting.len() {
+            let (node, ask) = self.waiting[at];
+            if let Some(entry) = self.table.find(node).and_then(|place| *place) {
+                self.answer_as_stored(&entry, ask, Message::AckHello, out);
+            }
+        }
+        self.waiting.clear();
     }
 }

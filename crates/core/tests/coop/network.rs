@@ -7,7 +7,7 @@ use penstock_core::coop::message::{Message, decode, encode};
 use penstock_core::coop::policy::Policy;
 use penstock_core::coop::state::{NodeId, Share, State};
 use penstock_core::units::{Instant, Rate, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest one-way delay.
 pub const DELAY: Span = Span::from_millis(150);
@@ -63,6 +63,10 @@ pub struct Network {
     pub heard: Vec<Vec<u8>>,
     /// Each decoded message, in the order of arrival.
     pub seen: Vec<(At, Message)>,
+    /// The clients that levels reach, if they are sent within sessions: those which have spoken to this gateway.
+    pub sessions: Option<BTreeSet<NodeId>>,
+    /// The largest one-way delay.
+    pub delay: Span,
     config: gateway::Config,
     incarnation: u64,
     lives: u64,
@@ -89,6 +93,8 @@ impl Network {
             dice: Dice(seed),
             heard: Vec::new(),
             seen: Vec::new(),
+            sessions: None,
+            delay: DELAY,
             config,
             incarnation: 1,
             lives: 0,
@@ -119,6 +125,7 @@ impl Network {
     /// Replaces the gateway by a new one, which has only the keys.
     pub fn restart_gateway(&mut self) {
         self.incarnation += 1;
+        self.sessions.iter_mut().for_each(BTreeSet::clear);
         let config = gateway::Config { bandwidth: self.gateway.bandwidth(), ..self.config.clone() };
         self.gateway =
             Gateway::new(config, state_ring(), self.incarnation, Start::TakingOver, self.now).expect("valid");
@@ -155,7 +162,11 @@ impl Network {
             let bytes = encode(&message, &self.ring);
             match to {
                 To::Node(node) => self.send(At::Client(node.0 as usize), bytes),
-                To::Everyone => (0..self.clients.len()).for_each(|at| self.send(At::Client(at), bytes.clone())),
+                To::Everyone => {
+                    let hears = |at: &usize| self.sessions.as_ref().is_none_or(|all| all.contains(&NodeId(*at as u32)));
+                    let hear: Vec<usize> = (0..self.clients.len()).filter(hears).collect();
+                    hear.into_iter().for_each(|at| self.send(At::Client(at), bytes.clone()));
+                }
             }
         }
     }
@@ -165,7 +176,7 @@ impl Network {
         let times = if self.dice.chance(self.faults.twice) { 2 } else { 1 };
         for _ in 0..times {
             if !self.dice.chance(self.faults.loss) {
-                let delay = Span::from_nanos(1 + self.dice.below(DELAY.as_nanos()));
+                let delay = Span::from_nanos(1 + self.dice.below(self.delay.as_nanos()));
                 self.inject(to, bytes.clone(), delay);
             }
         }
@@ -175,6 +186,11 @@ impl Network {
     pub fn inject(&mut self, to: At, bytes: Vec<u8>, delay: Span) {
         self.count += 1;
         self.flying.insert((self.now + delay, self.count), (to, bytes));
+    }
+
+    /// Loses all messages that are on their way to `to`.
+    pub fn lose(&mut self, to: At) {
+        self.flying.retain(|_, (at, _)| *at != to);
     }
 
     /// Delivers a message or handles a timeout, whichever is next; false if nothing is due before `end`.
@@ -227,6 +243,9 @@ impl Network {
                     Message::ClientBye(request) | Message::UsedBw(request, _) => request.node,
                     _ => NodeId(u32::MAX),
                 };
+                if let Some(sessions) = &mut self.sessions {
+                    sessions.insert(from);
+                }
                 let mut out = Vec::new();
                 self.gateway.handle(&message, from, self.now, &mut out);
                 self.deliver(out);

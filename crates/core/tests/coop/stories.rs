@@ -9,6 +9,7 @@ use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::{Claim, NodeId, Share, State, Status};
 use penstock_core::coop::{Floor, Floors};
 use penstock_core::units::{Instant, Rate, Span};
+use std::collections::BTreeSet;
 
 const MBIT: u64 = 1_000_000;
 const SECOND: Span = Span::from_secs(1);
@@ -127,6 +128,66 @@ fn another_gateway_takes_over_with_what_clients_bring() {
     assert_eq!(network.granted(), before);
     assert_eq!(network.clients[3].status(), Some(Status::Bad), "its state came with it");
     assert_eq!(network.gateway.counters().lapsed, 0);
+}
+
+/// What happens before a gateway crashes, and what after that.
+type Acts = (fn(&mut Network), fn(&mut Network));
+
+/// Crashes at 30 moments that are `step` apart, in each policy with two and with four nodes, which joined at different times of the
+/// leases of those before. Nodes find the gateway that starts then as hosts do, when they speak to it. As long as a lease of the
+/// former gateway may last, all leases together are no more than the link has, or than they were at the crash.
+fn crashes((before, after): Acts, step: Span) {
+    use Sharing::{Dybra, MaxMin, Priority, UnweightedFair, Weighted};
+    let sharings = [UnweightedFair, Weighted, Priority, Dybra, MaxMin];
+    let cases = sharings.into_iter().flat_map(|sharing| [(sharing, 2), (sharing, 4)]);
+    for ((sharing, clients), moment) in cases.flat_map(|case| (1..=30).map(move |moment| (case, moment))) {
+        let mut network = Network::new(Policy::of(sharing), 10 * MBIT, clients, moment);
+        (network.sessions, network.delay) = (Some(BTreeSet::new()), Span::from_millis(1));
+        for at in 0..clients as usize {
+            network.run(SECOND + Span::from_millis(170) * at as u64);
+            network.open(at);
+        }
+        before(&mut network);
+        network.run(step * moment);
+        let most = network.believed().max(10 * MBIT);
+        network.restart_gateway();
+        after(&mut network);
+        let end = network.now + LEASE - Span::from_millis(1);
+        while network.step(end) {
+            network.check();
+            let beliefs = network.beliefs();
+            assert!(network.believed() <= most, "{sharing:?} of {clients}, moment {moment}: {beliefs:?}");
+        }
+        network.run(LEASE * 2);
+        assert!(network.beliefs().iter().all(Option::is_some), "{:?}", network.beliefs());
+        assert_eq!(network.beliefs(), network.granted(), "{sharing:?}");
+    }
+}
+
+/// A state is as old as the last answer: it tells the level that its node had before the last one joined.
+#[test]
+fn a_crash_after_a_join_leaves_no_lease_above_the_link() {
+    crashes((|_| {}, |network| assert!(network.believed() <= 10 * MBIT)), LEASE.div(40));
+}
+
+/// A node that has told a smaller claim keeps to it at once, also if the answer is lost with the gateway.
+#[test]
+fn a_crash_after_a_claim_leaves_no_lease_above_the_link() {
+    let claim = |network: &mut Network| {
+        network.run(SECOND);
+        network.usable(0, Some(491_520)); // 15 * 2^15, which is not rounded (policy/fill.rs)
+    };
+    crashes((claim, |network| network.lose(At::Client(0))), Span::from_micros(100));
+}
+
+/// What a node had before it left belongs to others, even if nobody knows any more that it left.
+#[test]
+fn a_crash_after_a_goodbye_leaves_no_lease_above_the_link() {
+    let leave = |network: &mut Network| {
+        network.run(SECOND);
+        network.close(0);
+    };
+    crashes((leave, |network| network.open(0)), Span::from_millis(4));
 }
 
 #[test]

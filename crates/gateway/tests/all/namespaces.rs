@@ -360,6 +360,34 @@ fn a_script_tells_the_rates() {
     gateway.end();
 }
 
+/// A file which says something new of the source of the rates begins with it anew; one that changes a limit does not.
+#[test]
+fn a_file_that_changes_a_limit_leaves_the_script_alone() {
+    const CODEL: &str = "[discipline]\nname = \"fq-codel\"\n";
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let told = lab.file("told");
+    let file = |limit: &str, every: &str| {
+        let command = format!("command = [\"cat\", \"{}\"]\nevery = \"{every}\"\n", told.display());
+        format!("{LINK}limit = \"{limit}\"\n{command}stale_after = \"1h\"\nplain_after = \"1h\"\n{CODEL}")
+    };
+    std::fs::write(&told, "8Mbit/s 1Mbit/s\n").unwrap();
+    let gateway = lab.govern(&file("200p", "1h"));
+    let rate = || lab.status()["forward"]["rate_bps"].as_u64().unwrap();
+    let apply = |text: &str| {
+        let (done, said) = lab.set(&["apply", lab.write(text).to_str().unwrap()]);
+        assert!(done, "{said}");
+    };
+    wait_until("the rate is that of the script", || rate() == 8_000_000);
+    std::fs::write(&told, "7Mbit/s 1Mbit/s\n").unwrap();
+    apply(&file("300p", "1h"));
+    // Twice as long as it takes until what a script says is heard.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(rate(), 8_000_000);
+    apply(&file("300p", "30min"));
+    wait_until("the script is asked anew", || rate() == 7_000_000);
+    gateway.end();
+}
+
 /// Downloads over a link of 10 Mbit/s, of which 14 Mbit/s are said: the mark tells both rates.
 #[test]
 fn a_bottleneck_behind_the_gateway_is_marked() {

@@ -1,11 +1,10 @@
 //! The programs that take frames from a bridge of the kernel: `bpf/bridge.bpf.c`.
 
-use crate::bpf::datapath::{Hook, MISSING, clock, map};
+use crate::bpf::datapath::{Hook, clock};
 use crate::bpf::error::Error;
+use crate::bpf::object::Object;
 use aya::maps::{Array, MapData};
-use aya::programs::tc::TcAttachOptions;
-use aya::programs::{LinkOrder, SchedClassifier, SocketFilter};
-use aya::{Ebpf, EbpfLoader};
+use aya::programs::SocketFilter;
 use serde::Serialize;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -70,7 +69,7 @@ impl Passed {
 
 /// The programs in the kernel. When this is dropped, or the process dies, the kernel has all frames.
 pub struct Bridge {
-    ebpf: Ebpf,
+    object: Object,
     told: Array<MapData, [u64; TOLD]>,
     passed: Array<MapData, [u64; PASSED]>,
     words: [u64; TOLD],
@@ -82,27 +81,21 @@ impl Bridge {
     /// # Errors
     /// Returns why this build has none, or what the kernel refused.
     pub fn load(taking: &Taking) -> Result<Self, Error> {
-        if !MISSING.is_empty() {
-            return Err(Error::NotBuilt(MISSING));
-        }
-        let mut ebpf = EbpfLoader::new().load(OBJECT).map_err(Error::refused("the maps"))?;
-        filter(&mut ebpf)?.load().map_err(Error::refused("a program"))?;
-        classifier(&mut ebpf)?.load().map_err(Error::refused("a program"))?;
-        let (told, passed) = (map(&mut ebpf, "told")?, map(&mut ebpf, "passed")?);
+        let mut object = Object::load(OBJECT, &[], &["hide"])?;
+        object.program::<SocketFilter>("take")?.load().map_err(Error::refused("a program"))?;
+        let (told, passed) = (object.map("told")?, object.map("passed")?);
         let [a, b, c] = taking.own.map(|[a, b, c, d, e, f]| u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
         let patience = taking.patience.as_nanos() as u64;
         let words = [0, patience, u64::from(taking.observe), u64::from(taking.wan), a, b, c];
-        let mut bridge = Self { ebpf, told, passed, words };
+        let mut bridge = Self { object, told, passed, words };
         bridge.tell(0)?;
         Ok(bridge)
     }
 
     /// Lets a socket of packets see only what the process takes.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn filter(&mut self, socket: impl AsFd) -> Result<(), Error> {
-        filter(&mut self.ebpf)?.attach(socket.as_fd()).map(drop).map_err(Error::refused("a filter of a socket"))
+        let filter: &mut SocketFilter = self.object.program("take")?;
+        filter.attach(socket.as_fd()).map(drop).map_err(Error::refused("a filter of a socket"))
     }
 
     /// Hides from the kernel what the process takes from an interface.
@@ -110,23 +103,15 @@ impl Bridge {
     /// # Errors
     /// Returns what the kernel refused, as where it has no TCX.
     pub fn hide(&mut self, interface: &str) -> Result<(), Error> {
-        let options = TcAttachOptions::TcxOrder(LinkOrder::default());
-        let attached = classifier(&mut self.ebpf)?.attach_with_options(interface, Hook::Ingress, options);
-        attached.map(drop).map_err(|error| Error::NoTcx { interface: interface.to_owned(), why: error.to_string() })
+        self.object.attach("hide", interface, Hook::Ingress)
     }
 
     /// Gives a sign of life: from now on frames are taken.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn beat(&mut self) -> Result<(), Error> {
         self.tell(clock())
     }
 
     /// Takes nothing from now on.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn rest(&mut self) -> Result<(), Error> {
         self.tell(0)
     }
@@ -137,22 +122,9 @@ impl Bridge {
     }
 
     /// Returns what became of frames.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn passed(&self) -> Result<Passed, Error> {
         self.passed.get(&0, 0).map(|words| Passed::read(&words)).map_err(Error::refused("a read"))
     }
-}
-
-fn filter(ebpf: &mut Ebpf) -> Result<&mut SocketFilter, Error> {
-    let program = ebpf.program_mut("take").ok_or(Error::NotBuilt("a program is not in the object"))?;
-    program.try_into().map_err(Error::refused("a program"))
-}
-
-fn classifier(ebpf: &mut Ebpf) -> Result<&mut SchedClassifier, Error> {
-    let program = ebpf.program_mut("hide").ok_or(Error::NotBuilt("a program is not in the object"))?;
-    program.try_into().map_err(Error::refused("a program"))
 }
 
 #[cfg(test)]

@@ -2,19 +2,21 @@
 
 use crate::bpf::error::Error;
 use crate::bpf::layout::{CONTROL, Control, Gauges, PROCESSOR, SUMS, Sums};
-use aya::maps::{Array, Map, MapData, MapError, PerCpuArray};
+use crate::bpf::object::Object;
+use aya::TestRunOptions;
+use aya::maps::{Array, MapData, PerCpuArray};
+use aya::programs::SchedClassifier;
 pub use aya::programs::TcAttachType as Hook;
 use aya::programs::tc::{self, NlOptions, TcAttachOptions, TcError};
-use aya::programs::{LinkOrder, ProgramError, SchedClassifier};
-use aya::{Ebpf, EbpfLoader, TestRun as _, TestRunOptions};
 use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Why this build has no programs; empty if it has them.
-pub const MISSING: &str = env!("PENSTOCK_BPF_MISSING");
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pink.bpf.o"));
 static COST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cost.bpf.o"));
-/// The programs of a gateway, and those that tell what they cost.
+/// The programs of a gateway (`bpf/pink.bpf.c`), and those that tell what they cost (`bpf/cost.bpf.c`). All of these make their
+/// packet that of the next flow: `shell` does no more, `visit_parse` reads its headers as well, and `visit_find` finds its
+/// connection. `visit_plain` shows it as data that leave to the link, with a window that stays, `visit_data` with one above the
+/// share of the other direction, and `visit_ack` as an ACK that comes from the link.
 const PROGRAMS: [&str; 9] =
     ["outward", "inward", "sweep", "shell", "visit_parse", "visit_find", "visit_plain", "visit_data", "visit_ack"];
 
@@ -22,42 +24,6 @@ const PROGRAMS: [&str; 9] =
 pub const WAYS: u32 = 16;
 /// Sets that one run of the sweep looks at.
 const SWEPT: u32 = 256;
-
-/// A program of `bpf/pink.bpf.c`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    /// Sees what leaves to the link.
-    Outward,
-    /// Sees what comes from the link.
-    Inward,
-    /// Makes its packet that of the next flow (`bpf/cost.bpf.c`).
-    Shell,
-    /// The same, and reads its headers.
-    VisitParse,
-    /// The same, and finds its connection.
-    VisitFind,
-    /// Makes its packet that of the next flow, and shows it as data that leave to the link, with a window that stays.
-    VisitPlain,
-    /// The same with a window that is above the share of the other direction.
-    VisitData,
-    /// The same, and shows it as an ACK that comes from the link.
-    VisitAck,
-}
-
-impl Program {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Outward => "outward",
-            Self::Inward => "inward",
-            Self::Shell => "shell",
-            Self::VisitParse => "visit_parse",
-            Self::VisitFind => "visit_find",
-            Self::VisitPlain => "visit_plain",
-            Self::VisitData => "visit_data",
-            Self::VisitAck => "visit_ack",
-        }
-    }
-}
 
 /// How programs are attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -71,7 +37,7 @@ pub enum Attached {
 
 /// The programs in the kernel. When this is dropped, or the process dies, links go and packets pass as before.
 pub struct Datapath {
-    ebpf: Ebpf,
+    object: Object,
     control: Array<MapData, [u64; CONTROL]>,
     sums: Array<MapData, [u64; SUMS]>,
     processors: PerCpuArray<MapData, [u64; PROCESSOR]>,
@@ -95,28 +61,16 @@ impl Datapath {
     }
 
     /// Loads the programs and those that tell what they cost.
-    ///
-    /// # Errors
-    /// As [`Datapath::load`].
     pub fn load_to_measure(control: Control) -> Result<Self, Error> {
         Self::load_from(COST, &PROGRAMS, control)
     }
 
     fn load_from(object: &[u8], programs: &[&'static str], control: Control) -> Result<Self, Error> {
-        if !MISSING.is_empty() {
-            return Err(Error::NotBuilt(MISSING));
-        }
-        let mut ebpf = EbpfLoader::new()
-            .map_max_entries("heads", control.sets)
-            .map_max_entries("lines", control.sets * WAYS)
-            .load(object)
-            .map_err(Error::refused("the maps"))?;
-        for name in programs {
-            classifier(&mut ebpf, name)?.load().map_err(Error::refused("a program"))?;
-        }
-        let (known, sums, numbers) = (map(&mut ebpf, "control")?, map(&mut ebpf, "sums")?, map(&mut ebpf, "numbers")?);
-        let processors = map(&mut ebpf, "processors")?;
-        let mut path = Self { control: known, sums, processors, numbers, ebpf, told: control.clone(), next: 0 };
+        let rooms = [("heads", control.sets), ("lines", control.sets * WAYS)];
+        let mut object = Object::load(object, &rooms, programs)?;
+        let (known, sums, numbers) = (object.map("control")?, object.map("sums")?, object.map("numbers")?);
+        let processors = object.map("processors")?;
+        let mut path = Self { control: known, sums, processors, numbers, object, told: control.clone(), next: 0 };
         for index in 0..2 {
             path.sums.set(index, Sums::at_start(), 0).map_err(Error::refused("a value"))?;
         }
@@ -125,16 +79,9 @@ impl Datapath {
     }
 
     /// Attaches both programs to an interface: by TCX, or by clsact where there is no TCX.
-    ///
-    /// # Errors
-    /// Returns what the kernel refused.
     pub fn attach(&mut self, interface: &str) -> Result<Attached, Error> {
         let hooks = [("outward", Hook::Egress), ("inward", Hook::Ingress)];
-        let tcx = hooks.iter().try_for_each(|(name, hook)| {
-            let options = TcAttachOptions::TcxOrder(LinkOrder::default());
-            self.attach_one(name, interface, *hook, options)
-        });
-        if tcx.is_ok() {
+        if hooks.iter().try_for_each(|(name, hook)| self.object.attach(name, interface, *hook)).is_ok() {
             return Ok(Attached::Tcx);
         }
         match tc::qdisc_add_clsact(interface) {
@@ -145,23 +92,10 @@ impl Datapath {
             // What a process that died has left.
             let _ = tc::qdisc_detach_program(interface, hook, name);
             let options = TcAttachOptions::Netlink(NlOptions::default());
-            self.attach_one(name, interface, hook, options).map_err(Error::refused("a filter of clsact"))?;
+            let attached = self.object.classifier(name)?.attach_with_options(interface, hook, options);
+            attached.map_err(Error::refused("a filter of clsact"))?;
         }
         Ok(Attached::Clsact)
-    }
-
-    fn attach_one(
-        &mut self,
-        name: &str,
-        interface: &str,
-        hook: Hook,
-        options: TcAttachOptions,
-    ) -> Result<(), ProgramError> {
-        let program: &mut SchedClassifier = match self.ebpf.program_mut(name) {
-            Some(program) => program.try_into()?,
-            None => return Err(ProgramError::NotLoaded),
-        };
-        program.attach_with_options(interface, hook, options).map(|_| ())
     }
 
     /// What the programs were told last.
@@ -170,9 +104,6 @@ impl Datapath {
     }
 
     /// Tells the programs new values.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn tell(&mut self, control: Control) -> Result<(), Error> {
         self.control.set(0, control.words(), 0).map_err(Error::refused("a value"))?;
         self.told = control;
@@ -180,48 +111,32 @@ impl Datapath {
     }
 
     /// Returns whether the programs have the values that they were told last.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn is_as_told(&self) -> Result<bool, Error> {
         let words = self.control.get(&0, 0).map_err(Error::refused("a read"))?;
         Ok(words == self.told.words())
     }
 
     /// Gives a sign of life.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn beat(&mut self) -> Result<(), Error> {
         let heartbeat = clock();
         self.tell(Control { heartbeat, ..self.told.clone() })
     }
 
     /// Applies the timeouts to all connections.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn sweep(&mut self) -> Result<(), Error> {
         (0..self.told.sets.div_ceil(SWEPT)).try_for_each(|_| self.sweep_some())
     }
 
     /// Applies the timeouts to the next 256 sets, 4096 connections.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn sweep_some(&mut self) -> Result<(), Error> {
         let count = SWEPT.min(self.told.sets - self.next);
         let packet = [u64::from(self.next).to_ne_bytes(), u64::from(count).to_ne_bytes()].concat();
         self.next = (self.next + count) % self.told.sets;
         let options = TestRunOptions { data_in: Some(&packet), ..TestRunOptions::new() };
-        classifier(&mut self.ebpf, "sweep")?.test_run(options).map_err(Error::refused("a sweep"))?;
-        Ok(())
+        self.object.test("sweep", options).map(drop)
     }
 
     /// Sums and counters of data toward the link and from it.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn sums(&self) -> Result<[Sums; 2], Error> {
         let counters = self.counters()?;
         let read = |index| self.sums.get(&index, 0).map_err(Error::refused("a read"));
@@ -229,9 +144,6 @@ impl Datapath {
     }
 
     /// Counters of packets and connections.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn gauges(&self) -> Result<Gauges, Error> {
         let [numbered] = self.numbers.get(&0, 0).map_err(Error::refused("a read"))?;
         Ok(Gauges::read(&self.counters()?, numbered))
@@ -247,21 +159,15 @@ impl Datapath {
     }
 
     /// Tells the programs that measure how many flows there are, and begins anew.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn visit(&mut self, flows: u32) -> Result<(), Error> {
-        let mut visits: Array<MapData, [u64; 2]> = map(&mut self.ebpf, "visits")?;
+        let mut visits: Array<MapData, [u64; 2]> = self.object.map("visits")?;
         let mut each = 0..visits.len();
         each.try_for_each(|by| visits.set(by, [u64::from(flows), 0], 0).map_err(Error::refused("a value")))
     }
 
     /// Bytes of machine code of each loaded program, its functions included, and instructions that the verifier looked at.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn sizes(&self) -> Result<Vec<(String, u32, u32)>, Error> {
-        let loaded = self.ebpf.programs().filter(|(_, program)| program.fd().is_ok());
+        let loaded = self.object.0.programs().filter(|(_, program)| program.fd().is_ok());
         let size = |(name, program): (&str, &aya::programs::Program)| {
             let info = program.info().map_err(Error::refused("a query"))?;
             Ok((name.to_owned(), info.size_jitted(), info.verified_instruction_count().unwrap_or(0)))
@@ -271,16 +177,12 @@ impl Datapath {
         Ok(sizes)
     }
 
-    /// Runs a program on a packet, `repeat` times; returns the packet after it and the mean time of a run.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
-    pub fn test(&mut self, program: Program, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
+    /// Runs the program with this name on a packet, `repeat` times; returns the packet after it and the mean time of a run.
+    pub fn test(&mut self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
         let before = packet.to_vec();
         let options =
             TestRunOptions { data_in: Some(&before), data_out: Some(packet), repeat, ..TestRunOptions::new() };
-        let result = classifier(&mut self.ebpf, program.name())?.test_run(options);
-        result.map(|result| result.duration).map_err(Error::refused("a test run"))
+        Ok(self.object.test(program, options)?.duration)
     }
 }
 
@@ -291,14 +193,4 @@ impl Datapath {
 pub fn programs_at(interface: &str, hook: Hook) -> Result<Vec<String>, Error> {
     let (_, found) = SchedClassifier::query_tcx(interface, hook).map_err(Error::refused("a query"))?;
     Ok(found.iter().filter_map(|program| program.name_as_str().map(str::to_owned)).collect())
-}
-
-fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
-    let program = ebpf.program_mut(name).ok_or(Error::NotBuilt("a program is not in the object"))?;
-    program.try_into().map_err(Error::refused("a program"))
-}
-
-pub(crate) fn map<M: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &'static str) -> Result<M, Error> {
-    let map = ebpf.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
-    M::try_from(map).map_err(Error::refused("a map"))
 }

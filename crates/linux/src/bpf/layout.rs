@@ -81,25 +81,11 @@ impl Control {
     pub(crate) fn words(&self) -> [u64; CONTROL] {
         let way = |way: &Way| [way.rate_bps, way.capacity, way.room, way.in_packets.into(), way.backlog];
         let [a, b] = self.ways.each_ref().map(way);
-        let mut words = [0; CONTROL];
-        words[..13].copy_from_slice(&[
-            self.clock,
-            self.heartbeat,
-            self.patience,
-            if self.ethernet { 14 } else { 0 },
-            self.sets.into(),
-            self.keys[0],
-            self.keys[1],
-            self.observe.into(),
-            self.silent,
-            self.quiet,
-            self.opening,
-            self.closed,
-            self.idle,
-        ]);
-        words[13..18].copy_from_slice(&a);
-        words[18..].copy_from_slice(&b);
-        words
+        let Self { clock, heartbeat, patience, sets, keys, silent, quiet, opening, closed, idle, .. } = *self;
+        let ethernet = if self.ethernet { 14 } else { 0 };
+        let first = [clock, heartbeat, patience, ethernet, sets.into(), keys[0], keys[1], self.observe.into()];
+        let mut words = first.into_iter().chain([silent, quiet, opening, closed, idle]).chain(a).chain(b);
+        std::array::from_fn(|_| words.next().unwrap_or_default())
     }
 }
 

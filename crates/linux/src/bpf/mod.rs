@@ -12,8 +12,10 @@ pub mod bridge;
 pub mod datapath;
 pub mod error;
 pub mod layout;
+mod object;
 pub mod police;
 
-pub use datapath::{Attached, Datapath, MISSING, Program};
+pub use datapath::{Attached, Datapath};
 pub use error::Error;
 pub use layout::{Control, Gauges, Sums, Way};
+pub use object::MISSING;

@@ -1,11 +1,10 @@
 //! The programs that hold hosts to budgets: `bpf/police.bpf.c`.
 
-use crate::bpf::datapath::{Hook, MISSING, clock, map};
+use crate::bpf::datapath::{Hook, clock};
 use crate::bpf::error::Error;
+use crate::bpf::object::Object;
+use aya::TestRunOptions;
 use aya::maps::{Array, HashMap, MapData};
-use aya::programs::tc::TcAttachOptions;
-use aya::programs::{LinkOrder, SchedClassifier};
-use aya::{Ebpf, EbpfLoader, TestRun as _, TestRunOptions};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -91,7 +90,7 @@ pub struct Totals {
 
 /// The programs in the kernel. When this is dropped, or the process dies, everything passes.
 pub struct Police {
-    ebpf: Ebpf,
+    object: Object,
     rules: Array<MapData, [u64; TOLD]>,
     budgets: HashMap<MapData, [u8; 16], u64>,
     hosts: HashMap<MapData, [u8; 16], [u64; HOST]>,
@@ -106,19 +105,10 @@ impl Police {
     /// # Errors
     /// Returns why this build has none, or what the kernel refused.
     pub fn load(rules: Rules, most: u32) -> Result<Self, Error> {
-        if !MISSING.is_empty() {
-            return Err(Error::NotBuilt(MISSING));
-        }
-        let mut ebpf = EbpfLoader::new()
-            .map_max_entries("budgets", most.max(1))
-            .load(OBJECT)
-            .map_err(Error::refused("the maps"))?;
-        for name in ["hold", "answer"] {
-            classifier(&mut ebpf, name)?.load().map_err(Error::refused("a program"))?;
-        }
-        let (words, budgets) = (map(&mut ebpf, "rules")?, map(&mut ebpf, "budgets")?);
-        let (hosts, totals) = (map(&mut ebpf, "hosts")?, map(&mut ebpf, "totals")?);
-        let mut police = Self { ebpf, rules: words, budgets, hosts, totals, told: rules, wanted: BTreeMap::new() };
+        let mut object = Object::load(OBJECT, &[("budgets", most.max(1))], &["hold", "answer"])?;
+        let (words, budgets) = (object.map("rules")?, object.map("budgets")?);
+        let (hosts, totals) = (object.map("hosts")?, object.map("totals")?);
+        let mut police = Self { object, rules: words, budgets, hosts, totals, told: rules, wanted: BTreeMap::new() };
         police.write(0)?;
         Ok(police)
     }
@@ -128,12 +118,8 @@ impl Police {
     /// # Errors
     /// Returns what the kernel refused, as where it has no TCX.
     pub fn attach(&mut self, interface: &str) -> Result<(), Error> {
-        for (name, hook) in [("hold", Hook::Ingress), ("answer", Hook::Egress)] {
-            let options = TcAttachOptions::TcxOrder(LinkOrder::default());
-            let attached = classifier(&mut self.ebpf, name)?.attach_with_options(interface, hook, options);
-            attached.map_err(|e| Error::NoTcx { interface: interface.to_owned(), why: e.to_string() })?;
-        }
-        Ok(())
+        self.object.attach("hold", interface, Hook::Ingress)?;
+        self.object.attach("answer", interface, Hook::Egress)
     }
 
     /// What the programs were told last.
@@ -142,18 +128,12 @@ impl Police {
     }
 
     /// Tells the programs other rules, and gives a sign of life.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn tell(&mut self, rules: Rules) -> Result<(), Error> {
         self.told = rules;
         self.beat()
     }
 
     /// Gives a sign of life.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn beat(&mut self) -> Result<(), Error> {
         self.write(if self.told.clock > 0 { self.told.clock } else { clock() })
     }
@@ -194,9 +174,6 @@ impl Police {
     }
 
     /// Returns whether the kernel has the budgets that it was told last, and tells them again if it has not.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn check_budgets(&mut self) -> Result<bool, Error> {
         let found: Result<BTreeMap<Key, u64>, _> =
             self.budgets.iter().map(|one| one.map(|(key, budget)| (Key(key), budget))).collect();
@@ -210,18 +187,12 @@ impl Police {
     }
 
     /// Writes a budget behind the back of [`Police::set_budgets`], as another program could.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     #[doc(hidden)]
     pub fn meddle(&mut self, key: Key, budget: u64) -> Result<(), Error> {
         self.budgets.insert(key.0, budget, 0).map_err(Error::refused("a budget"))
     }
 
     /// What the programs know of a host; `None` if they have not seen it, or not for long.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn host(&self, key: Key) -> Result<Option<Host>, Error> {
         match self.hosts.get(&key.0, 0) {
             Ok(words) => Ok(Some(Host::read(&words))),
@@ -231,9 +202,6 @@ impl Police {
     }
 
     /// Number of hosts without a budget that have sent within this time.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn strangers(&self, idle: Duration) -> Result<u64, Error> {
         let since = clock().saturating_sub(idle.as_nanos() as u64).max(1);
         // A host that goes while this looks is none.
@@ -244,40 +212,25 @@ impl Police {
     }
 
     /// Sums since the start.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn totals(&self) -> Result<Totals, Error> {
         let w = self.totals.get(&0, 0).map_err(Error::refused("a read"))?;
         Ok(Totals { arrived: [[w[0], w[1]], [w[2], w[3]]], policed: [[w[4], w[5]], [w[6], w[7]]], stale: w[8] })
     }
 
     /// Shows a packet from a host, or to it, to its program; returns whether it passes.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel.
     pub fn test(&mut self, up: bool, packet: &[u8]) -> Result<bool, Error> {
         self.test_merged(up, packet, 0)
     }
 
     /// The same with a packet that was merged from several with payloads of `segment` bytes.
-    ///
-    /// # Errors
-    /// As [`Police::test`].
     pub fn test_merged(&mut self, up: bool, packet: &[u8], segment: u32) -> Result<bool, Error> {
         let mut context = [0; 192]; // struct __sk_buff of include/uapi/linux/bpf.h
         context[GSO_SIZE..GSO_SIZE + 4].copy_from_slice(&segment.to_ne_bytes());
         let options = TestRunOptions { data_in: Some(packet), ctx_in: Some(&context), ..TestRunOptions::new() };
-        let program = classifier(&mut self.ebpf, if up { "hold" } else { "answer" })?;
-        let result = program.test_run(options).map_err(Error::refused("a test run"))?;
+        let result = self.object.test(if up { "hold" } else { "answer" }, options)?;
         Ok(result.return_value != 2)
     }
 }
 
 /// Where `gso_size` is in a context.
 const GSO_SIZE: usize = 176;
-
-fn classifier<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
-    let program = ebpf.program_mut(name).ok_or(Error::NotBuilt("a program is not in the object"))?;
-    program.try_into().map_err(Error::refused("a program"))
-}

@@ -18,8 +18,7 @@
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
 use super::program::{
-    ACTIVE_ESTABLISHED, CONTEXT, FLAGS, LOOKUP, MSS, MY_COOKIE, OPERATION, PASSIVE_ESTABLISHED, ROUND_TRIP, SET_FLAGS,
-    UPDATE, VALUE, cookie, keyed,
+    ACTIVE_ESTABLISHED, CONTEXT, MSS, MY_COOKIE, OPERATION, PASSIVE_ESTABLISHED, ROUND_TRIP, VALUE, cookie, want,
 };
 
 /// Kind and length of the option.
@@ -79,14 +78,14 @@ pub(super) fn program(due: i32) -> Vec<Instruction> {
     a.jump(out);
 
     a.here(established);
-    a.load(Size::W, R(2), CONTEXT, FLAGS);
-    a.op(Op::Or, R(2), V::Imm(WANTED));
-    a.mov(R(1), V::Reg(CONTEXT));
-    a.call(SET_FLAGS);
+    want(&mut a, WANTED);
     a.jump(out);
 
+    // The next segment with data tells the rate.
     a.here(round_trip);
-    note(&mut a, due);
+    cookie(&mut a);
+    a.store(Size::D, FP, VALUE, V::Imm(1));
+    a.update(due, MY_COOKIE, VALUE);
     a.jump(out);
 
     a.here(length);
@@ -99,7 +98,10 @@ pub(super) fn program(due: i32) -> Vec<Instruction> {
 
     a.here(write);
     has_ecn(&mut a, out);
-    is_beyond_slow_start(&mut a, out);
+    // Nothing in slow start.
+    a.load(Size::W, R(1), CONTEXT, WINDOW);
+    a.load(Size::W, R(2), CONTEXT, THRESHOLD);
+    a.jump_if(R(2), If::Gt, V::Reg(R(1)), out);
     option(&mut a, due, out);
     a.here(out);
     a.mov(R(0), V::Imm(1));
@@ -107,29 +109,11 @@ pub(super) fn program(due: i32) -> Vec<Instruction> {
     a.finish()
 }
 
-/// Notes that the next segment with data tells the rate.
-fn note(a: &mut Assembler, due: i32) {
-    cookie(a);
-    a.store(Size::D, FP, VALUE, V::Imm(1));
-    keyed(a, due, MY_COOKIE);
-    a.mov(R(3), V::Reg(FP));
-    a.op(Op::Add, R(3), V::Imm(VALUE.into()));
-    a.mov(R(4), V::Imm(0));
-    a.call(UPDATE);
-}
-
 /// Goes on only for a connection that has ECN.
 fn has_ecn(a: &mut Assembler, out: Label) {
     a.load(Size::W, R(1), CONTEXT, ECN_FLAGS);
     a.op(Op::And, R(1), V::Imm(HAS_ECN));
     a.jump_if(R(1), If::Eq, V::Imm(0), out);
-}
-
-/// Goes on only for a connection that is not in slow start.
-fn is_beyond_slow_start(a: &mut Assembler, out: Label) {
-    a.load(Size::W, R(1), CONTEXT, WINDOW);
-    a.load(Size::W, R(2), CONTEXT, THRESHOLD);
-    a.jump_if(R(2), If::Gt, V::Reg(R(1)), out);
 }
 
 /// Goes on only for a segment with new data: until it is sent, the next number of the connection is its own.
@@ -157,27 +141,21 @@ fn is_new(a: &mut Assembler, otherwise: Label) {
 
 /// Writes the option into a segment with data.
 fn option(a: &mut Assembler, due: i32, out: Label) {
-    let [data, ready] = std::array::from_fn(|_| a.label());
+    let ready = a.label();
     a.load(Size::W, R(1), CONTEXT, SKB_LEN);
-    a.jump_if(R(1), If::Gt, V::Imm(HEADER), data);
-    a.jump(out);
-    a.here(data);
+    a.jump_if(R(1), If::Le, V::Imm(HEADER), out);
     a.store(Size::D, FP, OPTION, V::Imm(0));
     a.store(Size::B, FP, OPTION, V::Imm(KIND));
     a.store(Size::B, FP, OPTION + 1, V::Imm(LENGTH));
     is_new(a, ready);
     cookie(a);
-    keyed(a, due, MY_COOKIE);
-    a.call(LOOKUP);
-    a.jump_if(R(0), If::Eq, V::Imm(0), ready);
-    a.load(Size::D, R(1), R(0), 0);
-    a.jump_if(R(1), If::Eq, V::Imm(0), ready);
+    a.find(due, MY_COOKIE, ready);
+    a.load_some(Size::D, R(1), R(0), 0, ready);
     a.store(Size::D, R(0), 0, V::Imm(0));
     rate(a);
     a.here(ready);
     a.mov(R(1), V::Reg(CONTEXT));
-    a.mov(R(2), V::Reg(FP));
-    a.op(Op::Add, R(2), V::Imm(OPTION.into()));
+    a.address(R(2), OPTION);
     a.mov(R(3), V::Imm(LENGTH));
     a.mov(R(4), V::Imm(0));
     a.call(STORE_OPTION);
@@ -186,38 +164,27 @@ fn option(a: &mut Assembler, due: i32, out: Label) {
 
 /// Puts window and round trip time into the option on the stack.
 fn rate(a: &mut Assembler) {
-    let [coded, some, fits] = std::array::from_fn(|_| a.label());
+    let coded = a.label();
     a.load(Size::W, RATE, CONTEXT, WINDOW);
     a.load(Size::W, R(1), CONTEXT, MSS);
     a.op(Op::Mul, RATE, V::Reg(R(1)));
     a.mov(SHIFT, V::Imm(0));
     for _ in 0..SHIFTS {
-        let above = a.label();
-        a.jump_if(RATE, If::Gt, V::Imm(LARGEST), above);
-        a.jump(coded);
-        a.here(above);
+        a.jump_if(RATE, If::Le, V::Imm(LARGEST), coded);
         a.op(Op::Rsh, RATE, V::Imm(1));
         a.op(Op::Add, SHIFT, V::Imm(1));
     }
     a.here(coded);
     a.load(Size::W, RTT, CONTEXT, SMOOTHED_RTT);
     // The kernel keeps eight times the round trip time, in microseconds.
-    a.op(Op::Rsh, RTT, V::Imm(3));
-    a.op(Op::Add, RTT, V::Imm(500));
-    a.op(Op::Div, RTT, V::Imm(1000));
-    a.jump_if(RTT, If::Ne, V::Imm(0), some);
-    a.mov(RTT, V::Imm(1));
-    a.here(some);
-    a.mov(R(1), V::Imm(LONGEST_RTT_MS));
-    a.jump_if(R(1), If::Ge, V::Reg(RTT), fits);
-    a.mov(RTT, V::Reg(R(1)));
-    a.here(fits);
+    a.ops(RTT, [(Op::Rsh, V::Imm(3)), (Op::Add, V::Imm(500)), (Op::Div, V::Imm(1000))]);
+    a.at_least(RTT, V::Imm(1));
+    a.at_most(RTT, V::Imm(LONGEST_RTT_MS));
     a.store(Size::B, FP, OPTION + 3, V::Reg(RATE));
     a.op(Op::Rsh, RATE, V::Imm(8));
     a.store(Size::B, FP, OPTION + 2, V::Reg(RATE));
     a.store(Size::B, FP, OPTION + 5, V::Reg(RTT));
     a.op(Op::Rsh, RTT, V::Imm(8));
-    a.op(Op::Mul, SHIFT, V::Imm(16));
-    a.op(Op::Or, SHIFT, V::Reg(RTT));
+    a.ops(SHIFT, [(Op::Mul, V::Imm(16)), (Op::Or, V::Reg(RTT))]);
     a.store(Size::B, FP, OPTION + 4, V::Reg(SHIFT));
 }

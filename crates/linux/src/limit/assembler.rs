@@ -7,15 +7,12 @@ pub(super) struct R(pub u8);
 /// The frame pointer: variables of the stack are at negative offsets from it.
 pub(super) const FP: R = R(10);
 
-/// The size of what is loaded or stored.
+/// The size of what is loaded or stored: a byte, 4 bytes, 8 bytes; the value is its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
-    /// A byte.
-    B,
-    /// 4 bytes.
-    W,
-    /// 8 bytes.
-    D,
+    B = 0x10,
+    W = 0x00,
+    D = 0x18,
 }
 
 /// An operation on 64 bits; the value is its code.
@@ -37,6 +34,7 @@ pub(super) enum If {
     Gt = 0x20,
     Ge = 0x30,
     Ne = 0x50,
+    Le = 0xb0,
 }
 
 /// The second operand.
@@ -45,6 +43,10 @@ pub(super) enum V {
     Reg(R),
     Imm(i32),
 }
+
+/// Helpers of the kernel for maps.
+const LOOKUP: i32 = 1;
+const UPDATE: i32 = 2;
 
 /// A place in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,8 +94,63 @@ impl Assembler {
         }
     }
 
+    /// The same with one operation after the other.
+    pub fn ops<const N: usize>(&mut self, dst: R, steps: [(Op, V); N]) {
+        steps.into_iter().for_each(|(op, value)| self.op(op, dst, value));
+    }
+
+    /// `dst = *(src + offset)`; goes to `otherwise` if that is zero.
+    pub fn load_some(&mut self, size: Size, dst: R, src: R, offset: i16, otherwise: Label) {
+        self.load(size, dst, src, offset);
+        self.jump_if(dst, If::Eq, V::Imm(0), otherwise);
+    }
+
     pub fn mov(&mut self, dst: R, value: V) {
         self.op(Op::Mov, dst, value);
+    }
+
+    /// `dst =` the larger one of both.
+    pub fn at_least(&mut self, dst: R, value: V) {
+        self.unless(dst, If::Ge, value);
+    }
+
+    /// `dst =` the smaller one of both.
+    pub fn at_most(&mut self, dst: R, value: V) {
+        self.unless(dst, If::Le, value);
+    }
+
+    fn unless(&mut self, dst: R, condition: If, value: V) {
+        let so = self.label();
+        self.jump_if(dst, condition, value, so);
+        self.mov(dst, value);
+        self.here(so);
+    }
+
+    /// `dst =` the address of a variable on the stack.
+    pub fn address(&mut self, dst: R, variable: i16) {
+        self.mov(dst, V::Reg(FP));
+        self.op(Op::Add, dst, V::Imm(variable.into()));
+    }
+
+    /// R1 and R2 = a map, and the address of a key on the stack.
+    pub fn keyed(&mut self, map: i32, key: i16) {
+        self.map(R(1), map);
+        self.address(R(2), key);
+    }
+
+    /// R0 = the entry of a map with the key on the stack; goes to `otherwise` without one.
+    pub fn find(&mut self, map: i32, key: i16, otherwise: Label) {
+        self.keyed(map, key);
+        self.call(LOOKUP);
+        self.jump_if(R(0), If::Eq, V::Imm(0), otherwise);
+    }
+
+    /// Writes the entry of a map: key and value are on the stack. R0 is 0 if that worked.
+    pub fn update(&mut self, map: i32, key: i16, value: i16) {
+        self.keyed(map, key);
+        self.address(R(3), value);
+        self.mov(R(4), V::Imm(0));
+        self.call(UPDATE);
     }
 
     /// `dst = number`, of 64 bits.
@@ -110,29 +167,21 @@ impl Assembler {
 
     /// `dst = *(src + offset)`.
     pub fn load(&mut self, size: Size, dst: R, src: R, offset: i16) {
-        let code = match size {
-            Size::B => 0x71,
-            Size::W => 0x61,
-            Size::D => 0x79,
-        };
-        self.push(code, dst, src, offset, 0);
+        self.push(size as u8 | 0x61, dst, src, offset, 0);
     }
 
     /// `*(dst + offset) = value`.
     pub fn store(&mut self, size: Size, dst: R, offset: i16, value: V) {
-        match (size, value) {
-            (Size::W, V::Reg(src)) => self.push(0x63, dst, src, offset, 0),
-            (Size::D, V::Reg(src)) => self.push(0x7b, dst, src, offset, 0),
-            (Size::W, V::Imm(n)) => self.push(0x62, dst, R(0), offset, n),
-            (Size::B, V::Reg(src)) => self.push(0x73, dst, src, offset, 0),
-            (Size::B, V::Imm(n)) => self.push(0x72, dst, R(0), offset, n),
-            (Size::D, V::Imm(n)) => self.push(0x7a, dst, R(0), offset, n),
+        match value {
+            V::Reg(src) => self.push(size as u8 | 0x63, dst, src, offset, 0),
+            V::Imm(n) => self.push(size as u8 | 0x62, dst, R(0), offset, n),
         }
     }
 
-    /// `*(dst + offset) += src` in one step.
-    pub fn atomic_add(&mut self, dst: R, offset: i16, src: R) {
-        self.push(0xdb, dst, src, offset, 0);
+    /// `*(dst + offset) += value` in one step; R5 is lost.
+    pub fn atomic_add(&mut self, dst: R, offset: i16, value: V) {
+        self.mov(R(5), value);
+        self.push(0xdb, dst, R(5), offset, 0);
     }
 
     /// If `*(dst + offset)` is R0, it becomes `src`; R0 becomes what was there. In one step.

@@ -19,7 +19,7 @@
 use super::assembler::{Assembler, FP, If, Instruction, Op, R, Size, V};
 use super::btf::Types;
 use super::kernel::{self, CONTROL_NAME, Hook};
-use super::program::{CLOCK, FRAME, LONGEST_RTT, LOOKUP, PART, SEEN};
+use super::program::{CLOCK, FRAME, LONGEST_RTT, Maps, PART, SEEN};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -97,13 +97,6 @@ struct Offsets {
     rtt: i16,
     cwnd: i16,
     ssthresh: i16,
-}
-
-/// Maps of [`super::program`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Maps {
-    pub order: i32,
-    pub sockets: i32,
 }
 
 fn lacks(what: &str) -> io::Error {
@@ -190,19 +183,21 @@ fn program(call: Call, function: Option<u32>, offsets: Offsets, maps: Maps) -> V
     let mut a = Assembler::default();
     a.mov(ARGUMENTS, V::Reg(R(1)));
     a.load(Size::D, SOCK, ARGUMENTS, 0);
+    let out = a.label();
     match call {
-        Call::Own(many) => own(&mut a, function, many),
+        Call::Own(many) => {
+            own(&mut a, function, many);
+            a.exit();
+            return a.finish();
+        }
         Call::Init => {
             own(&mut a, function, 1);
-            let out = a.label();
             ceiling(&mut a, offsets, maps);
             a.jump_if(CEILING, If::Eq, V::Imm(0), out);
             begin(&mut a, offsets);
-            a.here(out);
-            a.mov(R(0), V::Imm(0));
         }
         Call::CongAvoid => {
-            let [plain, same, out] = std::array::from_fn(|_| a.label());
+            let [plain, same] = std::array::from_fn(|_| a.label());
             ceiling(&mut a, offsets, maps);
             a.jump_if(CEILING, If::Eq, V::Imm(0), plain);
             a.load(Size::D, R(1), ENTRY, PART);
@@ -217,10 +212,10 @@ fn program(call: Call, function: Option<u32>, offsets: Offsets, maps: Maps) -> V
             a.load(Size::W, R(1), SOCK, offsets.cwnd);
             a.jump_if(CEILING, If::Ge, V::Reg(R(1)), out);
             a.store(Size::W, SOCK, offsets.cwnd, V::Reg(CEILING));
-            a.here(out);
-            a.mov(R(0), V::Imm(0));
         }
     }
+    a.here(out);
+    a.mov(R(0), V::Imm(0));
     a.exit();
     a.finish()
 }
@@ -238,58 +233,37 @@ fn own(a: &mut Assembler, function: Option<u32>, many: u8) {
 /// Finds the entry of the socket and computes its ceiling, equation 2.1; 0 if the socket has no part of a budget.
 fn ceiling(a: &mut Assembler, offsets: Offsets, maps: Maps) {
     let [none, some] = std::array::from_fn(|_| a.label());
-    lookup(a, maps.order, ZERO, |a| a.store(Size::D, FP, ZERO, V::Imm(0)));
-    a.jump_if(R(0), If::Eq, V::Imm(0), none);
+    a.store(Size::D, FP, ZERO, V::Imm(0));
+    a.find(maps.order, ZERO, none);
     a.load(Size::D, CEILING, R(0), 8);
     a.call(CLOCK);
     a.jump_if(R(0), If::Ge, V::Reg(CEILING), none);
-    lookup(a, maps.sockets, COOKIE, |a| {
-        a.load(Size::D, R(1), SOCK, offsets.cookie);
-        a.store(Size::D, FP, COOKIE, V::Reg(R(1)));
-    });
-    a.jump_if(R(0), If::Eq, V::Imm(0), none);
+    a.load(Size::D, R(1), SOCK, offsets.cookie);
+    a.store(Size::D, FP, COOKIE, V::Reg(R(1)));
+    a.find(maps.sockets, COOKIE, none);
     a.mov(ENTRY, V::Reg(R(0)));
-    a.load(Size::D, CEILING, ENTRY, PART);
-    a.jump_if(CEILING, If::Eq, V::Imm(0), none);
+    a.load_some(Size::D, CEILING, ENTRY, PART, none);
     a.load(Size::W, R(1), SOCK, offsets.rtt);
     a.jump_if(R(1), If::Gt, V::Imm(LONGEST_RTT), none);
-    a.load(Size::W, R(2), ENTRY, FRAME);
-    a.jump_if(R(2), If::Eq, V::Imm(0), none);
-    a.op(Op::Mul, CEILING, V::Reg(R(1)));
-    a.op(Op::Div, CEILING, V::Imm(1_000_000));
-    a.op(Op::Div, CEILING, V::Reg(R(2)));
-    a.jump_if(CEILING, If::Ne, V::Imm(0), some);
-    a.mov(CEILING, V::Imm(1));
+    a.load_some(Size::W, R(2), ENTRY, FRAME, none);
+    a.ops(CEILING, [(Op::Mul, V::Reg(R(1))), (Op::Div, V::Imm(1_000_000)), (Op::Div, V::Reg(R(2)))]);
+    a.at_least(CEILING, V::Imm(1));
     a.jump(some);
     a.here(none);
     a.mov(CEILING, V::Imm(0));
     a.here(some);
 }
 
-/// R0 = the entry of a map with the key that `key` stores on the stack.
-fn lookup(a: &mut Assembler, map: i32, at: i16, key: impl FnOnce(&mut Assembler)) {
-    key(a);
-    super::program::keyed(a, map, at);
-    a.call(LOOKUP);
-}
-
 /// Adopts a new part: the window comes between half of the ceiling and the ceiling, equation 2.2.
 fn begin(a: &mut Assembler, offsets: Offsets) {
-    let [above, fits, some] = std::array::from_fn(|_| a.label());
     a.load(Size::D, R(1), ENTRY, PART);
     a.store(Size::D, ENTRY, SEEN, V::Reg(R(1)));
     a.store(Size::W, SOCK, offsets.ssthresh, V::Reg(CEILING));
     a.mov(R(1), V::Reg(CEILING));
     a.op(Op::Rsh, R(1), V::Imm(1));
-    a.jump_if(R(1), If::Ne, V::Imm(0), some);
-    a.mov(R(1), V::Imm(1));
-    a.here(some);
+    a.at_least(R(1), V::Imm(1));
     a.load(Size::W, R(2), SOCK, offsets.cwnd);
-    a.jump_if(R(2), If::Ge, V::Reg(R(1)), above);
-    a.mov(R(2), V::Reg(R(1)));
-    a.here(above);
-    a.jump_if(CEILING, If::Ge, V::Reg(R(2)), fits);
-    a.mov(R(2), V::Reg(CEILING));
-    a.here(fits);
+    a.at_least(R(2), V::Reg(R(1)));
+    a.at_most(R(2), V::Reg(CEILING));
     a.store(Size::W, SOCK, offsets.cwnd, V::Reg(R(2)));
 }

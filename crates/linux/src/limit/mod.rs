@@ -12,6 +12,7 @@ mod kernel;
 mod others;
 mod program;
 
+use crate::bpf::datapath::clock;
 pub use control::Control;
 use kernel::Hook;
 pub use others::Others;
@@ -28,9 +29,6 @@ use std::path::{Path, PathBuf};
 const CONNECTIONS: u32 = 65_536;
 /// How long an order holds after it was given.
 pub const HOLDS: Span = Span::from_secs(2);
-const NAME: &str = "penstock_c2ml";
-const NAME_OF_OTHERS: &str = "penstock_others";
-const NAME_OF_RATES: &str = "penstock_rates";
 
 /// A program in the kernel which limits the connections of a cgroup.
 #[derive(Debug)]
@@ -64,36 +62,32 @@ impl Limit {
         for (mark, weight) in weights {
             kernel::write(weighs.as_fd(), *mark, &weight.to_ne_bytes())?;
         }
-        let [order_fd, census_fd, sockets_fd, weights] = [&order, &census, &sockets, &weighs].map(AsRawFd::as_raw_fd);
-        let maps = Maps { order: order_fd, census: census_fd, sockets: sockets_fd, weights };
-        let of_control = control::Maps { order: order_fd, sockets: sockets_fd };
-        let control = control.map(|control| control::register(control, of_control)).transpose()?;
+        let maps = Maps {
+            order: order.as_raw_fd(),
+            census: census.as_raw_fd(),
+            sockets: sockets.as_raw_fd(),
+            weights: weighs.as_raw_fd(),
+        };
+        let control = control.map(|control| control::register(control, maps)).transpose()?;
         let name = control.as_ref().map(|control| control.name);
-        let program = kernel::load(Hook::Sockets, NAME, &program::program(maps, name))?;
+        let program = kernel::load(Hook::Sockets, "penstock_c2ml", &program::program(maps, name))?;
         let link = kernel::attach(Hook::Sockets, program.as_fd(), File::open(cgroup)?.as_fd())?;
         Ok(Self { order, census, _sockets: sockets, link, control, others: None, rates: None })
     }
 
     /// Holds what is not TCP to the rest of the budget as well, for as long as this process lives. `own` is the socket of
     /// the agent's session, whose packets always pass.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn attach_others(&mut self, cgroup: &Path, own: BorrowedFd<'_>) -> io::Result<()> {
         let account = kernel::map(kernel::Kind::Array, "penstock_acct", 4, others::ACCOUNT as u32, 1)?;
         kernel::write(account.as_fd(), 0, &others::account(kernel::cookie(own)?))?;
-        let [order, census] = [&self.order, &self.census].map(AsRawFd::as_raw_fd);
-        let code = others::program(others::Maps { order, census, account: account.as_raw_fd() });
-        let program = kernel::load(Hook::Packets, NAME_OF_OTHERS, &code)?;
+        let maps = [&self.order, &self.census, &account].map(AsRawFd::as_raw_fd);
+        let program = kernel::load(Hook::Packets, "penstock_others", &others::program(maps))?;
         let link = kernel::attach(Hook::Packets, program.as_fd(), File::open(cgroup)?.as_fd())?;
         self.others = Some((account, link));
         Ok(())
     }
 
     /// Lets connections with ECN announce their rates in their segments, for as long as this process lives.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn attach_rates(&mut self, cgroup: &Path) -> io::Result<()> {
         let mut rates = Rates::load()?;
         rates.attach(cgroup)?;
@@ -102,27 +96,18 @@ impl Limit {
     }
 
     /// Returns what became of packets that are not TCP; `None` if nobody holds them to anything.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn others(&self) -> io::Result<Option<Others>> {
         let read = |(account, _): &(OwnedFd, OwnedFd)| kernel::read(account.as_raw_fd());
         Ok(self.others.as_ref().map(read).transpose()?.map(|bytes| Others::read(&bytes)))
     }
 
     /// Limits all connections together to a rate from now on for [`HOLDS`]; `None` takes the limit away.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn order(&self, rate: Option<Rate>) -> io::Result<()> {
         let bps = rate.map_or(0, Rate::as_bps);
-        kernel::write(self.order.as_fd(), 0, &Order { bps, until: monotonic()? + HOLDS.as_nanos() }.bytes())
+        kernel::write(self.order.as_fd(), 0, &Order { bps, until: clock() + HOLDS.as_nanos() }.bytes())
     }
 
     /// Returns what the program has counted.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn census(&self) -> io::Result<Census> {
         census_of(self.census.as_raw_fd())
     }
@@ -153,15 +138,12 @@ impl Rates {
     /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
     pub fn load() -> io::Result<Self> {
         let due = kernel::map(kernel::Kind::LruHash, "penstock_due", 8, announce::ENTRY as u32, CONNECTIONS)?;
-        let program = kernel::load(Hook::Sockets, NAME_OF_RATES, &announce::program(due.as_raw_fd()))?;
+        let program = kernel::load(Hook::Sockets, "penstock_rates", &announce::program(due.as_raw_fd()))?;
         Ok(Self { program, links: Vec::new() })
     }
 
     /// Attaches it to a cgroup (version 2), for as long as this process lives. Connections that are established from here on
     /// announce.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn attach(&mut self, cgroup: &Path) -> io::Result<()> {
         self.links.push(kernel::attach(Hook::Sockets, self.program.as_fd(), File::open(cgroup)?.as_fd())?);
         Ok(())
@@ -179,20 +161,8 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
 }
 
 /// Reads the census of a program by the number of the descriptor of its map, which a guard inherits.
-///
-/// # Errors
-/// Returns the error of the system.
 pub fn census_of(map: i32) -> io::Result<Census> {
     kernel::read(map).map(|bytes| Census::read(&bytes))
-}
-
-/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
-///
-/// # Errors
-/// Returns the error of the system.
-pub fn monotonic() -> io::Result<u64> {
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)?;
-    Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
 #[cfg(test)]

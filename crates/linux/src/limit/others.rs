@@ -12,9 +12,7 @@
 //! leaves them an equal part. After the end of the order, or without a budget, everything passes.
 
 use super::assembler::{Assembler, FP, If, Instruction, Label, Op, R, Size, V};
-use super::program::{
-    CLOCK, CONTEXT, COOKIE, LOOKUP, MY_SLOT, NOW, SLOT, THE_CENSUS, THE_ORDER, TIME, ZERO, keyed, turn,
-};
+use super::program::{CONTEXT, COOKIE, MY_SLOT, NOW, THE_CENSUS, THE_ORDER, TIME, is_ordered, singles, time, turn};
 use serde::Serialize;
 
 /// What became of packets that are not TCP.
@@ -89,16 +87,8 @@ const KIND: i16 = -104;
 
 const THE_ACCOUNT: R = R(9);
 
-/// Descriptors of the maps.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Maps {
-    pub order: i32,
-    pub census: i32,
-    pub account: i32,
-}
-
-/// Returns the program.
-pub(super) fn program(maps: Maps) -> Vec<Instruction> {
+/// Returns the program; `maps` are the order, the census and the account.
+pub(super) fn program(maps: [i32; 3]) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let [pass, refuse, charged, counts, lose] = std::array::from_fn(|_| a.label());
     find(&mut a, maps, pass);
@@ -133,25 +123,13 @@ pub(super) fn program(maps: Maps) -> Vec<Instruction> {
 }
 
 /// Finds the order, the census, the account and the time; what is not to be counted passes.
-fn find(a: &mut Assembler, maps: Maps, pass: Label) {
+fn find(a: &mut Assembler, [order, census, account]: [i32; 3], pass: Label) {
     a.mov(CONTEXT, V::Reg(R(1)));
     a.load(Size::W, R(1), CONTEXT, INTERFACE);
     a.jump_if(R(1), If::Eq, V::Imm(LOOPBACK), pass);
-    a.store(Size::D, FP, ZERO, V::Imm(0));
-    for (map, into) in [(maps.order, THE_ORDER), (maps.census, THE_CENSUS), (maps.account, THE_ACCOUNT)] {
-        keyed(a, map, ZERO);
-        a.call(LOOKUP);
-        a.jump_if(R(0), If::Eq, V::Imm(0), pass);
-        a.mov(into, V::Reg(R(0)));
-    }
-    a.load(Size::D, R(1), THE_ORDER, 0);
-    a.jump_if(R(1), If::Eq, V::Imm(0), pass);
-    a.call(CLOCK);
-    a.load(Size::D, R(1), THE_ORDER, 8);
-    a.jump_if(R(0), If::Ge, V::Reg(R(1)), pass);
-    a.store(Size::D, FP, TIME, V::Reg(R(0)));
-    a.op(Op::Rsh, R(0), V::Imm(SLOT));
-    a.store(Size::D, FP, MY_SLOT, V::Reg(R(0)));
+    singles(a, &[(order, THE_ORDER), (census, THE_CENSUS), (account, THE_ACCOUNT)], pass);
+    time(a);
+    is_ordered(a, pass);
     a.mov(R(1), V::Reg(CONTEXT));
     a.call(COOKIE);
     a.load(Size::D, R(1), THE_ACCOUNT, OWN);
@@ -160,7 +138,7 @@ fn find(a: &mut Assembler, maps: Maps, pass: Label) {
 
 /// Stores the protocol, how many bytes the packet has, what time it takes, and what the account may hold.
 fn weigh(a: &mut Assembler, pass: Label) {
-    let [v6, at, deep] = std::array::from_fn(|_| a.label());
+    let [v6, at] = std::array::from_fn(|_| a.label());
     a.load(Size::W, R(1), CONTEXT, PROTOCOL);
     a.mov(R(2), V::Imm(9));
     a.jump_if(R(1), If::Ne, V::Imm(IPV4), v6);
@@ -171,8 +149,7 @@ fn weigh(a: &mut Assembler, pass: Label) {
     a.here(at);
     a.store(Size::D, FP, KIND, V::Imm(0));
     a.mov(R(1), V::Reg(CONTEXT));
-    a.mov(R(3), V::Reg(FP));
-    a.op(Op::Add, R(3), V::Imm(KIND.into()));
+    a.address(R(3), KIND);
     a.mov(R(4), V::Imm(1));
     a.call(LOAD_BYTES);
     a.jump_if(R(0), If::Ne, V::Imm(0), pass);
@@ -185,29 +162,24 @@ fn weigh(a: &mut Assembler, pass: Label) {
     // The agent may have written another order since.
     a.jump_if(R(3), If::Eq, V::Imm(0), pass);
     a.wide(R(2), BYTE);
-    a.op(Op::Mul, R(1), V::Reg(R(2)));
-    a.op(Op::Div, R(1), V::Reg(R(3)));
+    a.ops(R(1), [(Op::Mul, V::Reg(R(2))), (Op::Div, V::Reg(R(3)))]);
     a.store(Size::D, FP, TAKES, V::Reg(R(1)));
     a.wide(R(1), LONGEST);
     a.wide(R(2), LEAST * BYTE);
     a.op(Op::Div, R(2), V::Reg(R(3)));
-    a.jump_if(R(1), If::Ge, V::Reg(R(2)), deep);
-    a.mov(R(1), V::Reg(R(2)));
-    a.here(deep);
+    a.at_least(R(1), V::Reg(R(2)));
     a.store(Size::D, FP, DEPTH, V::Reg(R(1)));
 }
 
 /// Fills the account and goes on with R1 = when it will be empty, or refuses what it has no room for.
 fn charge(a: &mut Assembler, refuse: Label, charged: Label) {
     for _ in 0..TRIES {
-        let [later, fits, passes] = std::array::from_fn(|_| a.label());
+        let [fits, passes] = std::array::from_fn(|_| a.label());
         a.load(Size::D, R(0), THE_ACCOUNT, 0);
         a.mov(R(4), V::Reg(R(0)));
         a.mov(R(1), V::Reg(R(0)));
         a.load(Size::D, R(2), FP, TIME);
-        a.jump_if(R(1), If::Ge, V::Reg(R(2)), later);
-        a.mov(R(1), V::Reg(R(2)));
-        a.here(later);
+        a.at_least(R(1), V::Reg(R(2)));
         a.load(Size::D, R(3), FP, TAKES);
         a.op(Op::Add, R(1), V::Reg(R(3)));
         a.load(Size::D, R(3), FP, DEPTH);
@@ -219,8 +191,7 @@ fn charge(a: &mut Assembler, refuse: Label, charged: Label) {
         a.here(passes);
         a.load(Size::D, R(2), FP, TIME);
         a.op(Op::Add, R(2), V::Imm(DEBT));
-        a.jump_if(R(2), If::Ge, V::Reg(R(1)), fits);
-        a.mov(R(1), V::Reg(R(2)));
+        a.at_most(R(1), V::Reg(R(2)));
         a.here(fits);
         a.compare_exchange(THE_ACCOUNT, 0, R(1));
         a.jump_if(R(0), If::Eq, V::Reg(R(4)), charged);
@@ -229,10 +200,9 @@ fn charge(a: &mut Assembler, refuse: Label, charged: Label) {
 
 /// Counts the packet and its bytes; R1 stays.
 fn note(a: &mut Assembler, at: i16) {
-    a.mov(R(2), V::Imm(1));
-    a.atomic_add(THE_ACCOUNT, at, R(2));
+    a.atomic_add(THE_ACCOUNT, at, V::Imm(1));
     a.load(Size::D, R(2), FP, BYTES);
-    a.atomic_add(THE_ACCOUNT, at + 8, R(2));
+    a.atomic_add(THE_ACCOUNT, at + 8, V::Reg(R(2)));
 }
 
 /// Counts others as a connection, once in each slot.
@@ -242,8 +212,7 @@ fn count(a: &mut Assembler, done: Label) {
     a.jump_if(R(1), If::Eq, V::Reg(R(2)), done);
     a.store(Size::D, THE_ACCOUNT, SLOT_OF_OTHERS, V::Reg(R(2)));
     turn(a);
-    a.mov(R(1), V::Imm(1));
-    a.atomic_add(THE_CENSUS, NOW, R(1));
+    a.atomic_add(THE_CENSUS, NOW, V::Imm(1));
 }
 
 #[cfg(test)]

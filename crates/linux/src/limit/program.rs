@@ -87,7 +87,7 @@ pub(super) const FRAME: i16 = 32;
 pub(super) const OPERATION: i16 = 0;
 const NEW_STATE: i16 = 8;
 const FAMILY: i16 = 20;
-pub(super) const FLAGS: i16 = 84;
+const FLAGS: i16 = 84;
 const SMALLEST_RTT: i16 = 92;
 pub(super) const MSS: i16 = 112;
 const SOCK: i16 = 184;
@@ -103,13 +103,11 @@ const WANTED: i32 = 1 << 2 | 1 << 3;
 const CLOSED: i32 = 7;
 const INET6: i32 = 10;
 /// Helpers.
-pub(super) const LOOKUP: i32 = 1;
-pub(super) const UPDATE: i32 = 2;
 const DELETE: i32 = 3;
 pub(super) const CLOCK: i32 = 5;
 pub(super) const COOKIE: i32 = 46;
 const SET_OPTION: i32 = 49;
-pub(super) const SET_FLAGS: i32 = 59;
+const SET_FLAGS: i32 = 59;
 /// Options of sockets, with their levels.
 const WINDOW_OPTION: (i32, i32) = (6, 1002);
 const PACING_OPTION: (i32, i32) = (1, 47);
@@ -118,7 +116,7 @@ const CONTROL_OPTION: (i32, i32) = (6, 13);
 const ANY_WINDOW: i32 = i32::MAX;
 const ANY_PACING: i32 = -1;
 /// Bits of a time that are below its slot: 2^31 ns are 2.1 s.
-pub(super) const SLOT: i32 = 31;
+const SLOT: i32 = 31;
 /// A round trip above half a minute has not been measured yet.
 pub(super) const LONGEST_RTT: i32 = 30_000_000;
 /// Segments in flight beyond the product of rate and round trip, for acknowledgments that come for two segments.
@@ -135,7 +133,7 @@ pub(super) const VALUE: i16 = -16;
 pub(super) const TIME: i16 = -24;
 pub(super) const MY_SLOT: i16 = -32;
 const MY_PACING: i16 = -40;
-pub(super) const ZERO: i16 = -48;
+const ZERO: i16 = -48;
 const COUNTS: i16 = -56;
 const MY_WEIGHT: i16 = -64;
 const MY_MARK: i16 = -72;
@@ -147,7 +145,7 @@ pub(super) const THE_ORDER: R = R(7);
 pub(super) const THE_CENSUS: R = R(8);
 const ENTRY: R = R(9);
 
-/// Descriptors of the maps.
+/// Descriptors of the maps that this program has, or its control.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Maps {
     pub order: i32,
@@ -163,11 +161,7 @@ pub(super) fn program(maps: Maps, control: Option<[u8; CONTROL_NAME]>) -> Vec<In
     choose(&mut a, apply, closed, out);
     a.here(apply);
     find(&mut a, maps, out);
-    a.load(Size::D, R(1), THE_ORDER, 0);
-    a.jump_if(R(1), If::Eq, V::Imm(0), release);
-    a.load(Size::D, R(1), THE_ORDER, 8);
-    a.load(Size::D, R(2), FP, TIME);
-    a.jump_if(R(2), If::Ge, V::Reg(R(1)), release);
+    is_ordered(&mut a, release);
     weigh(&mut a, maps);
     turn(&mut a);
     enter(&mut a, maps, out);
@@ -202,8 +196,13 @@ fn choose(a: &mut Assembler, apply: Label, closed: Label, out: Label) {
     a.here(established);
     // Nothing has been acknowledged yet, and perhaps this end will only receive.
     a.store(Size::D, FP, COUNTS, V::Imm(0));
+    want(a, WANTED);
+}
+
+/// Lets the kernel call for these events of the connection as well.
+pub(super) fn want(a: &mut Assembler, events: i32) {
     a.load(Size::W, R(2), CONTEXT, FLAGS);
-    a.op(Op::Or, R(2), V::Imm(WANTED));
+    a.op(Op::Or, R(2), V::Imm(events));
     a.mov(R(1), V::Reg(CONTEXT));
     a.call(SET_FLAGS);
 }
@@ -215,43 +214,50 @@ pub(super) fn cookie(a: &mut Assembler) {
     a.store(Size::D, FP, MY_COOKIE, V::Reg(R(0)));
 }
 
-/// R1 and R2 = a map, and the address of a key on the stack.
-pub(super) fn keyed(a: &mut Assembler, map: i32, key: i16) {
-    a.map(R(1), map);
-    a.mov(R(2), V::Reg(FP));
-    a.op(Op::Add, R(2), V::Imm(key.into()));
+/// Finds the only entries of maps.
+pub(super) fn singles(a: &mut Assembler, maps: &[(i32, R)], otherwise: Label) {
+    a.store(Size::D, FP, ZERO, V::Imm(0));
+    for (map, into) in maps {
+        a.find(*map, ZERO, otherwise);
+        a.mov(*into, V::Reg(R(0)));
+    }
 }
 
 /// Finds the order, the census, the time, and the entry of the socket if there is one.
 fn find(a: &mut Assembler, maps: Maps, out: Label) {
+    let none = a.label();
     cookie(a);
-    a.store(Size::D, FP, ZERO, V::Imm(0));
-    for (map, into) in [(maps.order, THE_ORDER), (maps.census, THE_CENSUS)] {
-        keyed(a, map, ZERO);
-        a.call(LOOKUP);
-        a.jump_if(R(0), If::Eq, V::Imm(0), out);
-        a.mov(into, V::Reg(R(0)));
-    }
+    singles(a, &[(maps.order, THE_ORDER), (maps.census, THE_CENSUS)], out);
+    time(a);
+    a.find(maps.sockets, MY_COOKIE, none);
+    a.here(none);
+    a.mov(ENTRY, V::Reg(R(0)));
+}
+
+/// Stores the time and its slot; R0 = the slot.
+pub(super) fn time(a: &mut Assembler) {
     a.call(CLOCK);
     a.store(Size::D, FP, TIME, V::Reg(R(0)));
     a.op(Op::Rsh, R(0), V::Imm(SLOT));
     a.store(Size::D, FP, MY_SLOT, V::Reg(R(0)));
-    keyed(a, maps.sockets, MY_COOKIE);
-    a.call(LOOKUP);
-    a.mov(ENTRY, V::Reg(R(0)));
+}
+
+/// Goes on only with an order that holds at the time on the stack.
+pub(super) fn is_ordered(a: &mut Assembler, otherwise: Label) {
+    a.load_some(Size::D, R(1), THE_ORDER, 0, otherwise);
+    a.load(Size::D, R(1), THE_ORDER, 8);
+    a.load(Size::D, R(2), FP, TIME);
+    a.jump_if(R(2), If::Ge, V::Reg(R(1)), otherwise);
 }
 
 /// Stores the weight of the socket, which its mark tells.
 fn weigh(a: &mut Assembler, maps: Maps) {
     let one = a.label();
     a.store(Size::D, FP, MY_WEIGHT, V::Imm(1));
-    a.load(Size::D, R(1), CONTEXT, SOCK);
-    a.jump_if(R(1), If::Eq, V::Imm(0), one);
+    a.load_some(Size::D, R(1), CONTEXT, SOCK, one);
     a.load(Size::W, R(1), R(1), MARK);
     a.store(Size::W, FP, MY_MARK, V::Reg(R(1)));
-    keyed(a, maps.weights, MY_MARK);
-    a.call(LOOKUP);
-    a.jump_if(R(0), If::Eq, V::Imm(0), one);
+    a.find(maps.weights, MY_MARK, one);
     a.load(Size::W, R(1), R(0), 0);
     a.store(Size::D, FP, MY_WEIGHT, V::Reg(R(1)));
     a.here(one);
@@ -283,49 +289,35 @@ fn enter(a: &mut Assembler, maps: Maps, out: Label) {
     for word in 0..SOCKET / 8 {
         a.store(Size::D, FP, FRESH + 8 * word as i16, V::Imm(0));
     }
-    keyed(a, maps.sockets, MY_COOKIE);
-    a.mov(R(3), V::Reg(FP));
-    a.op(Op::Add, R(3), V::Imm(FRESH.into()));
-    a.mov(R(4), V::Imm(0));
-    a.call(UPDATE);
+    a.update(maps.sockets, MY_COOKIE, FRESH);
     a.jump_if(R(0), If::Ne, V::Imm(0), out);
-    a.mov(R(1), V::Imm(1));
-    a.atomic_add(THE_CENSUS, HELD, R(1));
-    keyed(a, maps.sockets, MY_COOKIE);
-    a.call(LOOKUP);
-    a.jump_if(R(0), If::Eq, V::Imm(0), out);
+    a.atomic_add(THE_CENSUS, HELD, V::Imm(1));
+    a.find(maps.sockets, MY_COOKIE, out);
     a.mov(ENTRY, V::Reg(R(0)));
     a.here(known);
-    a.load(Size::D, R(1), FP, COUNTS);
-    a.jump_if(R(1), If::Eq, V::Imm(0), counted);
+    a.load_some(Size::D, R(1), FP, COUNTS, counted);
     a.load(Size::D, R(1), ENTRY, 0);
     a.load(Size::D, R(2), FP, MY_SLOT);
     a.jump_if(R(1), If::Eq, V::Reg(R(2)), counted);
     a.store(Size::D, ENTRY, 0, V::Reg(R(2)));
     a.load(Size::D, R(1), FP, MY_WEIGHT);
-    a.atomic_add(THE_CENSUS, NOW, R(1));
+    a.atomic_add(THE_CENSUS, NOW, V::Reg(R(1)));
     a.here(counted);
 }
 
 /// R3 = the part in bytes per second on the wire, R4 = the payload of a segment, R5 = its size on the wire.
 fn part(a: &mut Assembler, out: Label) {
-    let [now, some, v4] = std::array::from_fn(|_| a.label());
+    let v4 = a.label();
     a.load(Size::D, R(1), THE_CENSUS, NOW);
     a.load(Size::D, R(2), THE_CENSUS, BEFORE);
-    a.jump_if(R(1), If::Ge, V::Reg(R(2)), now);
-    a.mov(R(1), V::Reg(R(2)));
-    a.here(now);
+    a.at_least(R(1), V::Reg(R(2)));
     // The socket itself may not be counted yet.
     a.load(Size::D, R(2), FP, MY_WEIGHT);
-    a.jump_if(R(1), If::Ge, V::Reg(R(2)), some);
-    a.mov(R(1), V::Reg(R(2)));
-    a.here(some);
+    a.at_least(R(1), V::Reg(R(2)));
     a.load(Size::D, R(3), THE_ORDER, 0);
-    a.op(Op::Mul, R(3), V::Reg(R(2)));
-    a.op(Op::Div, R(3), V::Reg(R(1)));
+    a.ops(R(3), [(Op::Mul, V::Reg(R(2))), (Op::Div, V::Reg(R(1)))]);
     a.op(Op::Rsh, R(3), V::Imm(3)); // bytes per second on the wire
-    a.load(Size::W, R(4), CONTEXT, MSS);
-    a.jump_if(R(4), If::Eq, V::Imm(0), out);
+    a.load_some(Size::W, R(4), CONTEXT, MSS, out);
     a.mov(R(5), V::Reg(R(4)));
     a.op(Op::Add, R(5), V::Imm(HEADERS));
     a.load(Size::W, R(1), CONTEXT, FAMILY);
@@ -354,27 +346,19 @@ fn tell(a: &mut Assembler, name: [u8; CONTROL_NAME], out: Label) {
 
 /// Computes the window and the pacing rate, and sets those that have changed.
 fn limit(a: &mut Assembler, out: Label) {
-    let [above_zero, fits, paced, same] = std::array::from_fn(|_| a.label());
+    let [paced, same] = std::array::from_fn(|_| a.label());
     a.mov(R(1), V::Reg(R(3)));
-    a.op(Op::Mul, R(1), V::Reg(R(4)));
-    a.op(Op::Div, R(1), V::Reg(R(5)));
-    a.jump_if(R(1), If::Ne, V::Imm(0), above_zero);
-    a.mov(R(1), V::Imm(1));
-    a.here(above_zero);
+    a.ops(R(1), [(Op::Mul, V::Reg(R(4))), (Op::Div, V::Reg(R(5)))]);
+    a.at_least(R(1), V::Imm(1));
     a.wide(R(2), u64::from(u32::MAX) - 1);
-    a.jump_if(R(2), If::Ge, V::Reg(R(1)), fits);
-    a.mov(R(1), V::Reg(R(2)));
-    a.here(fits);
+    a.at_most(R(1), V::Reg(R(2)));
     a.store(Size::D, FP, MY_PACING, V::Reg(R(1)));
     a.load(Size::W, R(2), CONTEXT, SMALLEST_RTT);
     a.jump_if(R(2), If::Gt, V::Imm(LONGEST_RTT), paced);
-    a.op(Op::Mul, R(3), V::Reg(R(2)));
-    a.op(Op::Div, R(3), V::Imm(1_000_000));
+    a.ops(R(3), [(Op::Mul, V::Reg(R(2))), (Op::Div, V::Imm(1_000_000))]);
     a.mov(R(1), V::Reg(R(3)));
     a.op(Op::Rsh, R(1), V::Imm(SPARE));
-    a.op(Op::Add, R(3), V::Reg(R(1)));
-    a.op(Op::Div, R(3), V::Reg(R(5)));
-    a.op(Op::Add, R(3), V::Imm(BEYOND));
+    a.ops(R(3), [(Op::Add, V::Reg(R(1))), (Op::Div, V::Reg(R(5))), (Op::Add, V::Imm(BEYOND))]);
     a.jump_if(R(3), If::Gt, V::Imm(ANY_WINDOW), paced);
     a.load(Size::W, R(1), ENTRY, WINDOW);
     a.jump_if(R(1), If::Eq, V::Reg(R(3)), paced);
@@ -395,8 +379,7 @@ fn limit(a: &mut Assembler, out: Label) {
 
 /// Notes that the rate of a connection was changed, when, and for which budget.
 fn note(a: &mut Assembler) {
-    a.mov(R(1), V::Imm(1));
-    a.atomic_add(THE_CENSUS, CHANGES, R(1));
+    a.atomic_add(THE_CENSUS, CHANGES, V::Imm(1));
     a.load(Size::D, R(1), FP, TIME);
     a.store(Size::D, THE_CENSUS, CHANGES + 8, V::Reg(R(1)));
     a.load(Size::D, R(1), THE_ORDER, 0);
@@ -408,8 +391,7 @@ fn set(a: &mut Assembler, (level, option): (i32, i32), value: i16, len: i32) {
     a.mov(R(1), V::Reg(CONTEXT));
     a.mov(R(2), V::Imm(level));
     a.mov(R(3), V::Imm(option));
-    a.mov(R(4), V::Reg(FP));
-    a.op(Op::Add, R(4), V::Imm(value.into()));
+    a.address(R(4), value);
     a.mov(R(5), V::Imm(len));
     a.call(SET_OPTION);
 }
@@ -429,19 +411,14 @@ fn free(a: &mut Assembler, maps: Maps, limited: bool, out: Label) {
 /// Forgets a socket that is closed.
 fn forget(a: &mut Assembler, maps: Maps, out: Label) {
     cookie(a);
-    a.store(Size::D, FP, ZERO, V::Imm(0));
-    keyed(a, maps.census, ZERO);
-    a.call(LOOKUP);
-    a.jump_if(R(0), If::Eq, V::Imm(0), out);
-    a.mov(THE_CENSUS, V::Reg(R(0)));
+    singles(a, &[(maps.census, THE_CENSUS)], out);
     remove(a, maps, out);
 }
 
 /// Removes the entry of the socket, if there is one, and counts that.
 fn remove(a: &mut Assembler, maps: Maps, out: Label) {
-    keyed(a, maps.sockets, MY_COOKIE);
+    a.keyed(maps.sockets, MY_COOKIE);
     a.call(DELETE);
     a.jump_if(R(0), If::Ne, V::Imm(0), out);
-    a.mov(R(1), V::Imm(-1));
-    a.atomic_add(THE_CENSUS, HELD, R(1));
+    a.atomic_add(THE_CENSUS, HELD, V::Imm(-1));
 }

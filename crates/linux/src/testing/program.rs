@@ -82,20 +82,18 @@ impl Program {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    /// Waits for the end; reads its output then.
+    /// Waits for the end, and reads its output meanwhile.
     pub fn ended(mut self) -> Ended {
-        let status = self.wait();
-        let stdout = self.stdout.take().map(text).unwrap_or_default();
-        Ended { code: status.code(), stdout, stderr: self.heard() }
-    }
-
-    /// Ends it as people do, and reads its output meanwhile.
-    pub fn end(mut self) -> Ended {
         let reader = self.stdout.take().map(|pipe| std::thread::spawn(|| text(pipe)));
-        self.signal(Signal::SIGTERM);
         let status = self.wait();
         let stdout = reader.map(|reader| reader.join().unwrap()).unwrap_or_default();
         Ended { code: status.code(), stdout, stderr: self.heard() }
+    }
+
+    /// Ends it as people do.
+    pub fn end(self) -> Ended {
+        self.signal(Signal::SIGTERM);
+        self.ended()
     }
 
     fn wait(&mut self) -> ExitStatus {

@@ -1,6 +1,9 @@
 //! The programs in the kernel beside the core, and the testbed of all tests with real packets.
 
+mod lead;
 mod parity;
 mod police;
+mod segments;
+mod system;
 mod testbed;
 mod traffic;

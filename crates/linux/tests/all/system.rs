@@ -1,0 +1,133 @@
+//! What the system says of names, addresses, rights and times.
+
+use nix::sys::socket::{getsockopt, sockopt::RcvBuf};
+use penstock_core::units::{Instant, Span};
+use penstock_linux::error::Error;
+use penstock_linux::netns::Namespace;
+use penstock_linux::offloads::merging;
+use penstock_linux::random::bytes;
+use penstock_linux::stalls::{Stalls, Suspension};
+use penstock_linux::tun::Cidr;
+use penstock_linux::udp::Socket;
+use std::io;
+use std::net::{IpAddr, UdpSocket};
+
+#[test]
+fn the_own_namespace_is_found_by_any_of_its_names() {
+    let current = Namespace::open(None).unwrap();
+    assert!(current.is(&Namespace::open(Some("/proc/self/ns/net")).unwrap()));
+}
+
+#[test]
+fn a_missing_namespace_says_how_to_make_one() {
+    let error = Namespace::open(Some("penstock-does-not-exist")).unwrap_err();
+    assert!(error.to_string().contains("ip netns add"), "{error}");
+    assert_eq!(error.exit_code(), 2);
+}
+
+#[test]
+fn a_file_that_is_no_namespace_is_refused() {
+    let error = Namespace::open(Some("/dev/null")).unwrap().run(|| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("/dev/null"), "{error}");
+}
+
+#[test]
+fn addresses_need_a_prefix_that_fits() {
+    let cidr: Cidr = "10.77.0.1/24".parse().unwrap();
+    assert_eq!(cidr, Cidr { address: IpAddr::from([10, 77, 0, 1]), prefix: 24 });
+    assert_eq!("fd77::1/64".parse::<Cidr>().unwrap().prefix, 64);
+    for text in ["10.77.0.1", "10.77.0.1/33", "fd77::1/129", "host/24", ""] {
+        assert!(text.parse::<Cidr>().unwrap_err().to_string().contains("10.77.0.1/24"), "{text:?} must be refused");
+    }
+}
+
+#[test]
+fn a_refusal_for_want_of_rights_says_which_ones() {
+    let source = io::Error::from_raw_os_error(libc::EPERM);
+    let error = Error::Tun { name: "left0".into(), namespace: "a".into(), source };
+    assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+    assert_eq!(error.exit_code(), 2);
+}
+
+/// EINVAL alone says little: where a command was about a namespace, that is asked for, else the interface.
+#[test]
+fn an_invalid_argument_is_explained_by_what_it_was_for() {
+    let of_namespace = |code| {
+        let source = io::Error::from_raw_os_error(code);
+        Error::Namespace { namespace: "a".into(), source }.to_string()
+    };
+    let of_interface = |code| {
+        let source = io::Error::from_raw_os_error(code);
+        Error::Tun { name: "left0".into(), namespace: "a".into(), source }.to_string()
+    };
+    assert!(of_namespace(libc::EINVAL).ends_with("; is it a network namespace?"));
+    assert!(of_interface(libc::EINVAL).contains("MTU"));
+    assert!(!of_interface(libc::EIO).contains("; "));
+}
+
+#[test]
+fn a_failure_while_running_is_not_the_users_fault() {
+    let error: Error = Error::io("cannot read")(io::Error::from_raw_os_error(libc::EIO));
+    assert_eq!(error.exit_code(), 1);
+}
+
+/// `ethtool -k lo` says that GRO is on and LRO is off; there is no interface without a name.
+#[test]
+fn the_loopback_merges_by_gro() {
+    assert_eq!(merging("lo").unwrap(), ["gro"]);
+    assert_eq!(merging("penstock-none").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    assert!(merging("").is_err());
+}
+
+#[test]
+fn bytes_differ() {
+    assert_ne!(bytes::<16>().unwrap(), bytes::<16>().unwrap());
+}
+
+#[test]
+fn the_first_datagrams_of_all_nodes_find_room() {
+    let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    socket.make_room(1000);
+    // The system counts twice what it was told.
+    if getsockopt(socket.udp(), RcvBuf).unwrap() < 2 * 1000 * 4608 {
+        return eprintln!("skipped: the system makes no more room for this user");
+    }
+    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..2000 {
+        peer.send_to(&[0; 1200], socket.udp().local_addr().unwrap()).unwrap();
+    }
+    let mut buffer = [0; 1200];
+    let arrived = std::iter::from_fn(|| socket.udp().recv(&mut buffer).ok()).count();
+    assert_eq!(arrived, 2000);
+}
+
+#[test]
+fn only_a_long_gap_is_a_stall() {
+    let (mut stalls, due) = (Stalls::default(), Instant::ZERO + Span::from_secs(1));
+    stalls.note(due, due + Span::from_millis(49));
+    stalls.note(due, due - Span::from_millis(500));
+    assert!(!stalls.any());
+    stalls.note(due, due + Span::from_millis(250));
+    stalls.note(due, due + Span::from_secs(2));
+    assert_eq!(stalls, Stalls { times: 2, total_s: 2.25, longest_s: 2.0, suspended_s: 0.0 });
+}
+
+#[test]
+fn a_suspension_is_told_and_clocks_that_drift_are_none() {
+    let mut stalls = Stalls::default();
+    stalls.note_suspended(Span::from_micros(3));
+    assert!(!stalls.any());
+    stalls.note_suspended(Span::from_secs(60));
+    assert!(stalls.any() && stalls.suspended_s == 60.0);
+    assert!(Suspension::default().so_far() < Span::from_millis(10));
+}
+
+#[test]
+fn what_is_late_by_just_a_stall_is_one() {
+    let (mut stalls, due) = (Stalls::default(), Instant::ZERO + Span::from_secs(1));
+    stalls.note(due, due + Span::from_millis(50));
+    assert_eq!((stalls.times, stalls.longest_s), (1, 0.05));
+    let mut stalls = Stalls::default();
+    stalls.note_suspended(Span::from_millis(50));
+    assert!(stalls.any());
+}
