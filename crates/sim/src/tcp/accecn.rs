@@ -22,6 +22,7 @@
 //! DIFFERENCE: an option in which both counters of ECT changed leaves one out beside two SACK blocks, also where there
 //! are no timestamps and all would fit. Pinned by `sack_comes_before_the_option`.
 
+use super::snapshot::TcpInfo;
 use crate::segment::Segment;
 use penstock_core::packet::{AccEcn, ByteCounters, Ecn, Packet, TcpFlags};
 
@@ -388,6 +389,18 @@ impl Marks {
             ect: true,
             heard: true,
             pending: 0,
+        }
+    }
+
+    /// Returns the counters as `TCP_INFO` tells them: since the handshake.
+    pub fn info(&self) -> TcpInfo {
+        let since = |counter: u32, first: u32| u64::from(counter.wrapping_sub(first) % DIV_OPTION);
+        TcpInfo {
+            delivered_ce: self.packets - u64::from(FIRST_PACKETS),
+            delivered_e0_bytes: since(self.bytes.ect0, FIRST_BYTES.ect0),
+            delivered_e1_bytes: since(self.bytes.ect1, FIRST_BYTES.ect1),
+            delivered_ce_bytes: since(self.bytes.ce, FIRST_BYTES.ce),
+            ..TcpInfo::default()
         }
     }
 

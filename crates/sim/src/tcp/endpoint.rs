@@ -244,6 +244,11 @@ impl Endpoint {
         self.sender().close();
     }
 
+    /// Lets a server close only by [`Endpoint::close`]; without this call it closes when the client has closed.
+    pub fn close_by_hand(&mut self) {
+        self.close_with_peer = false;
+    }
+
     /// Lets the application read only by [`Endpoint::read`]; without this call it reads at once.
     pub fn read_by_hand(&mut self) {
         self.receiver.read_by_hand();
@@ -418,12 +423,18 @@ impl Endpoint {
         self.receiver.set_ts_recent(syn.tsval);
     }
 
+    /// Takes the round trip time of the handshake (RFC 6298 §3): what the echo of the timestamp tells, or without timestamps the
+    /// time since the SYN or SYN-ACK, unless it was sent again (Karn's algorithm).
     fn sample_handshake(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
-        // Karn's algorithm: without timestamps a retransmitted SYN gives no sample.
-        if !self.timestamps || !segment.has_timestamps() {
+        let us = if self.timestamps && segment.has_timestamps() {
+            timestamp(now).wrapping_sub(segment.tsecr)
+        } else if self.greetings == 1 && self.greeted_at != Instant::MAX {
+            let left = self.greeted_at.since(now);
+            let waited = self.ask(|sender| sender.rtt.rto()).saturating_sub(left);
+            u32::try_from(waited.as_nanos() / 1000).unwrap_or(u32::MAX)
+        } else {
             return None;
-        }
-        let us = timestamp(now).wrapping_sub(segment.tsecr);
+        };
         let sample = Span::from_micros(us.into());
         match &mut self.half {
             Half::Active(sender) => sender.sample_handshake(sample, now),

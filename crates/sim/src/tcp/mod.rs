@@ -28,4 +28,4 @@ mod snapshot;
 pub use config::{Acknowledging, SillyWindow, TcpConfig, WithoutSack};
 pub use ecn::{EcnLost, EcnUse};
 pub use endpoint::{Endpoint, Outgoing, Role, State};
-pub use snapshot::{Counters, Growth, Snapshot};
+pub use snapshot::{Counters, Growth, Snapshot, TcpInfo};

@@ -81,6 +81,27 @@ pub struct Arrival {
     pub recovering: bool,
 }
 
+/// How many segments of the flight are in which state, and what was overtaken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    pub out: u64,
+    pub sacked: u64,
+    /// Lost and not delivered since, also if sent again (`lost_out`).
+    pub lost: u64,
+    /// Sent again and on the way (`retrans_out`).
+    pub again: u64,
+    /// How often a segment was overtaken (`reord_seen`), and by how many bytes at most.
+    pub disorders: u64,
+    pub overtaken: u64,
+}
+
+impl Counted {
+    /// Returns `reordering` of Linux, with segments of `mss` bytes.
+    pub fn reordering(&self, mss: u64) -> u64 {
+        self.overtaken.div_ceil(mss.max(1)).clamp(DUP_THRESH.into(), 300)
+    }
+}
+
 /// State of the tail loss probe.
 #[derive(Debug, Clone, PartialEq)]
 struct Tail {
@@ -109,6 +130,10 @@ pub struct Rack {
     /// End of the highest segment delivered (RACK.fack).
     highest: u64,
     reordered: bool,
+    /// How often an ACK reported what was overtaken, by how many bytes at most, and the lowest such number of this ACK.
+    disorders: u32,
+    overtaken: u32,
+    late: u64,
     /// The reordering window in quarters of the minimum round trip time (RACK.reo_wnd_mult).
     patience: u32,
     /// Number of recoveries until `patience` returns to 1 (RACK.reo_wnd_persist).
@@ -147,6 +172,9 @@ impl Rack {
             rtt: Span::ZERO,
             highest: first,
             reordered: false,
+            disorders: 0,
+            overtaken: 0,
+            late: u64::MAX,
             patience: 1,
             persist: 0,
             grown_at: 0,
@@ -175,6 +203,28 @@ impl Rack {
         self.flight.iter_mut().for_each(|sent| (sent.lost, sent.marked) = (false, false));
         self.marked = 0;
         (self.lost, self.found_losses, self.lost_again) = (0, false, None);
+    }
+
+    /// Ends what one ACK reports: notes by how much it was overtaken (`tcp_check_sack_reordering`).
+    pub fn note_overtaken(&mut self) {
+        let late = std::mem::replace(&mut self.late, u64::MAX);
+        if late < self.highest {
+            self.disorders += 1;
+            self.overtaken = self.overtaken.max((self.highest - late) as u32);
+        }
+    }
+
+    /// Counts the segments of the flight.
+    pub fn counted(&self) -> Counted {
+        let count = |which: fn(&Sent) -> bool| self.flight.iter().filter(|sent| which(sent)).count() as u64;
+        Counted {
+            out: self.flight.len() as u64,
+            sacked: self.segments_sacked.into(),
+            lost: self.marked.into(),
+            again: count(|sent| sent.again && !sent.lost && !sent.sacked),
+            disorders: self.disorders.into(),
+            overtaken: self.overtaken.into(),
+        }
     }
 
     /// Returns the number of bytes on the heap, with those of the state itself.
@@ -317,6 +367,7 @@ impl Rack {
             self.highest = sent.end;
         } else if sent.end < self.highest && !sent.again {
             self.reordered = true;
+            self.late = self.late.min(sent.start);
         }
         let rtt = arrival.now.since(sent.at);
         if sent.again {

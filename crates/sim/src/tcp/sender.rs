@@ -4,7 +4,7 @@
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
 //! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, flow control is in
 //! `sender/flow_control.rs`. `sender/without_sack.rs` has Linux' form of NewReno, `sender/gathering.rs` which segments Linux sends
-//! together, `sender/services.rs` what some controls need besides.
+//! together, `sender/services.rs` what some controls need besides, `sender/usage.rs` whether the window may grow.
 //!
 //! State table of loss recovery:
 //!
@@ -37,10 +37,13 @@ mod acked;
 mod flow_control;
 mod gathering;
 mod handshake;
+mod info;
 mod recovery;
 mod services;
+mod usage;
 mod without_sack;
 
+use usage::Usage;
 use without_sack::EmulatedSack;
 
 const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
@@ -89,8 +92,8 @@ pub struct Sender {
     kernel: bool,
     /// How many segments may still leave with the last one, as one packet of the kernel.
     group: u16,
-    /// The kernel waits for a larger packet than the congestion window has room for.
-    gathers: bool,
+    /// How far the congestion window was used.
+    usage: Usage,
     /// F-RTO (RFC 5682), as the kernel has it.
     frto: Frto,
     /// When recovery began, or reduced the window again.
@@ -180,7 +183,7 @@ impl Sender {
                 .then(|| Box::new(Needs::new(requirements, first))),
             kernel: requirements.kernel,
             group: 0,
-            gathers: false,
+            usage: Usage::new(first),
             frto: Frto::Off,
             cc,
             rtt: estimator(config, requirements),
@@ -524,6 +527,7 @@ impl Sender {
             self.rto_at = now + self.rtt.rto();
         }
         if kind == Kind::New {
+            self.note_use();
             self.schedule_probe(now);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Endpoint, Half, Role, Sender, State};
 use crate::tcp::ecn::{EcnLost, EcnUse};
-use crate::tcp::snapshot::{Counters, Snapshot};
+use crate::tcp::snapshot::{Counters, Snapshot, TcpInfo};
 use penstock_core::cc::CongestionControl;
 use penstock_core::units::{Instant, Rate, Span};
 
@@ -64,6 +64,17 @@ impl Endpoint {
     /// Returns the state of the sending half; `None` until the handshake is complete.
     pub fn snapshot(&self) -> Option<Snapshot> {
         (self.state == State::Established).then(|| self.ask(Sender::snapshot))
+    }
+
+    /// Returns the state of the connection as `TCP_INFO` of Linux has it.
+    pub fn info(&self) -> TcpInfo {
+        let bytes_received = self.receiver.delivered();
+        TcpInfo { bytes_received, ..self.ask(|sender| sender.info(&self.config)) }
+    }
+
+    /// True if the peer has closed its direction, and everything it sent has arrived.
+    pub fn peer_finished(&self) -> bool {
+        self.receiver.finished()
     }
 
     /// Returns the state of the congestion control, for people to read.

@@ -182,9 +182,7 @@ impl Sender {
         }
         let cwnd = self.cc.cwnd().get();
         let slow_start = cwnd < self.cc.ssthresh().get();
-        // In slow start a flight of half the window will use the whole window in the next round trip.
-        let full = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
-        let cwnd_limited = full || self.gathers;
+        let cwnd_limited = self.usage.lets_grow(cwnd, slow_start);
         let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
         let marked = match &mut self.accurate {
             Some(marks) => Bytes::new(marks.marked(acked.get())),

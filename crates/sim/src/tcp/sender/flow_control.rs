@@ -38,6 +38,7 @@ impl Sender {
             return fin;
         }
         if self.window(config).saturating_sub(self.pipe) < left {
+            self.note_full();
             return 0;
         }
         let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);

@@ -70,7 +70,6 @@ impl Sender {
 
     /// True if the kernel waits for the next ACK instead of sending what the windows have room for: `usable` bytes of the peer's.
     pub(super) fn waits_for_more(&mut self, usable: u64, config: &TcpConfig, now: Instant) -> bool {
-        self.gathers = false;
         let repairs = matches!(self.phase, Phase::Recovery | Phase::Loss);
         let paces = self.cc.pacing_rate().is_some();
         if repairs || paces || self.ends_a_group() || now.since(self.last_sent) > MILLISECOND {
@@ -88,7 +87,9 @@ impl Sender {
         let srtt = self.rtt.srtt();
         let soon = MILLISECOND.min(srtt.div(2));
         let waits = oldest + srtt <= now + soon;
-        self.gathers = waits && room < usable;
+        if waits && room < usable {
+            self.note_full();
+        }
         waits
     }
 }
@@ -135,7 +136,8 @@ mod tests {
             change(&mut sender);
             let usable = sender.edge() - sender.nxt;
             let waits = sender.waits_for_more(usable, &config, at(now));
-            assert_eq!(sender.gathers, waits, "the congestion window is what limits it");
+            let full = sender.usage.lets_grow(u64::MAX, false);
+            assert_eq!(full, waits, "the congestion window is what limits it");
             waits
         };
         let as_it_is: fn(&mut Sender) = |_| ();
@@ -191,7 +193,9 @@ mod tests {
         let grown = |gathers: bool| {
             let mut sender = sender(&config, 0);
             let cwnd = sender.cc.cwnd().get();
-            sender.gathers = gathers;
+            if gathers {
+                sender.note_full();
+            }
             sender.grow(2 * sender.mss, cwnd / 2 - sender.mss, Some(Span::from_millis(10)), false, at(20_000));
             sender.cc.cwnd().get() > cwnd
         };

@@ -32,6 +32,7 @@ impl Sender {
             rack.sack(start..end, &arrival);
             from = end;
         }
+        rack.note_overtaken();
         rack.note_twice(ack..self.nxt, twice.is_some());
         rack.detect(&arrival);
         let duplicate = ack == self.una && segment.sequence_len() == 0 && segment.sacks().is_empty();
