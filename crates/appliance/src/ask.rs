@@ -17,9 +17,6 @@ const REFRESH: Duration = Duration::from_secs(1);
 
 /// Asks the appliance at `path` and prints what `show` makes of its answer. A question that `refreshes` is asked again
 /// every second if the standard output is a terminal.
-///
-/// # Errors
-/// Returns why there is no answer, or why it cannot be printed.
 pub fn converse(
     path: &Path,
     request: &Request,
@@ -42,10 +39,7 @@ pub fn converse(
 }
 
 /// Returns the socket of the run that is meant; without a name, the only one of this `program` that runs, whose names
-/// begin with `default`.
-///
-/// # Errors
-/// Fails if none runs, or several do.
+/// begin with `default`. Fails if none runs, or several do.
 pub fn socket(ask: &Ask, default: &str, program: &str) -> Result<PathBuf, Error> {
     if let Some(path) = &ask.socket {
         return Ok(path.clone());
@@ -119,12 +113,8 @@ pub fn top(answer: &Value, headings: &[&str; 2]) -> String {
         let bytes = of("bytes", 0) + of("bytes", 1);
         let [there, back] = [0, 1].map(|way| rate(of("rate_bps", way)));
         let (kind, name) = (entry["kind"].as_str().unwrap_or_default(), entry["name"].as_str().unwrap_or_default());
-        let _ = writeln!(
-            text,
-            "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}{}{}",
-            provisioned(entry),
-            budget(entry)
-        );
+        let (provisioned, budget) = (provisioned(entry), budget(entry));
+        let _ = writeln!(text, "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}{provisioned}{budget}");
     }
     let others: u64 = (0..2).filter_map(|way| answer["others_bytes"][way].as_u64()).sum();
     let _ = writeln!(text, "{} known; {others} bytes of others", answer["known"]);
@@ -202,11 +192,15 @@ mod tests {
         let answer =
             json!({"elapsed_s": 2.0, "forward": {"aqm": "codel", "a": {"b": 0.25}}, "reverse": {"aqm": null, "n": 7}});
         let rows = [("discipline", "/aqm"), ("deep", "/a/b"), ("count", "/n")];
-        let expected = format!(
-            "{:<22}{:>24}{:>24}\n{:<22}{:>24}{:>24}\n{:<22}{:>24}{:>24}\n{:<22}{:>24}{:>24}\n",
-            "2.000 s", "there", "back", "discipline", "codel", "null", "deep", "0.250", "-", "count", "-", "7"
-        );
-        assert_eq!(table(&answer, &["there", "back"], &rows), expected);
+        let text = table(&answer, &["there", "back"], &rows);
+        let rows = [
+            ["2.000 s", "there", "back"],
+            ["discipline", "codel", "null"],
+            ["deep", "0.250", "-"],
+            ["count", "-", "7"],
+        ];
+        let expected = rows.map(|[name, there, back]| format!("{name:<22}{there:>24}{back:>24}\n"));
+        assert_eq!(text, expected.concat());
     }
 
     #[test]

@@ -18,10 +18,7 @@ pub fn directory() -> Option<PathBuf> {
     std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(|dir| Path::new(&dir).join("penstock"))
 }
 
-/// Returns the path of the socket with this name.
-///
-/// # Errors
-/// Fails if there is no directory of sockets.
+/// Returns the path of the socket with this name; fails if there is no directory of sockets.
 pub fn named(name: &str) -> Result<PathBuf, Error> {
     let none = "there is no directory of control sockets: XDG_RUNTIME_DIR is not set";
     directory().map(|directory| socket(&directory, name)).ok_or_else(|| Error::Control(none.into()))
