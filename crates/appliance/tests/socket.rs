@@ -229,3 +229,10 @@ fn hostile_clients_neither_block_nor_stay() {
     server.tidy(Instant::now() + PATIENCE + Duration::from_secs(1));
     assert_eq!(server.clients(), 0, "silent clients are disconnected");
 }
+
+#[test]
+fn a_name_never_leaves_the_directory() {
+    assert!(["emulate", "emulate-12", "a.b_c"].into_iter().all(place::is_name));
+    assert!(!["", ".", "..", ".hidden", "a/b", "a b", "ä", &"x".repeat(65)].into_iter().any(place::is_name));
+    assert_eq!(place::socket(Path::new("/run/penstock"), "a"), Path::new("/run/penstock/a.sock"));
+}

@@ -7,7 +7,6 @@ use crate::settings::{Settings, Way};
 use clap::{Parser, Subcommand};
 use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
 use penstock_appliance::socket::message::Refusal;
-use penstock_conntrack::Named;
 use penstock_core::foreign::Library;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
@@ -16,7 +15,7 @@ use penstock_grammar::link::thousand_packets;
 use penstock_grammar::{Diagnosis, Source};
 use penstock_linux::tun::{self, Cidr};
 use penstock_shaper::bottleneck::Config;
-use penstock_shaper::numbered::Host;
+use penstock_shaper::nodes::Side;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::{self, Write as _};
@@ -231,18 +230,10 @@ pub struct Plan {
     pub socket: Option<PathBuf>,
     /// The interfaces.
     pub interfaces: [Interface; 2],
-    /// Their namespaces; `None` is the current one.
-    pub netns: [Option<String>; 2],
     /// What can be changed meanwhile.
     pub settings: Settings,
-    /// The queues of the kernel before the bottlenecks; `None` without one.
-    pub through: [Option<ThroughKeys>; 2],
-    /// What is said of the run.
-    pub run: RunKeys,
-    /// Hosts that have the numbers of flows; empty if connections have them.
-    pub hosts: Vec<Host>,
-    /// Subscribers with names.
-    pub subscribers: Vec<Named>,
+    /// What the options and the file say of all else.
+    pub file: File,
     /// True to forward each packet at once.
     pub bare: bool,
     /// True for reports as JSON.
@@ -266,7 +257,12 @@ impl fmt::Display for Plan {
 impl Plan {
     /// Returns the seed of every random stream.
     pub fn seed(&self) -> u64 {
-        self.run.seed.unwrap_or(1)
+        self.file.run.seed.unwrap_or(1)
+    }
+
+    /// Returns the side whose hosts are the nodes.
+    pub fn nodes(&self) -> Side {
+        self.file.run.nodes.unwrap_or_default()
     }
 
     /// Returns what a file says for this wire, which began with these options; refuses a mistake, and what needs a new start.
@@ -290,25 +286,25 @@ impl Plan {
 
     /// Returns the first key that differs and needs a new start.
     fn fixed(&self, new: &Self) -> Option<&'static str> {
-        let end = |at: usize| (&self.interfaces[at], &self.netns[at]) != (&new.interfaces[at], &new.netns[at]);
-        let (old_run, new_run) = (&self.run, &new.run);
+        let (old, other) = (&self.file, &new.file);
+        let end = |at: usize| self.interfaces[at] != new.interfaces[at] || old.ends[at].netns != other.ends[at].netns;
         [
             ("left", end(0)),
             ("right", end(1)),
-            ("through", self.through[0] != new.through[0]),
-            ("reverse_through", self.through[1] != new.through[1]),
-            ("nodes", old_run.nodes.unwrap_or_default() != new_run.nodes.unwrap_or_default()),
-            ("hosts", self.hosts != new.hosts),
-            ("subscribers", self.subscribers != new.subscribers),
+            ("through", old.through[0] != other.through[0]),
+            ("reverse_through", old.through[1] != other.through[1]),
+            ("nodes", self.nodes() != new.nodes()),
+            ("hosts", old.hosts != other.hosts),
+            ("subscribers", old.subscribers != other.subscribers),
             ("link", self.settings.0[0].stations.len() != new.settings.0[0].stations.len()),
-            ("seed", old_run.seed != new_run.seed),
-            ("duration", old_run.duration != new_run.duration),
-            ("spin", old_run.spin != new_run.spin),
-            ("realtime", old_run.realtime != new_run.realtime),
-            ("packets", old_run.packets != new_run.packets),
-            ("pcapng", old_run.pcapng != new_run.pcapng),
-            ("uplink_log", old_run.uplink_log != new_run.uplink_log),
-            ("downlink_log", old_run.downlink_log != new_run.downlink_log),
+            ("seed", old.run.seed != other.run.seed),
+            ("duration", old.run.duration != other.run.duration),
+            ("spin", old.run.spin != other.run.spin),
+            ("realtime", old.run.realtime != other.run.realtime),
+            ("packets", old.run.packets != other.run.packets),
+            ("pcapng", old.run.pcapng != other.run.pcapng),
+            ("uplink_log", old.run.uplink_log != other.run.uplink_log),
+            ("downlink_log", old.run.downlink_log != other.run.downlink_log),
         ]
         .into_iter()
         .find_map(|(key, differs)| differs.then_some(key))
@@ -362,25 +358,16 @@ impl Options {
 
     /// Merges the options with the file: an option has precedence over the file.
     fn plan_with(&self, file: &File, library: &dyn Library) -> Result<Plan, Error> {
-        let run = self.run.over(&file.run);
-        let ends = self.ends(file);
-        Ok(Plan {
-            wire: None,
-            wires: 1,
-            socket: None,
-            interfaces: interfaces(&ends, run.mtu)?,
-            netns: ends.map(|end| end.netns),
-            settings: self.settings(file, library)?,
-            through: [
-                through(self.through.as_ref(), self.drops, file.through[0].as_ref()),
-                through(self.reverse_through.as_ref(), self.reverse_drops, file.through[1].as_ref()),
-            ],
-            run,
-            hosts: file.hosts.clone(),
-            subscribers: file.subscribers.clone(),
-            bare: self.bare,
-            json: self.json,
-        })
+        let (run, ends) = (self.run.over(&file.run), self.ends(file));
+        let through = [
+            through(self.through.as_ref(), self.drops, file.through[0].as_ref()),
+            through(self.reverse_through.as_ref(), self.reverse_drops, file.through[1].as_ref()),
+        ];
+        let interfaces = interfaces(&ends, run.mtu)?;
+        let settings = self.settings(file, library)?;
+        let file = File { run, ends, through, link: None, aqm: [None, None], ..file.clone() };
+        let (wire, wires, socket) = (None, 1, None);
+        Ok(Plan { wire, wires, socket, interfaces, settings, file, bare: self.bare, json: self.json })
     }
 
     fn ends(&self, file: &File) -> [EndKeys; 2] {
@@ -521,7 +508,6 @@ mod tests {
     use penstock_core::settings::config_from_settings;
     use penstock_grammar::fields;
     use penstock_grammar::link::Link;
-    use penstock_shaper::nodes::Side;
 
     fn parse(extra: &[&str]) -> Result<Options, clap::Error> {
         Options::try_parse_from([&["penstock-emulate", "--rate", "10Mbit/s"], extra].concat())
@@ -572,13 +558,13 @@ mod tests {
 
     #[test]
     fn what_is_said_of_the_run_has_defaults() {
-        let side = |extra: &[&str]| plan(extra).run.nodes;
+        let side = |extra: &[&str]| plan(extra).file.run.nodes;
         assert_eq!([side(&[]), side(&["--nodes", "left"])], [None, Some(Side::Left)]);
         assert_eq!([side(&["--nodes", "right"]), side(&["--nodes", "none"])], [Some(Side::Right), Some(Side::None)]);
-        let seed = |plan: Plan| (plan.seed(), plan.run.seed);
+        let seed = |plan: Plan| (plan.seed(), plan.file.run.seed);
         assert_eq!([seed(plan(&[])), seed(plan(&["--seed", "1"]))], [(1, None), (1, Some(1))]);
         let file = planned(&format!("{FILE}[subscribers]\nhouse = [\"10.1.0.0/28\"]\n"), &[]);
-        assert_eq!((file.subscribers[0].name.clone(), seed(file)), ("house".into(), (7, Some(7))));
+        assert_eq!((file.file.subscribers[0].name.clone(), seed(file)), ("house".into(), (7, Some(7))));
     }
 
     #[test]
@@ -637,7 +623,7 @@ mod tests {
                     link = { rate = \"2Mbit/s\", delay = \"0ms\" }\nleft.netns = \"c\"\nright.netns = \"d\"\n";
         let plans = |text: &str, words: &[&str]| with_file(words).plans_of(text, "f", &());
         let found = plans(text, &["--duration", "1s", "--spin", "--name", "n", "--json", "--quiet"]).unwrap();
-        let named: Vec<_> = found.iter().map(|plan| (plan.wire.as_deref().unwrap(), plan.run.spin)).collect();
+        let named: Vec<_> = found.iter().map(|plan| (plan.wire.as_deref().unwrap(), plan.file.run.spin)).collect();
         assert_eq!(named, [("a", true), ("b", true)]);
         assert_eq!(
             found[1].to_string(),
@@ -665,10 +651,10 @@ mod tests {
         let plan = planned(FILE, &["--rate", "5Mbit/s", "--seed", "9", "--realtime", "--left-netns", "b"]);
         let rates = plan.settings.0.map(|way| way.config.rate.as_bps());
         assert_eq!(
-            (rates, plan.run.seed, plan.run.spin, plan.run.realtime),
+            (rates, plan.file.run.seed, plan.file.run.spin, plan.file.run.realtime),
             ([5_000_000, 1_000_000], Some(9), false, true)
         );
-        assert_eq!(plan.netns, [Some("b".into()), None]);
+        assert_eq!(plan.file.ends.map(|end| end.netns), [Some("b".into()), None]);
         let ports = format!("{FILE}port = \"p0\"\n[right]\nport = \"p1\"\n");
         let named = |words: &[&str]| planned(&ports, words).interfaces.map(|one| one.name().to_owned());
         assert_eq!(named(&[]), ["p0", "p1"]);
@@ -690,12 +676,12 @@ mod tests {
     #[test]
     fn each_direction_may_go_through_a_kernel() {
         let through = |netns: &str, drops| Some(ThroughKeys { netns: netns.into(), drops });
-        let both = plan(&["--through", "q", "--drops", "dequeue", "--reverse-through", "r"]).through;
+        let both = plan(&["--through", "q", "--drops", "dequeue", "--reverse-through", "r"]).file.through;
         assert_eq!(both, [through("q", Drops::Dequeue), through("r", Drops::Overflow)]);
-        assert_eq!(plan(&[]).through, [None, None]);
+        assert_eq!(plan(&[]).file.through, [None, None]);
         let file = format!("through = {{ netns = \"q\", drops = \"early\" }}\n{FILE}");
-        assert_eq!(planned(&file, &[]).through, [through("q", Drops::Early), None]);
-        assert_eq!(planned(&file, &["--through", "r"]).through[0], through("r", Drops::Early));
+        assert_eq!(planned(&file, &[]).file.through, [through("q", Drops::Early), None]);
+        assert_eq!(planned(&file, &["--through", "r"]).file.through[0], through("r", Drops::Early));
         assert!(parse(&["--drops", "early"]).unwrap_err().to_string().contains("--through"));
     }
 

@@ -81,7 +81,7 @@ fn open(
     signals: Signals,
     printer: Offers,
 ) -> Result<(Emulator, Desk<Emulator>, String), Error> {
-    let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
+    let [left, right] = plan.file.ends.each_ref().map(|end| Namespace::open(end.netns.as_deref()));
     let namespaces = [left?, right?];
     let server = server(&plan, options)?;
     let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));

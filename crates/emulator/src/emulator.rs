@@ -115,7 +115,7 @@ impl Emulator {
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::Options(message.into()));
         }
-        let desk = Desk::open(signals, server, Log::nowhere())?.printing(printer, plan.run.duration);
+        let desk = Desk::open(signals, server, Log::nowhere())?.printing(printer, plan.file.run.duration);
         let (own, began) = (plan.clone(), options.clone());
         let file = options.config.clone().unwrap_or_default();
         let desk = desk.reads(&file, move |name, text| own.again(&began, name, text))?;
@@ -126,8 +126,8 @@ impl Emulator {
         ways.iter().try_for_each(|way| desk.watch(&way.link))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let outputs = Outputs::open(&plan, desk.clock().epoch())?;
-        scheduling::prompt(plan.run.realtime)?;
-        let awake = (plan.run.realtime || plan.run.spin).then(Awake::keep).flatten();
+        scheduling::prompt(plan.file.run.realtime)?;
+        let awake = (plan.file.run.realtime || plan.file.run.spin).then(Awake::keep).flatten();
         let [forward, reverse] = &plan.settings.0;
         let mut path = Path::new(&forward.config, &reverse.config, Streams::new(plan.seed()));
         path.direction_mut(Direction::Forward).set_loss(forward.loss);
@@ -175,8 +175,10 @@ impl Emulator {
             let through = way.through.as_ref().map(|through| through.loans.counters);
             DirectionReport { frames: way.end.frames(), through, ..report }
         });
-        let place =
-            |at: usize| Place { interface: plan.interfaces[at].name().to_owned(), netns: plan.netns[at].clone() };
+        let place = |at: usize| Place {
+            interface: plan.interfaces[at].name().to_owned(),
+            netns: plan.file.ends[at].netns.clone(),
+        };
         let [packets_file, pcapng_file] = lines;
         Report {
             wire: plan.wire.clone(),
@@ -351,7 +353,7 @@ impl Emulator {
 
     /// Returns how to wait from now on for a packet, or for the next event of the path or of the loop.
     fn pause(&mut self, rest: &Rest<'_>) -> Pause {
-        if self.plan.run.spin {
+        if self.plan.file.run.spin {
             return Pause::default();
         }
         let others = rest.until.min(rest.now + LONGEST_SLEEP);
@@ -484,7 +486,7 @@ impl Appliance for Emulator {
         let name = |address| self.classifier.name_at(address, now);
         match by {
             By::Flow => serde_json::to_value(self.talkers.flows(most)),
-            By::Node => serde_json::to_value(self.talkers.nodes(self.plan.run.nodes.unwrap_or_default(), most, name)),
+            By::Node => serde_json::to_value(self.talkers.nodes(self.plan.nodes(), most, name)),
         }
         .map_err(|e| Refusal::new(e.to_string()))
     }
@@ -532,7 +534,7 @@ fn ways(plan: &Plan, [left, right]: [End; 2], namespaces: &[Namespace; 2]) -> Re
     let one = |end: End, at: usize| {
         Ok::<_, Error>(Way {
             link: LinkWatch::open(&namespaces[at], end.index)?,
-            through: plan.through[at].as_ref().map(|keys| Through::open(keys, end.mtu as u16)).transpose()?,
+            through: plan.file.through[at].as_ref().map(|keys| Through::open(keys, end.mtu as u16)).transpose()?,
             end,
             intake: Intake::default(),
             emissions: Emissions::default(),
@@ -544,16 +546,18 @@ fn ways(plan: &Plan, [left, right]: [End; 2], namespaces: &[Namespace; 2]) -> Re
 
 /// Returns the keys of hashes: those of the seed, if one was given.
 fn keys(plan: &Plan) -> Result<Keys, Error> {
-    match plan.run.seed {
+    match plan.file.run.seed {
         Some(seed) => Ok(Keys::from_seed(seed)),
         None => random::bytes().map(|bytes| Keys::from_random(&bytes)).map_err(Error::io("cannot draw random numbers")),
     }
 }
 
 fn classifier(plan: &Plan, keys: Keys) -> Classifier {
-    let config =
-        penstock_conntrack::Config { subscribers: plan.subscribers.clone(), ..penstock_conntrack::Config::default() };
-    Classifier::new(config, keys, plan.run.nodes.unwrap_or_default()).with_hosts(&plan.hosts)
+    let config = penstock_conntrack::Config {
+        subscribers: plan.file.subscribers.clone(),
+        ..penstock_conntrack::Config::default()
+    };
+    Classifier::new(config, keys, plan.nodes()).with_hosts(&plan.file.hosts)
 }
 
 /// Returns what to wait for of a queue of the kernel: nothing, if there is none; `end` is any interface then.

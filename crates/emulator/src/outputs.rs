@@ -25,7 +25,7 @@ pub struct Outputs {
 impl Outputs {
     /// Opens the files that are wanted; `epoch` is the begin of the run.
     pub fn open(plan: &Plan, epoch: std::time::Instant) -> Result<Self, Error> {
-        let (run, [there, back]) = (&plan.run, &plan.settings.0);
+        let (run, [there, back]) = (&plan.file.run, &plan.settings.0);
         let capture = |path| FateFile::start(path, Pcapng::since(epoch)).map(|file| (file, Taps::empty()));
         let log =
             |path, name, rate| FateFile::start(path, Mahimahi::new(name, rate)).map(|file| (file, LinkLog::empty()));
