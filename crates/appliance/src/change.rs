@@ -1,9 +1,9 @@
-//! What was set while packets passed, as reports list it.
+//! What was set and what happened while an appliance ran, as its status and its report list it.
 
 use serde::Serialize;
 
-/// Largest number of changes that are listed.
-const MOST: usize = 256;
+/// Largest number of changes that are listed, and of events that are kept.
+const MOST: (usize, usize) = (256, 64);
 
 /// A value that was set while packets passed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,20 +16,35 @@ pub struct Change {
     pub value: String,
 }
 
-/// What was set since the start, at most 256 entries.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Changes(Vec<Change>);
+/// An event, such as a change of the rules of a firewall.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// When, in seconds since the start.
+    pub at_s: f64,
+    /// What, as a sentence.
+    pub what: String,
+}
 
-impl Changes {
-    /// Adds values that were set at this time. There is a limit, so that who sets values for ever fills no memory.
-    pub fn add(&mut self, at_s: f64, values: &[(String, String)]) {
+/// The first changes and the last events in the order of time: who sets values for ever fills no memory.
+#[derive(Debug, Default)]
+pub(crate) struct Chronicle {
+    pub changes: Vec<Change>,
+    pub events: Vec<Event>,
+}
+
+impl Chronicle {
+    /// Adds values that were set at this time.
+    pub fn set(&mut self, at_s: f64, values: &[(String, String)]) {
         let listed = values.iter().map(|(key, value)| Change { at_s, key: key.clone(), value: value.clone() });
-        self.0.extend(listed.take(MOST - self.0.len()));
+        self.changes.extend(listed.take(MOST.0 - self.changes.len()));
     }
 
-    /// Returns them in the order of time.
-    pub fn all(&self) -> &[Change] {
-        &self.0
+    /// Adds an event.
+    pub fn note(&mut self, at_s: f64, what: String) {
+        if self.events.len() == MOST.1 {
+            self.events.remove(0);
+        }
+        self.events.push(Event { at_s, what });
     }
 }
 
@@ -39,10 +54,12 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut changes = Changes::default();
+        let mut chronicle = Chronicle::default();
         let two = ["rate", "limit"].map(|key| (key.to_owned(), "1".to_owned()));
-        (0..1000).for_each(|at| changes.add(f64::from(at), &two));
-        let all = changes.all();
-        assert_eq!((all.len(), all[MOST - 1].at_s, all[MOST - 1].key.as_str()), (MOST, 127.0, "limit"));
+        (0..1000).for_each(|at| chronicle.set(f64::from(at), &two));
+        (0..100).for_each(|n| chronicle.note(f64::from(n), n.to_string()));
+        let Chronicle { changes, events } = chronicle;
+        assert_eq!((changes.len(), changes[255].at_s, changes[255].key.as_str()), (256, 127.0, "limit"));
+        assert_eq!((events.len(), events[0].what.as_str(), events[63].at_s), (64, "36", 99.0));
     }
 }

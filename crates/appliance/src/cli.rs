@@ -32,7 +32,7 @@ pub struct Described {
     pub json: bool,
 }
 
-/// The options of `top`, which lists the flows or the nodes that carry most.
+/// The options of `top`.
 #[derive(Debug, Clone, Args)]
 pub struct Top {
     /// Which run to ask.
@@ -87,19 +87,13 @@ pub struct Support {
 }
 
 /// Reads how long something lasts.
-///
-/// # Errors
-/// Says what is allowed.
-pub fn lasting(text: &str) -> Result<Span, String> {
+fn lasting(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|e: UnitError| e.to_string())?;
-    let allowed = (Span::from_secs(1)..=Until::LONGEST).contains(&span);
-    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {}", Until::LONGEST)) }
+    let allowed = Until::ALLOWED;
+    if allowed.contains(&span) { Ok(span) } else { Err(format!("{span} is not within 1s and {}", allowed.end())) }
 }
 
-/// Checks a name of a control socket.
-///
-/// # Errors
-/// Says what is allowed.
+/// Reads a name of a control socket; the error says what is allowed.
 pub fn name(text: &str) -> Result<String, String> {
     if is_name(text) {
         return Ok(text.to_owned());
@@ -119,8 +113,7 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    /// Returns when former values return; `None` if they do not.
-    pub fn until(self) -> Option<Until> {
+    fn until(self) -> Option<Until> {
         self.duration.map(Until::For).or(self.confirm.map(Until::Confirmed))
     }
 }
@@ -156,23 +149,19 @@ pub struct Applied {
 }
 
 impl Change {
-    /// Returns what these options ask.
-    ///
-    /// # Errors
-    /// Returns the first text that is no setting.
+    /// Returns what these options ask; the error names the first text that is no setting such as `rate=2Mbit/s`.
     pub fn request(&self) -> Result<Request, Error> {
         if self.keep {
             return Ok(Request::Keep);
         }
-        Ok(Request::Set(Set { values: pairs(&self.values)?, until: self.until.until() }))
+        let values: Result<_, _> = self.values.iter().map(|text| split_setting(text)).collect();
+        let values = values.map_err(|e| Error::Options(e.to_string()))?;
+        Ok(Request::Set(Set { values, until: self.until.until() }))
     }
 }
 
 impl Applied {
-    /// Returns what these options ask, with this text of the file.
-    ///
-    /// # Errors
-    /// Fails if the file is longer than a request may be.
+    /// Returns what these options ask, with this text of the file; fails if it is longer than a request may be.
     pub fn request(&self, text: String) -> Result<Request, Error> {
         let name = self.file.to_string_lossy().into_owned();
         let request = Request::Apply(Apply { name, text, until: self.until.until() });
@@ -182,11 +171,4 @@ impl Applied {
         }
         Ok(request)
     }
-}
-
-/// Splits settings such as `rate=2Mbit/s`.
-/// The error is the first text that is none.
-fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Error> {
-    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
-    pairs.map_err(|e| Error::Options(e.to_string()))
 }

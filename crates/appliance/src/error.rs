@@ -19,10 +19,7 @@ pub enum Error {
 impl Error {
     /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
     pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::System(error) => error.exit_code(),
-            _ => 2,
-        }
+        if let Self::System(error) = self { error.exit_code() } else { 2 }
     }
 
     /// Creates the error for a failed action `what`; for `map_err`.

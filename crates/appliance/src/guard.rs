@@ -41,9 +41,6 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard with these arguments of its verb.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn start(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> io::Result<Self> {
         let mut second = Second::start(VERB, words, Stdio::piped())?;
         let news = second.output()?;
@@ -91,10 +88,7 @@ fn never_wait(pipe: &impl AsFd) -> Result<(), Errno> {
 }
 
 /// The guard's process: watches the first process until it retires this one, or is gone. When the first process hangs, it does
-/// what `silent` does; when it is gone, or that fails, what `gone` does.
-///
-/// # Errors
-/// Returns what `gone` could not do.
+/// what `silent` does; when it is gone, or that fails, what `gone` does, whose error it returns.
 pub fn watch<E>(
     patience: Span,
     silent: impl FnMut() -> Result<(), E>,
@@ -148,17 +142,12 @@ fn wait(signs: &io::Stdin, patience: Option<Span>) -> Sign {
     let mut bytes = [0; 256];
     match nix::unistd::read(signs, &mut bytes) {
         Ok(0) | Err(_) => Sign::End,
-        Ok(len) => {
-            let told = bytes[..len].iter().rev().find(|byte| **byte != ALIVE);
-            Sign::Came(told.copied().unwrap_or(ALIVE))
-        }
+        Ok(len) => Sign::Came(bytes[..len].iter().rev().find(|byte| **byte != ALIVE).copied().unwrap_or(ALIVE)),
     }
 }
 
-/// Takes the lock of a file, which has the number of the process that holds it; a guard that has it is ended first.
-///
-/// # Errors
-/// Fails if that guard does not end, or with the error of the system.
+/// Takes the lock of a file, which has the number of the process that holds it; a guard that has it is ended first. Fails if
+/// that guard does not end.
 pub fn take_over(path: &Path) -> io::Result<File> {
     let mut file = File::options().create(true).read(true).write(true).truncate(false).open(path)?;
     let start = Instant::now();
@@ -187,7 +176,6 @@ pub fn take_over(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
     use std::cell::RefCell;
-    use std::os::unix::process::ExitStatusExt;
 
     /// What the guard does with these signs, and for how long it waited for each.
     fn played(signs: &[Sign], stuck: bool) -> (Vec<&'static str>, Vec<Option<Span>>) {
@@ -221,43 +209,5 @@ mod tests {
     #[test]
     fn a_guard_that_cannot_act_on_silence_does_what_it_does_at_the_end() {
         assert_eq!(played(&[Sign::Came(ARMED), Sign::Silence], true).0, ["silent", "gone"]);
-    }
-
-    #[test]
-    fn a_lock_is_taken_once_it_is_free() {
-        let path = std::env::temp_dir().join(format!("penstock-guard-{}", std::process::id()));
-        std::fs::write(&path, "0").unwrap();
-        let before = File::open(&path).unwrap();
-        before.lock().unwrap();
-        std::thread::scope(|threads| {
-            let taken = threads.spawn(|| take_over(&path).unwrap());
-            std::thread::sleep(Duration::from_millis(30));
-            assert!(!taken.is_finished());
-            drop(before);
-            taken.join().unwrap();
-        });
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
-        std::fs::remove_file(path).unwrap();
-    }
-
-    /// The guard before this one is a process that has the lock until it ends; its number is in the file.
-    #[test]
-    fn a_guard_that_is_there_is_ended_and_its_lock_is_taken() {
-        let path = std::env::temp_dir().join(format!("penstock-guard-before-{}", std::process::id()));
-        let held = File::create(&path).unwrap();
-        held.try_lock().unwrap();
-        let mut before = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        std::fs::write(&path, format!("{}\n", before.id())).unwrap();
-        let ended = std::thread::spawn(move || {
-            let status = before.wait().unwrap();
-            drop(held);
-            status
-        });
-        let taken = take_over(&path).unwrap();
-        assert_eq!(ended.join().unwrap().signal(), Some(Signal::SIGTERM as i32));
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
-        assert!(matches!(File::open(&path).unwrap().try_lock(), Err(TryLockError::WouldBlock)));
-        drop(taken);
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,33 +1,30 @@
 //! What all appliances have in common, whatever they do with packets.
 //!
-//! - [`run`](mod@run) is the loop of each [`appliance`], and [`desk`] what it has beside its packets.
-//! - [`setting`] changes its [`settings`] while it runs, [`reader`] reads the files that it applies, [`history`] has what held before.
+//! - [`run`](mod@run) is the loop of each [`appliance`], at whose desk is what it has beside its packets.
+//! - `setting` changes its [`settings`] while it runs, `reader` reads the files that it applies, [`history`] has what held before.
 //! - [`socket`] is how one asks an appliance that runs, and [`ask`] prints its answers; [`cli`] has the options of that.
-//! - [`live`] is what can be set of a bottleneck, [`change`] what was set, [`events`] what happened.
-//! - [`page`] is the live page, a process of its own; [`second`] starts such a process; [`guard`] is one that acts when
-//!   the first one hangs or is gone.
+//! - [`live`] is what can be set of a bottleneck, [`change`] what was set and what happened.
+//! - [`page`] is the live page, a process of its own; `second` starts such a process; [`guard`] is one that acts when the
+//!   first one hangs or is gone.
 //! - [`record`] keeps headers of packets for `penstock what-if`, [`support`] packs what is needed to find a fault.
-//! - [`log`] is the file of changes, [`service`] what a service manager is told, [`output`] prints reports.
+//! - [`log`] is the file of changes, [`output`] prints reports.
 
 pub mod appliance;
 pub mod ask;
 pub mod change;
 pub mod cli;
-pub mod desk;
 pub mod error;
-pub mod events;
 pub mod guard;
 pub mod history;
 pub mod live;
 pub mod log;
 pub mod output;
 pub mod page;
-pub mod reader;
+mod reader;
 pub mod record;
 pub mod run;
-pub mod second;
-pub mod service;
-pub mod setting;
+mod second;
+mod setting;
 pub mod settings;
 pub mod socket;
 pub mod support;

@@ -17,12 +17,10 @@ pub struct Printer {
 
 impl Printer {
     /// Starts the thread. So many texts may wait for the one that is being printed.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn open(waiting: usize) -> io::Result<Self> {
-        let (texts, orders) = sync_channel(waiting);
-        let thread = std::thread::Builder::new().name("printer".into()).spawn(move || print_all(&orders))?;
+        let (texts, orders): (_, Receiver<String>) = sync_channel(waiting);
+        let print_all = move || orders.iter().map(|text| print(&text)).last().unwrap_or(Ok(()));
+        let thread = std::thread::Builder::new().name("printer".into()).spawn(print_all)?;
         Ok(Self { texts, thread })
     }
 
@@ -32,24 +30,20 @@ impl Printer {
     }
 
     /// Prints the last text and waits until all is printed, or until `give_up` returns true. Nobody has [`Offers`] any more.
-    ///
-    /// # Errors
-    /// Returns why the last text was not printed.
+    /// The error says why the last text was not printed.
     pub fn finish(self, mut text: String, mut give_up: impl FnMut() -> bool) -> io::Result<()> {
-        let given_up = || io::Error::new(io::ErrorKind::TimedOut, "it takes no more output");
-        while let Err(TrySendError::Full(back)) = self.texts.try_send(text) {
-            if give_up() {
-                return Err(given_up());
-            }
-            text = back;
+        let mut wait = || {
             std::thread::sleep(Duration::from_millis(2));
+            let given_up = || io::Error::new(io::ErrorKind::TimedOut, "it takes no more output");
+            if give_up() { Err(given_up()) } else { Ok(()) }
+        };
+        while let Err(TrySendError::Full(back)) = self.texts.try_send(text) {
+            wait()?;
+            text = back;
         }
         drop(self.texts);
         while !self.thread.is_finished() {
-            if give_up() {
-                return Err(given_up());
-            }
-            std::thread::sleep(Duration::from_millis(2));
+            wait()?;
         }
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prints has failed")))
     }
@@ -66,20 +60,12 @@ impl Offers {
     }
 }
 
-/// Prints each text; returns the result of the last one.
-fn print_all(texts: &Receiver<String>) -> io::Result<()> {
-    texts.iter().map(|text| print(&text)).last().unwrap_or(Ok(()))
-}
-
 /// Prints a line on the standard error. If nobody can be told, nobody is.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints a text, all of it.
-///
-/// # Errors
-/// Returns the error of the system, as when the disk is full or the reader has gone.
+/// Prints a text, all of it; fails as when the disk is full or the reader has gone.
 pub fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

@@ -16,15 +16,8 @@ const MOST: usize = 4;
 /// A file to read: that of a client, or that with which the run began.
 pub type Order = Option<(Asker, Apply)>;
 
-/// A file that was read.
-#[derive(Debug, Clone)]
-pub struct Read<R> {
-    /// What it says.
-    pub file: R,
-    /// When the former values return; `None` if they do not.
-    pub until: Option<Until>,
-}
-
+/// What a file says, and when the former values return; `None` if they do not.
+pub type Read<R> = (R, Option<Until>);
 /// Who asked for a file, and what was read; without a client it was SIGHUP.
 pub type Answer<R> = (Option<Asker>, Result<Read<R>, Refusal>);
 
@@ -35,15 +28,13 @@ pub struct Reader<R> {
     answers: Receiver<Answer<R>>,
     /// Rung after each answer.
     bell: Arc<EventFd>,
-    path: PathBuf,
+    /// Path of the file with which the run began.
+    pub path: PathBuf,
 }
 
 impl<R: Send + 'static> Reader<R> {
     /// Starts the thread, of normal priority if this one still has it. `parse` gets the name and the text of a file; that
     /// with which the run began is at `path`.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn start(path: &Path, parse: impl Fn(&str, &str) -> Result<R, Refusal> + Send + 'static) -> io::Result<Self> {
         let (orders, todo) = sync_channel::<Order>(MOST);
         let (done, answers) = sync_channel(MOST);
@@ -53,7 +44,7 @@ impl<R: Send + 'static> Reader<R> {
         let work = move || {
             for order in todo {
                 let (asker, file) = order.map_or_else(|| (None, again(&own)), |(asker, file)| (Some(asker), Ok(file)));
-                let read = file.and_then(|Apply { name, text, until }| Ok(Read { file: parse(&name, &text)?, until }));
+                let read = file.and_then(|Apply { name, text, until }| Ok((parse(&name, &text)?, until)));
                 if done.send((asker, read)).is_err() || ringer.write(1).is_err() {
                     return;
                 }
@@ -63,15 +54,7 @@ impl<R: Send + 'static> Reader<R> {
         Ok(Self { orders, answers, bell, path: path.to_owned() })
     }
 
-    /// Returns the path of the file with which the run began.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Asks for a file to be read. Never waits.
-    ///
-    /// # Errors
-    /// Refuses it if too many wait, or if the thread has ended.
+    /// Asks for a file to be read. Never waits, and refuses it if too many wait, or if the thread has ended.
     pub fn read(&self, order: Order) -> Result<(), Refusal> {
         self.orders.try_send(order).map_err(|why| match why {
             TrySendError::Full(_) => Refusal::new(format!("{MOST} files wait to be applied already; try again")),
@@ -96,7 +79,6 @@ impl<R> AsFd for Reader<R> {
     }
 }
 
-/// Reads the file with which a run began.
 fn again(path: &Path) -> Result<Apply, Refusal> {
     let name = path.to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")))?;
@@ -108,7 +90,6 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Waits for the next answer.
     fn next(reader: &Reader<usize>) -> Answer<usize> {
         let begin = Instant::now();
         loop {
@@ -135,7 +116,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             reader.read(None).unwrap();
             let read = next(&reader).1;
-            assert_eq!(read.as_ref().ok().map(|read| read.file), number);
+            assert_eq!(read.as_ref().ok().map(|read| read.0), number);
             assert!(number.is_some() || read.unwrap_err().what.ends_with(".toml: no number"));
         }
         std::fs::remove_file(path).unwrap();

@@ -34,9 +34,6 @@ pub struct Place {
 
 /// Records; returns what to say. Without `--interface` the run of `program` is asked, whose names begin with `default`: `place`
 /// finds the interface in its status.
-///
-/// # Errors
-/// Returns what is missing, or why nothing can be written.
 pub fn run(
     record: &Record,
     default: &str,

@@ -1,16 +1,16 @@
 //! The loop of every appliance: packets first, then what is due once a second, then what is slow: signals, clients, files.
+//! Whoever has started the process, such as systemd, is told (`sd_notify`) that it is ready, that it lives, and that it ends.
 
-use crate::appliance::{Appliance, Rest};
-use crate::desk::Desk;
-use crate::service;
+use crate::appliance::{Appliance, Desk, Rest};
+use crate::output::say;
 use crate::setting;
 use crate::socket::message::{Answer, Refusal, Request};
 use crate::socket::server::Asker;
 use nix::sys::signal::Signal;
 use penstock_core::units::{Instant, Span};
-use penstock_linux::signals::{Request as Signalled, Signals, is_orderly};
+use penstock_linux::signals::{Request as Signalled, is_orderly};
+use sd_notify::NotifyState;
 use serde::Serialize;
-use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -56,47 +56,55 @@ impl Ended {
     }
 }
 
+/// When the loop does things the next time.
+#[derive(Default)]
+struct Due {
+    tick: Instant,
+    slow: Instant,
+}
+
 /// Runs an appliance until its time is over, a signal comes or something fails; returns why. A fault of the program ends the
 /// run as well.
 pub fn run<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) -> Ended {
-    desk.due.tick = desk.now();
-    service::ready();
-    let ended = catch_unwind(AssertUnwindSafe(|| forward(appliance, desk))).unwrap_or_else(|panic| {
+    let mut due = Due { tick: desk.now(), slow: Instant::ZERO };
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+    let forward = AssertUnwindSafe(|| {
+        loop {
+            match turn(appliance, desk, &mut due) {
+                Ok(Ended::Not) => {}
+                Ok(ended) => return ended,
+                Err(why) => return Ended::Failed(why),
+            }
+        }
+    });
+    let ended = catch_unwind(forward).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Ended::Failed(format!("a fault of this program: {}", text.unwrap_or_default()))
     });
-    service::stopping();
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
     desk.page = None;
     ended
 }
 
-fn forward<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) -> Ended {
-    loop {
-        match turn(appliance, desk) {
-            Ok(Ended::Not) => {}
-            Ok(ended) => return ended,
-            Err(why) => return Ended::Failed(why),
-        }
-    }
-}
-
-fn turn<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) -> Result<Ended, String> {
+fn turn<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>, due: &mut Due) -> Result<Ended, String> {
     let now = appliance.turn(desk)?;
     if desk.end.is_some_and(|end| now >= end) {
         return Ok(Ended::Duration);
     }
-    if now >= desk.due.tick {
+    if now >= due.tick {
+        due.tick = now + TICK;
         tick(appliance, desk, now)?;
     }
-    let next = [Some(desk.due.tick), desk.end, (desk.due.slow > now).then_some(desk.due.slow)];
-    let until = next.into_iter().flatten().min().unwrap_or(now + TICK);
-    let rest = Rest { now, until, slow: desk.slow.0.as_fd(), serves: now >= desk.due.slow };
+    let others = [desk.end, (due.slow > now).then_some(due.slow)];
+    let until = others.into_iter().flatten().fold(due.tick, Instant::min);
+    let rest = Rest { now, until, slow: desk.slow.0.as_fd(), serves: now >= due.slow };
     if appliance.sleep(&rest)? {
         let ended = serve(appliance, desk)?;
         if ended != Ended::Not {
             return Ok(ended);
         }
+        due.slow = desk.now() + BETWEEN_SLOW;
     }
     appliance.read_what_came(desk)?;
     Ok(Ended::Not)
@@ -104,14 +112,11 @@ fn turn<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) -> Result<Ended, St
 
 /// What is done once a second.
 fn tick<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>, now: Instant) -> Result<(), String> {
-    desk.due.tick = now + TICK;
-    service::alive();
+    let _ = sd_notify::notify(&[NotifyState::Watchdog]);
     desk.page.iter_mut().for_each(|page| page.tick(now));
     appliance.tick(now, desk)?;
     setting::lapse(desk, appliance, now);
-    if let Some(server) = &mut desk.server {
-        server.tidy(std::time::Instant::now());
-    }
+    desk.server.iter_mut().for_each(|server| server.tidy(std::time::Instant::now()));
     Ok(())
 }
 
@@ -124,26 +129,23 @@ fn serve<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) -> Result<Ended, S
                 asked.err().into_iter().for_each(|busy| setting::apply_again(desk, appliance, Err(busy)));
             }
             Signalled::End(signal) => return Ok(Ended::Signal(signal)),
-            Signalled::Report => report(appliance, desk),
+            Signalled::Report => {
+                let text = appliance.text(desk);
+                match &desk.printer {
+                    // If earlier ones are still being printed, one more would say little else.
+                    Some(printer) => drop(printer.offer(text)),
+                    None => say(&text),
+                }
+            }
         }
     }
     appliance.look(desk)?;
     apply_what_was_read(appliance, desk);
     if let Some(mut server) = desk.server.take() {
-        server.turn_later(std::time::Instant::now(), &mut |asker, request| answer(appliance, desk, asker, request));
+        server.turn(std::time::Instant::now(), &mut |asker, request| answer(appliance, desk, asker, request));
         desk.server = Some(server);
     }
-    desk.due.slow = desk.now() + BETWEEN_SLOW;
     Ok(Ended::Not)
-}
-
-/// Prints the status, which a signal asks for. If earlier ones are still being printed, one more would say little else.
-fn report<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) {
-    let text = appliance.text(desk);
-    match &desk.printer {
-        Some(printer) => drop(printer.offer(text)),
-        None => drop(writeln!(io::stderr(), "{text}")),
-    }
 }
 
 /// Applies the files that were read since.
@@ -189,11 +191,4 @@ fn status<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>) -> Answer {
 
 fn text(value: &impl Serialize) -> Answer {
     serde_json::to_string(value).map_err(|e| Refusal::new(format!("the answer cannot be written: {e}")))
-}
-
-impl<A: Appliance> Desk<A> {
-    /// Returns the signals, which still end nothing by themselves.
-    pub fn into_signals(self) -> Signals {
-        self.signals
-    }
 }

@@ -10,15 +10,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 #[derive(Debug)]
 pub struct Second {
     child: Child,
-    /// The way to it.
     pub life: ChildStdin,
 }
 
 impl Second {
     /// Starts this program with a verb and its arguments, under the name that it has in lists of processes.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn start(verb: &str, words: impl IntoIterator<Item = impl AsRef<OsStr>>, output: Stdio) -> io::Result<Self> {
         let own = std::env::args_os().next().unwrap_or_default();
         let mut command = Command::new("/proc/self/exe");
@@ -30,20 +26,13 @@ impl Second {
     }
 
     /// Takes what it prints, if its output is a pipe.
-    ///
-    /// # Errors
-    /// Fails if it is none.
     pub fn output(&mut self) -> io::Result<ChildStdout> {
         self.child.stdout.take().ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 
     /// Returns how it ended; `None` if it still runs.
     pub fn ended(&mut self) -> Option<String> {
-        match self.child.try_wait() {
-            Ok(None) => None,
-            Ok(Some(status)) => Some(status.to_string()),
-            Err(error) => Some(error.to_string()),
-        }
+        self.child.try_wait().map_or_else(|error| Some(error.to_string()), |status| status.map(|one| one.to_string()))
     }
 
     /// Ends its standard input, and waits until it has ended.
@@ -52,7 +41,6 @@ impl Second {
         let _ = self.child.wait();
     }
 
-    /// Ends it.
     pub fn kill(mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

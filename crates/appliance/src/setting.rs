@@ -1,7 +1,6 @@
 //! Changes while an appliance runs: `set`, `apply`, `keep`, `rollback` and the end of a temporary change.
 
-use crate::appliance::{Appliance, How};
-use crate::desk::Desk;
+use crate::appliance::{Appliance, Desk, How};
 use crate::reader::Read;
 use crate::settings::Settings as _;
 use crate::socket::message::{Answer, Refusal, Set, Until};
@@ -9,10 +8,7 @@ use crate::socket::server::Peer;
 use penstock_core::units::Instant;
 use serde_json::{Map, Value, json};
 
-/// Sets all values, or none.
-///
-/// # Errors
-/// Refuses unknown values, and any while a change is temporary.
+/// Sets all values, or none; refuses unknown values, and any while a change is temporary.
 pub fn set<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, peer: Peer, Set { values, until }: &Set) -> Answer {
     desk.history.may_set()?;
     let wanted = appliance.read(values)?;
@@ -21,31 +17,28 @@ pub fn set<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, peer: Peer, Set 
     appliance.changed(&former, How::ByHand);
     desk.forget_status();
     desk.history.note(former, *until, now);
-    desk.chronicle.changes.add(now.as_secs_f64(), values);
+    desk.chronicle.set(now.as_secs_f64(), values);
     let set: Map<_, _> = values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
     let details = done(now, set, *until);
-    desk.chronicle.log.add(Some(peer), "set", &details);
+    desk.log.add(Some(peer), "set", &details);
     Ok(details.to_string())
 }
 
 /// What is answered and logged of a change.
 fn done(now: Instant, set: Map<String, Value>, until: Option<Until>) -> Value {
-    let mut details = json!({"at_s": now.as_secs_f64(), "set": set});
-    match until {
-        Some(Until::For(span)) => details["for"] = span.to_string().into(),
-        Some(Until::Confirmed(span)) => details["confirm"] = span.to_string().into(),
-        None => {}
-    }
-    details
+    Until::tell(json!({"at_s": now.as_secs_f64(), "set": set}), until)
 }
 
-/// Goes to what a file says, all of it or nothing, and reads it back.
-///
-/// # Errors
-/// Refuses what cannot change while packets pass, and any change while another one is temporary.
-pub fn apply<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, peer: Option<Peer>, read: &Read<A::File>) -> Answer {
+/// Goes to what a file says, all of it or nothing, and reads it back. Refuses what cannot change while packets pass, and any
+/// change while another one is temporary.
+pub fn apply<A: Appliance>(
+    desk: &mut Desk<A>,
+    appliance: &mut A,
+    peer: Option<Peer>,
+    (file, until): &Read<A::File>,
+) -> Answer {
     desk.history.may_set()?;
-    let wanted = appliance.wanted(&read.file)?;
+    let wanted = appliance.wanted(file)?;
     let former = appliance.settings().clone();
     let set = former.difference(&wanted);
     let now = if set.is_empty() { desk.now() } else { appliance.go_to(&wanted)? };
@@ -54,47 +47,41 @@ pub fn apply<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, peer: Option<P
         let back = back.map_or_else(String::new, |why| format!("; they are not back: {why}"));
         return Err(Refusal::new(format!("{why}, so the former values return{back}")));
     }
-    let is_other = !set.is_empty();
-    let until = read.until.filter(|_| is_other);
+    let until = until.filter(|_| !set.is_empty());
     appliance.changed(&former, How::ByFile);
     desk.forget_status();
-    if is_other {
+    if !set.is_empty() {
         desk.history.note(former, until, now);
     }
     let details = done(now, set, until);
-    desk.chronicle.log.add(peer, "apply", &details);
+    desk.log.add(peer, "apply", &details);
     Ok(details.to_string())
 }
 
 /// Applies the file with which the run began, as SIGHUP asks for, and notes what came of it.
 pub fn apply_again<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, read: Result<Read<A::File>, Refusal>) {
     let applied = read.and_then(|read| apply(desk, appliance, None, &read));
-    let name = desk.file().display();
+    let name = desk.reader.as_ref().map_or_else(String::new, |reader| reader.path.display().to_string());
     desk.note(match applied {
         Ok(_) => format!("{name} was applied (SIGHUP)"),
         Err(refusal) => format!("{name} was not applied (SIGHUP): {refusal}"),
     });
 }
 
-/// A temporary change stays.
-///
-/// # Errors
-/// Fails if there is none.
+/// A temporary change stays; fails if there is none.
 pub fn keep<A: Appliance>(desk: &mut Desk<A>, peer: Peer) -> Answer {
     desk.history.keep()?;
     desk.forget_status();
-    desk.chronicle.log.add(Some(peer), "keep", &Value::Null);
+    desk.log.add(Some(peer), "keep", &Value::Null);
     Ok("{}".into())
 }
 
-/// Returns to the settings before the last change.
-///
-/// # Errors
-/// Fails if nothing was changed, or if the appliance refuses them; then they can be asked for again.
+/// Returns to the settings before the last change. Fails if nothing was changed, or if the appliance refuses them; then they
+/// can be asked for again.
 pub fn rollback<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, peer: Peer) -> Answer {
     let former = desk.history.back()?;
     let told = return_to(desk, appliance, former)?;
-    desk.chronicle.log.add(Some(peer), "rollback", &told);
+    desk.log.add(Some(peer), "rollback", &told);
     Ok(told.to_string())
 }
 
@@ -103,7 +90,7 @@ pub fn lapse<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, now: Instant) 
     let Some(former) = desk.history.lapsed(now) else { return };
     if let Ok(told) = return_to(desk, appliance, former) {
         desk.note("the time of a change is over: the former values are back".into());
-        desk.chronicle.log.add(None, "lapse", &told);
+        desk.log.add(None, "lapse", &told);
     }
 }
 

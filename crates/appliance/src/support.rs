@@ -49,9 +49,6 @@ pub struct Parts<'a> {
 }
 
 /// Writes the archive; returns what to say.
-///
-/// # Errors
-/// Returns why it cannot be written.
 pub fn run(support: &Support, parts: &Parts<'_>) -> Result<String, Error> {
     let place = std::env::temp_dir().join(format!("penstock-support-{}", std::process::id()));
     let folder = place.join("support");

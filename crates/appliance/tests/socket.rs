@@ -53,7 +53,7 @@ fn serving(server: &mut Server, work: impl FnOnce() + Send) -> u64 {
             over.store(true, Ordering::Relaxed);
         });
         while !over.load(Ordering::Relaxed) && !worker.is_finished() {
-            server.turn(Instant::now(), &mut answer);
+            server.turn(Instant::now(), &mut |asker, request| Some(answer(asker.peer, request)));
             turns += 1;
         }
     });
@@ -102,7 +102,7 @@ fn a_request_that_takes_long_is_answered_later() {
     let mut server = Server::open(&path).unwrap();
     let mut waiting = Vec::new();
     let turn = |server: &mut Server, waiting: &mut Vec<_>| {
-        server.turn_later(Instant::now(), &mut |asker, request| match request {
+        server.turn(Instant::now(), &mut |asker, request| match request {
             Request::Keep => {
                 waiting.push(asker);
                 None
@@ -151,7 +151,7 @@ fn only_the_user_may_ask_and_the_path_is_free_afterwards() {
     drop(server);
     assert!(!path.exists());
     let gone = ask(&path, &Request::Status).unwrap_err();
-    assert!(matches!(gone, client::Error::NoAppliance { .. }), "{gone}");
+    assert!(matches!(gone, client::Error::NoAppliance(..)), "{gone}");
 }
 
 #[test]
@@ -228,4 +228,11 @@ fn hostile_clients_neither_block_nor_stay() {
     assert!(server.clients() >= 2);
     server.tidy(Instant::now() + PATIENCE + Duration::from_secs(1));
     assert_eq!(server.clients(), 0, "silent clients are disconnected");
+}
+
+#[test]
+fn a_name_never_leaves_the_directory() {
+    assert!(["emulate", "emulate-12", "a.b_c"].into_iter().all(place::is_name));
+    assert!(!["", ".", "..", ".hidden", "a/b", "a b", "ä", &"x".repeat(65)].into_iter().any(place::is_name));
+    assert_eq!(place::socket(Path::new("/run/penstock"), "a"), Path::new("/run/penstock/a.sock"));
 }

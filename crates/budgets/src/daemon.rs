@@ -3,8 +3,7 @@
 use crate::agent::{self, Agent, Identity};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard;
-use penstock_appliance::appliance::{Appliance, Rest, wait};
-use penstock_appliance::desk::{Clock, Desk};
+use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
 use penstock_appliance::guard::Guard;
 use penstock_appliance::run::run;
 use penstock_appliance::socket::message::{By, Refusal};

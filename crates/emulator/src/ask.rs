@@ -28,9 +28,6 @@ const PARTS: Parts<'_> = Parts {
 };
 
 /// Asks what the command asks, and prints the answer.
-///
-/// # Errors
-/// Returns why there is no answer, or why it cannot be printed.
 pub fn run(command: &Command) -> Result<(), Error> {
     let printed = |text: String| print(&text).map_err(Error::io("cannot write to the standard output"));
     let (ask, request, show): (_, _, fn(&Value) -> String) = match command {

@@ -25,7 +25,6 @@ impl Carried {
         Self { packet: packet.with_checksum(checksum), lead }
     }
 
-    /// Returns the packet.
     pub fn packet(&self) -> &RealPacket {
         &self.packet
     }
@@ -42,7 +41,6 @@ impl Carried {
         [self.lead.bytes(), self.bytes()]
     }
 
-    /// Returns the buffer.
     pub fn into_bytes(self) -> Box<[u8]> {
         self.packet.into_bytes()
     }

@@ -2,23 +2,22 @@
 
 use crate::end::Interface;
 use crate::error::Error;
-use crate::file::{Contents, Drops, EndKeys, File, INTERFACES, ThroughKeys};
-use crate::through;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::file::{Contents, Drops, EndKeys, File, INTERFACES, RunKeys, ThroughKeys, Wire, given};
+use crate::settings::{Settings, Way};
 use clap::{Parser, Subcommand};
 use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
-use penstock_conntrack::Named;
+use penstock_appliance::socket::message::Refusal;
 use penstock_core::foreign::Library;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::Diagnosis;
 use penstock_grammar::link::thousand_packets;
-use penstock_grammar::stations::StationSpec;
+use penstock_grammar::{Diagnosis, Source};
 use penstock_linux::tun::{self, Cidr};
-use penstock_shaper::bottleneck;
+use penstock_shaper::bottleneck::Config;
 use penstock_shaper::nodes::Side;
-use penstock_shaper::numbered::Host;
+use serde::Serialize;
+use serde_json::Value;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
@@ -59,7 +58,7 @@ the first two cases.";
 /// Creates a TUN interface in each namespace, or uses two existing Ethernet interfaces (ports). A packet that is sent through
 /// the left interface is queued, transmitted at the rate, and delivered at the right interface after the delay. The
 /// reverse direction has its own queue, rate and delay. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
-#[derive(Debug, Clone, Parser)]
+#[derive(Debug, Clone, Parser, Serialize)]
 #[command(
     name = "penstock-emulate",
     version,
@@ -70,6 +69,7 @@ the first two cases.";
 pub struct Options {
     /// Command for a running emulator; without one, a new emulator is started
     #[command(subcommand)]
+    #[serde(skip)]
     pub command: Option<Command>,
 
     /// Read settings from this TOML file; options override it; docs/emulate.md lists its keys
@@ -99,14 +99,59 @@ pub struct Options {
     pub right_netns: Option<String>,
     /// Address of the left interface [default: 10.77.0.1/24]
     #[arg(long, value_name = "CIDR")]
+    #[serde(serialize_with = "given")]
     pub left_address: Option<Cidr>,
     /// Address of the right interface [default: 10.77.0.2/24]
     #[arg(long, value_name = "CIDR")]
+    #[serde(serialize_with = "given")]
     pub right_address: Option<Cidr>,
-    /// MTU of both interfaces [default: 1500]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=65_535))]
-    pub mtu: Option<u16>,
 
+    /// What is set of the link.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub link: LinkOptions,
+
+    /// Send packets from left to right through the kernel of this namespace first, for a discipline of `tc`. The program
+    /// creates the interfaces `in` and `out` there; you configure routes and the discipline of `out` [default: none]
+    #[arg(long, value_name = "NS")]
+    pub through: Option<String>,
+    /// The same as --through, from right to left
+    #[arg(long, value_name = "NS")]
+    pub reverse_through: Option<String>,
+    /// How to count the drops of that discipline [default: overflow]
+    #[arg(long, value_name = "HOW", value_enum, requires = "through")]
+    pub drops: Option<Drops>,
+    /// The same as --drops, from right to left
+    #[arg(long, value_name = "HOW", value_enum, requires = "reverse_through")]
+    pub reverse_drops: Option<Drops>,
+
+    /// What is said of the run.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub run: RunKeys,
+    /// Forward packets without queue, rate and delay, to measure the overhead of reading and writing
+    #[arg(long)]
+    pub bare: bool,
+    /// Name of this instance for `status`, `top` and `set` [default: emulate, or emulate-PID if that name is in use]
+    #[arg(long, value_name = "NAME", value_parser = penstock_appliance::cli::name, conflicts_with = "socket")]
+    pub name: Option<String>,
+    /// Path of the control socket [default: /run/penstock/NAME.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Print the report as a JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Do not print a message when the interfaces are ready
+    #[arg(long)]
+    pub quiet: bool,
+    /// List all algorithms with their parameters and exit
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// The options of the link.
+#[derive(Debug, Clone, Default, clap::Args, Serialize)]
+pub struct LinkOptions {
     /// Rate from left to right, counted in bits of IP packets: 10Mbit/s
     #[arg(long, required_unless_present_any = ["list", "config"])]
     pub rate: Option<Rate>,
@@ -141,71 +186,10 @@ pub struct Options {
     /// Parameter of the discipline from right to left. Repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
-
-    /// Send packets from left to right through the kernel of this namespace first, for a discipline of `tc`. The program
-    /// creates the interfaces `in` and `out` there; you configure routes and the discipline of `out` [default: none]
-    #[arg(long, value_name = "NS")]
-    pub through: Option<String>,
-    /// The same as --through, from right to left
-    #[arg(long, value_name = "NS")]
-    pub reverse_through: Option<String>,
-    /// How to count the drops of that discipline [default: overflow]
-    #[arg(long, value_name = "HOW", value_enum, requires = "through")]
-    pub drops: Option<Drops>,
-    /// The same as --drops, from right to left
-    #[arg(long, value_name = "HOW", value_enum, requires = "reverse_through")]
-    pub reverse_drops: Option<Drops>,
-
-    /// Side whose hosts share the link, for disciplines with shares per host (qrm). A host is an IPv4 address or a /64 prefix
-    /// of IPv6 [default: left]
-    #[arg(long, value_parser = side(), value_name = "SIDE")]
-    pub nodes: Option<Side>,
-
-    /// Seed of all random numbers [default: 1]. If it is given, hashes of connections are repeatable as well; otherwise
-    /// their keys are random
-    #[arg(long)]
-    pub seed: Option<u64>,
-    /// Stop after this time [default: at Ctrl-C or SIGTERM]
-    #[arg(long, value_name = "TIME")]
-    pub duration: Option<Span>,
-    /// Poll instead of sleeping. This keeps one CPU core busy and disables CPU idle states. Use it only on a machine with an
-    /// idle core: on a busy machine it increases delays
-    #[arg(long)]
-    pub spin: bool,
-    /// Run with real-time priority (SCHED_FIFO) and disable CPU idle states, which needs more power
-    #[arg(long, conflicts_with = "spin")]
-    pub realtime: bool,
-    /// Forward packets without queue, rate and delay, to measure the overhead of reading and writing
-    #[arg(long)]
-    pub bare: bool,
-    /// Name of this instance for `status`, `top` and `set` [default: emulate, or emulate-PID if that name is in use]
-    #[arg(long, value_name = "NAME", value_parser = penstock_appliance::cli::name, conflicts_with = "socket")]
-    pub name: Option<String>,
-    /// Path of the control socket [default: /run/penstock/NAME.sock]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
-    /// Write what happened to each packet to this CSV file
-    #[arg(long, value_name = "FILE")]
-    pub packets: Option<PathBuf>,
-    /// Write the headers (up to 128 bytes) of each packet, and what happened to it, to this pcapng file
-    #[arg(long, value_name = "FILE")]
-    pub pcapng: Option<PathBuf>,
-    /// Write a log of the link from left to right to this file, in the format of Mahimahi's mm-link
-    #[arg(long, value_name = "FILE")]
-    pub uplink_log: Option<PathBuf>,
-    /// Write a log of the link from right to left to this file
-    #[arg(long, value_name = "FILE")]
-    pub downlink_log: Option<PathBuf>,
-    /// Print the report as a JSON object
-    #[arg(long)]
-    pub json: bool,
-    /// Do not print a message when the interfaces are ready
-    #[arg(long)]
-    pub quiet: bool,
-    /// List all algorithms with their parameters and exit
-    #[arg(long)]
-    pub list: bool,
 }
+
+/// The options that a run of several wires takes.
+const OF_ALL: [&str; 9] = ["config", "duration", "spin", "realtime", "bare", "name", "json", "quiet", "check"];
 
 /// Commands for a running emulator.
 #[derive(Debug, Clone, Subcommand)]
@@ -235,16 +219,7 @@ pub enum Command {
     Support(Support),
 }
 
-/// Reads a side.
-fn side() -> impl TypedValueParser<Value = Side> {
-    PossibleValuesParser::new(["left", "right", "none"]).map(|word| match word.as_str() {
-        "right" => Side::Right,
-        "none" => Side::None,
-        _ => Side::Left,
-    })
-}
-
-/// The validated meaning of [`Options`] for one wire.
+/// The validated meaning of [`Options`] for one wire. Pairs have the left end or the way forward first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Its name, if the file has several; `None` if it is the only one.
@@ -253,42 +228,14 @@ pub struct Plan {
     pub wires: usize,
     /// Path of its control socket in the file; `None` for that of the options.
     pub socket: Option<PathBuf>,
-    /// The left and the right interface.
+    /// The interfaces.
     pub interfaces: [Interface; 2],
-    /// The namespaces of the left and the right interface; `None` is the current one.
-    pub netns: [Option<String>; 2],
-    /// The forward and the reverse bottleneck.
-    pub bottlenecks: [bottleneck::Config; 2],
-    /// The queues of the kernel before them; `None` without one.
-    pub through: [Option<through::Config>; 2],
-    /// The probability with which the wire loses a packet from left to right.
-    pub loss: f64,
-    /// The side whose hosts are the nodes.
-    pub nodes: Side,
-    /// Seed of every random stream.
-    pub seed: u64,
-    /// The seed of the keys of hashes: the seed, if one was given; otherwise they are drawn from the system.
-    pub keys: Option<u64>,
-    /// The channels of the stations behind the wire from left to right; empty without stations.
-    pub stations: Vec<StationSpec>,
-    /// Hosts that have the numbers of flows; empty if connections have them.
-    pub hosts: Vec<Host>,
-    /// Subscribers with names.
-    pub subscribers: Vec<Named>,
-    /// Duration of the run; `None` to run until a signal comes.
-    pub duration: Option<Span>,
-    /// True if the loop never sleeps.
-    pub spin: bool,
-    /// True for real-time scheduling (SCHED_FIFO).
-    pub realtime: bool,
+    /// What can be changed meanwhile.
+    pub settings: Settings,
+    /// What the options and the file say of all else.
+    pub file: File,
     /// True to forward each packet at once.
     pub bare: bool,
-    /// The file for the journal of packets; `None` without one.
-    pub packets: Option<PathBuf>,
-    /// The file for the headers of packets; `None` without one.
-    pub pcapng: Option<PathBuf>,
-    /// The files for the logs of the links, forward first; `None` without one.
-    pub logs: [Option<PathBuf>; 2],
     /// True for reports as JSON.
     pub json: bool,
 }
@@ -296,15 +243,71 @@ pub struct Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [left, right] = &self.interfaces;
-        let [forward, reverse] = &self.bottlenecks;
         if let Some(wire) = &self.wire {
             write!(f, "{wire}: ")?;
         }
         write!(f, "{left} -> {right}")?;
-        for (way, b) in [("there", forward), ("back", reverse)] {
-            write!(f, "; {way} {} {} {} {}", b.rate, b.delay, b.aqm.name(), b.limit)?;
+        for (word, Way { config, .. }) in ["there", "back"].into_iter().zip(&self.settings.0) {
+            write!(f, "; {word} {} {} {} {}", config.rate, config.delay, config.aqm.name(), config.limit)?;
         }
         Ok(())
+    }
+}
+
+impl Plan {
+    /// Returns the seed of every random stream.
+    pub fn seed(&self) -> u64 {
+        self.file.run.seed.unwrap_or(1)
+    }
+
+    /// Returns the side whose hosts are the nodes.
+    pub fn nodes(&self) -> Side {
+        self.file.run.nodes.unwrap_or_default()
+    }
+
+    /// Returns what a file says for this wire, which began with these options; refuses a mistake, and what needs a new start.
+    pub fn again(&self, options: &Options, name: &str, text: &str) -> Result<Settings, Refusal> {
+        let refuse = |what: &dyn fmt::Display| {
+            let said = what.to_string();
+            Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
+        };
+        // What the file says counts, and no option with which the run began.
+        let options = Options { link: LinkOptions::default(), ..options.clone() };
+        let plans = options.plans_of(text, name, &()).map_err(|e| refuse(&e))?;
+        let Some(new) = plans.into_iter().find(|one| one.wire == self.wire) else {
+            let wire = self.wire.as_deref().unwrap_or("this one");
+            return Err(Refusal::new(format!("{name} has no wire {wire:?}; end the run, and start it with this file")));
+        };
+        let Some(key) = self.fixed(&new) else { return Ok(new.settings) };
+        let what = format!("`{key}` cannot change while the emulator runs; end it, and start it with this file");
+        let place = Source::parse(text, name).map(|source| source.at(&[key], &what));
+        Err(place.map_or_else(|_| Refusal::new(format!("{name}: {what}")), |mistake| refuse(&mistake)))
+    }
+
+    /// Returns the first key that differs and needs a new start.
+    fn fixed(&self, new: &Self) -> Option<&'static str> {
+        let (old, other) = (&self.file, &new.file);
+        let end = |at: usize| self.interfaces[at] != new.interfaces[at] || old.ends[at].netns != other.ends[at].netns;
+        [
+            ("left", end(0)),
+            ("right", end(1)),
+            ("through", old.through[0] != other.through[0]),
+            ("reverse_through", old.through[1] != other.through[1]),
+            ("nodes", self.nodes() != new.nodes()),
+            ("hosts", old.hosts != other.hosts),
+            ("subscribers", old.subscribers != other.subscribers),
+            ("link", self.settings.0[0].stations.len() != new.settings.0[0].stations.len()),
+            ("seed", old.run.seed != other.run.seed),
+            ("duration", old.run.duration != other.run.duration),
+            ("spin", old.run.spin != other.run.spin),
+            ("realtime", old.run.realtime != other.run.realtime),
+            ("packets", old.run.packets != other.run.packets),
+            ("pcapng", old.run.pcapng != other.run.pcapng),
+            ("uplink_log", old.run.uplink_log != other.run.uplink_log),
+            ("downlink_log", old.run.downlink_log != other.run.downlink_log),
+        ]
+        .into_iter()
+        .find_map(|(key, differs)| differs.then_some(key))
     }
 }
 
@@ -320,11 +323,8 @@ impl Options {
         self.plans_of(&text, &path.to_string_lossy(), library)
     }
 
-    /// Returns the only wire of a text, or all that it has.
-    ///
-    /// # Errors
-    /// Returns the first mistake in the text or in the options.
-    pub fn plans_of(&self, text: &str, name: &str, library: &dyn Library) -> Result<Vec<Plan>, Error> {
+    /// Does this with the text of a file.
+    fn plans_of(&self, text: &str, name: &str, library: &dyn Library) -> Result<Vec<Plan>, Error> {
         let wires = match Contents::parse(text, name, library).map_err(Box::new)? {
             Contents::One(file) => return Ok(vec![self.plan_with(&file, library)?]),
             Contents::Several(wires) => wires,
@@ -337,7 +337,7 @@ impl Options {
             return Err(Error::Options(message));
         }
         let count = wires.len();
-        let plan = |wire: crate::file::Wire| {
+        let plan = |wire: Wire| {
             let plan = self.plan_with(&wire.file, library).map_err(|error| match error {
                 Error::Options(what) => Box::new(Diagnosis::new(text, name, wire.span.clone(), &what)).into(),
                 other => other,
@@ -348,144 +348,106 @@ impl Options {
     }
 
     /// Returns an option that was given and has a meaning only for one wire; `None` without one.
-    fn of_one_wire(&self) -> Option<&'static str> {
-        let given = [
-            ("--left", self.left.is_some()),
-            ("--right", self.right.is_some()),
-            ("--left-port", self.left_port.is_some()),
-            ("--right-port", self.right_port.is_some()),
-            ("--left-netns", self.left_netns.is_some()),
-            ("--right-netns", self.right_netns.is_some()),
-            ("--left-address", self.left_address.is_some()),
-            ("--right-address", self.right_address.is_some()),
-            ("--mtu", self.mtu.is_some()),
-            ("--rate", self.rate.is_some()),
-            ("--delay", self.delay.is_some()),
-            ("--limit", self.limit.is_some()),
-            ("--loss", self.loss.is_some()),
-            ("--aqm", self.aqm.is_some()),
-            ("--set", !self.set.is_empty()),
-            ("--reverse-rate", self.reverse_rate.is_some()),
-            ("--reverse-delay", self.reverse_delay.is_some()),
-            ("--reverse-limit", self.reverse_limit.is_some()),
-            ("--reverse-aqm", self.reverse_aqm.is_some()),
-            ("--reverse-set", !self.reverse_set.is_empty()),
-            ("--through", self.through.is_some()),
-            ("--reverse-through", self.reverse_through.is_some()),
-            ("--nodes", self.nodes.is_some()),
-            ("--seed", self.seed.is_some()),
-            ("--socket", self.socket.is_some()),
-            ("--packets", self.packets.is_some()),
-            ("--pcapng", self.pcapng.is_some()),
-            ("--uplink-log", self.uplink_log.is_some()),
-            ("--downlink-log", self.downlink_log.is_some()),
-        ];
-        given.into_iter().find_map(|(option, is)| is.then_some(option))
+    fn of_one_wire(&self) -> Option<String> {
+        let options = serde_json::to_value(self).unwrap_or_default();
+        let given = |value: &Value| ![Value::Null, Value::Bool(false), Value::Array(Vec::new())].contains(value);
+        let mut options = options.as_object().into_iter().flatten();
+        let (option, _) = options.find(|(key, value)| given(value) && !OF_ALL.contains(&key.as_str()))?;
+        Some(format!("--{}", option.replace('_', "-")))
     }
 
     /// Merges the options with the file: an option has precedence over the file.
     fn plan_with(&self, file: &File, library: &dyn Library) -> Result<Plan, Error> {
-        let run = &file.run;
-        let spin = !self.realtime && (self.spin || run.spin.unwrap_or_default());
-        Ok(Plan {
-            wire: None,
-            wires: 1,
-            socket: None,
-            interfaces: self.interfaces(file)?,
-            netns: [
-                self.left_netns.clone().or_else(|| file.ends[0].netns.clone()),
-                self.right_netns.clone().or_else(|| file.ends[1].netns.clone()),
-            ],
-            bottlenecks: self.bottlenecks(file, library)?,
-            through: [
-                through(self.through.as_ref(), self.drops, file.through[0].as_ref()),
-                through(self.reverse_through.as_ref(), self.reverse_drops, file.through[1].as_ref()),
-            ],
-            loss: self.loss.or(file.link.as_ref().map(|link| link.loss)).unwrap_or_default(),
-            nodes: self.nodes.or(run.nodes).unwrap_or_default(),
-            seed: self.seed.or(run.seed).unwrap_or(1),
-            keys: self.seed.or(run.seed),
-            stations: file.link.as_ref().map(|link| link.stations.clone()).unwrap_or_default(),
-            hosts: file.hosts.clone(),
-            subscribers: file.subscribers.clone(),
-            duration: self.duration.or(run.duration),
-            spin,
-            realtime: !spin && (self.realtime || run.realtime.unwrap_or_default()),
-            bare: self.bare,
-            packets: self.packets.clone().or_else(|| run.packets.clone()),
-            pcapng: self.pcapng.clone().or_else(|| run.pcapng.clone()),
-            logs: [
-                self.uplink_log.clone().or_else(|| run.uplink_log.clone()),
-                self.downlink_log.clone().or_else(|| run.downlink_log.clone()),
-            ],
-            json: self.json,
-        })
+        let (run, ends) = (self.run.over(&file.run), self.ends(file));
+        let through = [
+            through(self.through.as_ref(), self.drops, file.through[0].as_ref()),
+            through(self.reverse_through.as_ref(), self.reverse_drops, file.through[1].as_ref()),
+        ];
+        let interfaces = interfaces(&ends, run.mtu)?;
+        let settings = self.settings(file, library)?;
+        let file = File { run, ends, through, link: None, aqm: [None, None], ..file.clone() };
+        let (wire, wires, socket) = (None, 1, None);
+        Ok(Plan { wire, wires, socket, interfaces, settings, file, bare: self.bare, json: self.json })
     }
 
-    fn interfaces(&self, file: &File) -> Result<[Interface; 2], Error> {
-        let port = |option: &Option<String>, tun: &Option<String>, keys: &EndKeys| {
-            option.clone().or_else(|| keys.port.clone().filter(|_| tun.is_none()))
-        };
-        let left = port(&self.left_port, &self.left, &file.ends[0]);
-        let right = port(&self.right_port, &self.right, &file.ends[1]);
-        match (left, right) {
-            (None, None) => self.tuns(file).map(|tuns| tuns.map(Interface::Tun)),
-            (Some(_), Some(_)) if self.mtu.or(file.run.mtu).is_some() => {
-                Err(Error::Options("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
-            }
-            (Some(left), Some(right)) => Ok([left, right].map(Interface::Port)),
-            _ => Err(Error::Options(
-                "both ends must be ports, or none: frames of a port have headers of Ethernet, which packets of a TUN interface \
-                 lack; give --left-port and --right-port"
-                    .into(),
-            )),
-        }
+    fn ends(&self, file: &File) -> [EndKeys; 2] {
+        let [left, right] = &file.ends;
+        let text = |option: &Option<String>, key: &Option<String>| option.clone().or_else(|| key.clone());
+        [
+            EndKeys {
+                port: text(&self.left_port, &left.port.clone().filter(|_| self.left.is_none())),
+                interface: text(&self.left, &left.interface),
+                netns: text(&self.left_netns, &left.netns),
+                address: self.left_address.or(left.address),
+            },
+            EndKeys {
+                port: text(&self.right_port, &right.port.clone().filter(|_| self.right.is_none())),
+                interface: text(&self.right, &right.interface),
+                netns: text(&self.right_netns, &right.netns),
+                address: self.right_address.or(right.address),
+            },
+        ]
     }
 
-    fn tuns(&self, file: &File) -> Result<[tun::Config; 2], Error> {
-        let mtu = self.mtu.or(file.run.mtu).unwrap_or(1500);
-        let interface = |name: &Option<String>, address: Option<Cidr>, keys: &EndKeys, default: (&str, [u8; 4])| {
-            let name = name.clone().or_else(|| keys.interface.clone()).unwrap_or_else(|| default.0.into());
-            let address = address.or(keys.address).unwrap_or(Cidr { address: default.1.into(), prefix: 24 });
-            tun::Config { name, address, mtu }
-        };
-        let left = interface(&self.left, self.left_address, &file.ends[0], (INTERFACES[0], [10, 77, 0, 1]));
-        let right = interface(&self.right, self.right_address, &file.ends[1], (INTERFACES[1], [10, 77, 0, 2]));
-        let (here, there) = (left.address.address, right.address.address);
-        if here == there || here.is_ipv4() != there.is_ipv4() {
-            let message = "--left-address and --right-address must be two addresses of one family";
-            return Err(Error::Options(message.into()));
-        }
-        Ok([left, right])
-    }
-
-    fn bottlenecks(&self, file: &File, library: &dyn Library) -> Result<[bottleneck::Config; 2], Error> {
-        let link = file.link.as_ref();
-        let Some(rate) = self.rate.or(link.map(|link| link.rate)) else {
+    fn settings(&self, file: &File, library: &dyn Library) -> Result<Settings, Error> {
+        let (own, link) = (&self.link, file.link.as_ref());
+        let Some(rate) = own.rate.or(link.map(|link| link.rate)) else {
             let message = "the rate is missing; try --rate 10Mbit/s, or [link] with a `rate` in the file";
             return Err(Error::Options(message.into()));
         };
-        let delay = self.delay.or(link.map(|link| link.delay)).unwrap_or_default();
-        let limit = self.limit.or(link.map(|link| link.limits[0])).unwrap_or_else(thousand_packets);
-        let reverse_limit = self.reverse_limit.or(link.map(|link| link.limits[1]));
+        let delay = own.delay.or(link.map(|link| link.delay)).unwrap_or_default();
+        let limits = link.map_or_else(|| [thousand_packets(), thousand_packets()], |link| link.limits);
         let reverse = link.map(|link| link.reverse).unwrap_or_default();
-        let [there, back] = &file.aqm;
-        Ok([
-            bottleneck::Config { aqm: discipline("--aqm", &self.aqm, &self.set, there, library)?, rate, delay, limit },
-            bottleneck::Config {
-                aqm: discipline("--reverse-aqm", &self.reverse_aqm, &self.reverse_set, back, library)?,
-                rate: self.reverse_rate.or(reverse.rate).unwrap_or(rate),
-                delay: self.reverse_delay.or(reverse.delay).unwrap_or(delay),
-                limit: reverse_limit.unwrap_or_else(thousand_packets),
-            },
-        ])
+        let there = Config {
+            aqm: discipline("--aqm", &own.aqm, &own.set, &file.aqm[0], library)?,
+            rate,
+            delay,
+            limit: own.limit.unwrap_or(limits[0]),
+        };
+        let back = Config {
+            aqm: discipline("--reverse-aqm", &own.reverse_aqm, &own.reverse_set, &file.aqm[1], library)?,
+            rate: own.reverse_rate.or(reverse.rate).unwrap_or(rate),
+            delay: own.reverse_delay.or(reverse.delay).unwrap_or(delay),
+            limit: own.reverse_limit.unwrap_or(limits[1]),
+        };
+        let loss = own.loss.or(link.map(|link| link.loss)).unwrap_or_default();
+        let stations = link.map(|link| link.stations.clone()).unwrap_or_default();
+        Ok(Settings([Way { config: there, loss, stations }, Way { config: back, loss: 0.0, stations: Vec::new() }]))
     }
 }
 
-fn through(netns: Option<&String>, drops: Option<Drops>, file: Option<&ThroughKeys>) -> Option<through::Config> {
+fn interfaces(ends: &[EndKeys; 2], mtu: Option<u16>) -> Result<[Interface; 2], Error> {
+    match ends.each_ref().map(|end| end.port.clone()) {
+        [None, None] => tuns(ends, mtu.unwrap_or(1500)).map(|tuns| tuns.map(Interface::Tun)),
+        [Some(_), Some(_)] if mtu.is_some() => {
+            Err(Error::Options("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
+        }
+        [Some(left), Some(right)] => Ok([left, right].map(Interface::Port)),
+        _ => Err(Error::Options(
+            "both ends must be ports, or none: frames of a port have headers of Ethernet, which packets of a TUN interface \
+             lack; give --left-port and --right-port"
+                .into(),
+        )),
+    }
+}
+
+fn tuns(ends: &[EndKeys; 2], mtu: u16) -> Result<[tun::Config; 2], Error> {
+    let tuns = [0, 1].map(|at| {
+        let name = ends[at].interface.clone().unwrap_or_else(|| INTERFACES[at].into());
+        let default = Cidr { address: [10, 77, 0, at as u8 + 1].into(), prefix: 24 };
+        tun::Config { name, address: ends[at].address.unwrap_or(default), mtu }
+    });
+    let [here, there] = tuns.each_ref().map(|tun| tun.address.address);
+    if here == there || here.is_ipv4() != there.is_ipv4() {
+        let message = "--left-address and --right-address must be two addresses of one family";
+        return Err(Error::Options(message.into()));
+    }
+    Ok(tuns)
+}
+
+fn through(netns: Option<&String>, drops: Option<Drops>, file: Option<&ThroughKeys>) -> Option<ThroughKeys> {
     let netns = netns.or(file.map(|keys| &keys.netns))?.clone();
-    let drops = drops.or(file.and_then(|keys| keys.drops)).unwrap_or_default().reason();
-    Some(through::Config { netns, drops })
+    Some(ThroughKeys { netns, drops: drops.or(file.map(|keys| keys.drops)).unwrap_or_default() })
 }
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -493,8 +455,7 @@ fn probability(text: &str) -> Result<f64, String> {
     penstock_grammar::link::loss("loss", value).map(|()| value).map_err(|e| e.to_string())
 }
 
-/// Returns the discipline that an option names, with the parameters of the options. Without such an option, returns the
-/// discipline of the file with these parameters over its own.
+/// Returns the discipline that an option names, or without one that of the file, with the parameters of the options.
 fn discipline(
     option: &'static str,
     name: &Option<String>,
@@ -540,9 +501,9 @@ impl Options {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use penstock_appliance::settings::Settings as _;
     use penstock_core::aqm::codel;
     use penstock_core::foreign::Own;
-    use penstock_core::qdisc::DropReason;
     use penstock_core::registry::NAMES;
     use penstock_core::settings::config_from_settings;
     use penstock_grammar::fields;
@@ -552,9 +513,24 @@ mod tests {
         Options::try_parse_from([&["penstock-emulate", "--rate", "10Mbit/s"], extra].concat())
     }
 
+    fn plan(extra: &[&str]) -> Plan {
+        parse(extra).unwrap().plan().unwrap()
+    }
+
     fn plan_error(extra: &[&str]) -> String {
         parse(extra).unwrap().plan().unwrap_err().to_string()
     }
+
+    fn with_file(options: &[&str]) -> Options {
+        Options::try_parse_from([&["penstock-emulate", "--config", "f"], options].concat()).unwrap()
+    }
+
+    fn planned(file: &str, options: &[&str]) -> Plan {
+        with_file(options).plan_with(&File::parse(file, "f").unwrap(), &()).unwrap()
+    }
+
+    const FILE: &str = "seed = 7\nspin = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nreverse_rate = \"1Mbit/s\"\n\
+                        [aqm]\nname = \"codel\"\ntarget = \"10ms\"\ninterval = \"200ms\"\n[left]\nnetns = \"a\"\n";
 
     #[test]
     fn the_command_is_well_formed() {
@@ -563,69 +539,58 @@ mod tests {
 
     #[test]
     fn the_way_back_is_like_the_way_there_unless_told() {
-        let plan = parse(&["--delay", "20ms", "--aqm", "codel"]).unwrap().plan().unwrap();
-        let [forward, reverse] = &plan.bottlenecks;
-        assert_eq!((forward.aqm.name(), reverse.aqm.name()), ("codel", "droptail"));
-        assert_eq!((reverse.rate, reverse.delay), (forward.rate, forward.delay));
-        let plan = parse(&["--reverse-rate", "1Mbit/s", "--reverse-delay", "1ms"]).unwrap().plan().unwrap();
-        assert_eq!(plan.bottlenecks[1].rate, Rate::from_bps(1_000_000));
-        assert_eq!(plan.bottlenecks[1].delay, Span::from_millis(1));
+        let [there, back] = plan(&["--delay", "20ms", "--aqm", "codel"]).settings.0.map(|way| way.config);
+        assert_eq!((there.aqm.name(), back.aqm.name()), ("codel", "droptail"));
+        assert_eq!((back.rate, back.delay), (there.rate, there.delay));
+        let [_, back] = plan(&["--reverse-rate", "1Mbit/s", "--reverse-delay", "1ms"]).settings.0;
+        assert_eq!((back.config.rate, back.config.delay), (Rate::from_bps(1_000_000), Span::from_millis(1)));
     }
 
     #[test]
     fn the_wire_loses_packets_if_told_by_option_or_file() {
-        assert_eq!(parse(&[]).unwrap().plan().unwrap().loss, 0.0);
-        assert_eq!(parse(&["--loss", "0.01"]).unwrap().plan().unwrap().loss, 0.01);
+        let loss = |plan: Plan| plan.settings.0.map(|way| way.loss);
+        assert_eq!([loss(plan(&[])), loss(plan(&["--loss", "0.01"]))], [[0.0, 0.0], [0.01, 0.0]]);
         let lossy = FILE.replace("[link]\n", "[link]\nloss = 0.02\n");
-        assert_eq!((planned(&lossy, &[]).loss, planned(&lossy, &["--loss", "0"]).loss), (0.02, 0.0));
+        assert_eq!([loss(planned(&lossy, &[]))[0], loss(planned(&lossy, &["--loss", "0"]))[0]], [0.02, 0.0]);
         let message = parse(&["--loss", "1.5"]).unwrap_err().to_string();
         assert!(message.contains("--loss") && message.contains("a probability from 0"), "{message}");
     }
 
     #[test]
-    fn nodes_are_the_hosts_on_the_left_unless_told() {
-        let side = |extra: &[&str]| parse(extra).unwrap().plan().unwrap().nodes;
-        assert_eq!(side(&[]), Side::Left);
-        assert_eq!((side(&["--nodes", "right"]), side(&["--nodes", "none"])), (Side::Right, Side::None));
-    }
-
-    #[test]
-    fn keys_come_from_the_system_unless_a_seed_is_given() {
-        let keys = |extra: &[&str]| parse(extra).unwrap().plan().unwrap().keys;
-        assert_eq!((keys(&[]), keys(&["--seed", "1"])), (None, Some(1)));
-        assert_eq!(planned(FILE, &[]).keys, Some(7));
-        let named = planned(&format!("{FILE}[subscribers]\nhouse = [\"10.1.0.0/28\"]\n"), &[]).subscribers;
-        assert_eq!(named[0].name, "house");
+    fn what_is_said_of_the_run_has_defaults() {
+        let side = |extra: &[&str]| plan(extra).file.run.nodes;
+        assert_eq!([side(&[]), side(&["--nodes", "left"])], [None, Some(Side::Left)]);
+        assert_eq!([side(&["--nodes", "right"]), side(&["--nodes", "none"])], [Some(Side::Right), Some(Side::None)]);
+        let seed = |plan: Plan| (plan.seed(), plan.file.run.seed);
+        assert_eq!([seed(plan(&[])), seed(plan(&["--seed", "1"]))], [(1, None), (1, Some(1))]);
+        let file = planned(&format!("{FILE}[subscribers]\nhouse = [\"10.1.0.0/28\"]\n"), &[]);
+        assert_eq!((file.file.subscribers[0].name.clone(), seed(file)), ("house".into(), (7, Some(7))));
     }
 
     #[test]
     fn mistakes_name_the_option_and_what_is_allowed() {
-        let unit = parse(&["--delay", "20"]).unwrap_err().to_string();
-        assert!(unit.contains("--delay") && unit.contains("\"5ms\""), "{unit}");
-        let aqm = plan_error(&["--aqm", "codle"]);
-        assert!(aqm.contains("--aqm") && aqm.contains("did you mean \"codel\""), "{aqm}");
-        let key = plan_error(&["--aqm", "codel", "--set", "traget=5ms"]);
-        assert!(key.contains("did you mean `target`"), "{key}");
-        let side = parse(&["--nodes", "middle"]).unwrap_err().to_string();
-        assert!(side.contains("--nodes") && side.contains("left, right, none"), "{side}");
-        let same = plan_error(&["--left-address", "10.77.0.2/24"]);
-        assert!(same.contains("two addresses"), "{same}");
+        for (told, option, said) in [
+            (parse(&["--delay", "20"]).unwrap_err().to_string(), "--delay", "\"5ms\""),
+            (plan_error(&["--aqm", "codle"]), "--aqm", "did you mean \"codel\""),
+            (plan_error(&["--aqm", "codel", "--set", "traget=5ms"]), "", "did you mean `target`"),
+            (parse(&["--nodes", "middle"]).unwrap_err().to_string(), "--nodes", "left, right, none"),
+            (plan_error(&["--left-address", "10.77.0.2/24"]), "--right-address", "two addresses"),
+            (plan_error(&["--left-address", "fd77::1/64"]), "--right-address", "of one family"),
+        ] {
+            assert!(told.contains(option) && told.contains(said), "{told}");
+        }
     }
-
-    fn planned(file: &str, options: &[&str]) -> Plan {
-        let options = Options::try_parse_from([&["penstock-emulate", "--config", "f"], options].concat()).unwrap();
-        options.plan_with(&File::parse(file, "f").unwrap(), &()).unwrap()
-    }
-
-    const FILE: &str = "seed = 7\nspin = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nreverse_rate = \"1Mbit/s\"\n\
-                        [aqm]\nname = \"codel\"\ntarget = \"10ms\"\ninterval = \"200ms\"\n[left]\nnetns = \"a\"\n";
 
     #[test]
     fn a_file_says_what_options_say() {
-        let by_file = planned(FILE, &[]);
         let extra = ["--delay", "20ms", "--reverse-rate", "1Mbit/s", "--aqm", "codel", "--set", "target=10ms"];
         let more = ["--set", "interval=200ms", "--left-netns", "a", "--seed", "7", "--spin"];
-        assert_eq!(by_file, parse(&[&extra[..], &more].concat()).unwrap().plan().unwrap());
+        assert_eq!(planned(FILE, &[]), plan(&[&extra[..], &more].concat()));
+        let keys = "mtu = 1400\nduration = \"9s\"\npackets = \"p\"\npcapng = \"g\"\nuplink_log = \"u\"\ndownlink_log = \"d\"\n";
+        let words = "--mtu 1400 --duration 9s --packets p --pcapng g --uplink-log u --downlink-log d --realtime";
+        let words: Vec<&str> = words.split(' ').collect();
+        let file = planned(&format!("{keys}realtime = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"0ms\"\n"), &[]);
+        assert_eq!(file, plan(&words));
     }
 
     /// Each key that all links have changes the plan, or is refused at its line.
@@ -656,20 +621,25 @@ mod tests {
     fn several_wires_take_no_option_of_one() {
         let text = "[[wire]]\nname = \"a\"\nlink = { rate = \"1Mbit/s\", delay = \"0ms\" }\n[[wire]]\nname = \"b\"\n\
                     link = { rate = \"2Mbit/s\", delay = \"0ms\" }\nleft.netns = \"c\"\nright.netns = \"d\"\n";
-        let plans = |text: &str, words: &[&str]| {
-            let words = [&["penstock-emulate", "--config", "f"], words].concat();
-            Options::try_parse_from(words).unwrap().plans_of(text, "f", &())
-        };
-        let found = plans(text, &["--duration", "1s", "--spin"]).unwrap();
-        let named: Vec<_> = found.iter().map(|plan| (plan.wire.as_deref().unwrap(), plan.spin)).collect();
+        let plans = |text: &str, words: &[&str]| with_file(words).plans_of(text, "f", &());
+        let found = plans(text, &["--duration", "1s", "--spin", "--name", "n", "--json", "--quiet"]).unwrap();
+        let named: Vec<_> = found.iter().map(|plan| (plan.wire.as_deref().unwrap(), plan.file.run.spin)).collect();
         assert_eq!(named, [("a", true), ("b", true)]);
         assert_eq!(
             found[1].to_string(),
             "b: penstock0 10.77.0.1 -> penstock1 10.77.0.2; there 2Mbit/s 0ns droptail 1000p; back 2Mbit/s 0ns droptail 1000p"
         );
-        for option in [["--rate", "1Mbit/s"], ["--seed", "1"], ["--aqm", "codel"], ["--packets", "p"]] {
+        for option in [
+            ["--rate", "1Mbit/s"],
+            ["--seed", "1"],
+            ["--set", "a=b"],
+            ["--nodes", "left"],
+            ["--left-address", "10.0.0.1/8"],
+            ["--reverse-delay", "1ms"],
+            ["--packets", "p"],
+        ] {
             let error = plans(text, &option).unwrap_err().to_string();
-            assert!(error.contains(option[0]) && error.contains("--duration"), "{error}");
+            assert!(error.starts_with(&format!("{} is for one wire", option[0])), "{error}");
         }
         let mixed = text.replace("left.netns = \"c\"", "left.port = \"eth0\"");
         let Error::File(mistake) = plans(&mixed, &[]).unwrap_err() else { panic!("with its place") };
@@ -679,15 +649,22 @@ mod tests {
     #[test]
     fn an_option_counts_instead_of_the_file() {
         let plan = planned(FILE, &["--rate", "5Mbit/s", "--seed", "9", "--realtime", "--left-netns", "b"]);
-        let [forward, reverse] = &plan.bottlenecks;
-        assert_eq!((forward.rate, reverse.rate), (Rate::from_bps(5_000_000), Rate::from_bps(1_000_000)));
-        assert_eq!((plan.seed, plan.spin, plan.realtime), (9, false, true));
-        assert_eq!(plan.netns, [Some("b".into()), None]);
+        let rates = plan.settings.0.map(|way| way.config.rate.as_bps());
+        assert_eq!(
+            (rates, plan.file.run.seed, plan.file.run.spin, plan.file.run.realtime),
+            ([5_000_000, 1_000_000], Some(9), false, true)
+        );
+        assert_eq!(plan.file.ends.map(|end| end.netns), [Some("b".into()), None]);
+        let ports = format!("{FILE}port = \"p0\"\n[right]\nport = \"p1\"\n");
+        let named = |words: &[&str]| planned(&ports, words).interfaces.map(|one| one.name().to_owned());
+        assert_eq!(named(&[]), ["p0", "p1"]);
+        assert_eq!(named(&["--left-port", "x"]), ["x", "p1"]);
+        assert_eq!(named(&["--left", "t0", "--right", "t1"]), ["t0", "t1"]);
     }
 
     #[test]
     fn set_changes_the_discipline_of_the_file_and_aqm_replaces_it() {
-        let aqm = |options: &[&str]| planned(FILE, options).bottlenecks[0].aqm.clone();
+        let aqm = |options: &[&str]| planned(FILE, options).settings.0[0].config.aqm.clone();
         let codel = |settings: &[&str]| {
             config_from_settings("codel", &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()).unwrap()
         };
@@ -698,19 +675,19 @@ mod tests {
 
     #[test]
     fn each_direction_may_go_through_a_kernel() {
-        let plan = parse(&["--through", "q", "--drops", "dequeue", "--reverse-through", "r"]).unwrap().plan().unwrap();
-        let through = |netns: &str, drops| Some(through::Config { netns: netns.into(), drops });
-        assert_eq!(plan.through, [through("q", DropReason::Dequeue), through("r", DropReason::Overflow)]);
-        assert_eq!(parse(&[]).unwrap().plan().unwrap().through, [None, None]);
+        let through = |netns: &str, drops| Some(ThroughKeys { netns: netns.into(), drops });
+        let both = plan(&["--through", "q", "--drops", "dequeue", "--reverse-through", "r"]).file.through;
+        assert_eq!(both, [through("q", Drops::Dequeue), through("r", Drops::Overflow)]);
+        assert_eq!(plan(&[]).file.through, [None, None]);
         let file = format!("through = {{ netns = \"q\", drops = \"early\" }}\n{FILE}");
-        assert_eq!(planned(&file, &[]).through, [through("q", DropReason::Early), None]);
-        assert_eq!(planned(&file, &["--through", "r"]).through[0], through("r", DropReason::Early));
+        assert_eq!(planned(&file, &[]).file.through, [through("q", Drops::Early), None]);
+        assert_eq!(planned(&file, &["--through", "r"]).file.through[0], through("r", Drops::Early));
         assert!(parse(&["--drops", "early"]).unwrap_err().to_string().contains("--through"));
     }
 
     #[test]
     fn a_file_without_a_link_needs_the_rate_from_an_option() {
-        let options = Options::try_parse_from(["penstock-emulate", "--config", "f"]).unwrap();
+        let options = with_file(&[]);
         let message = options.plan_with(&File::default(), &()).unwrap_err().to_string();
         assert!(message.contains("--rate 10Mbit/s") && message.contains("[link]"), "{message}");
         let missing = Options { config: Some("/nowhere/emulate.toml".into()), ..options }.plan().unwrap_err();
@@ -721,15 +698,14 @@ mod tests {
     fn a_program_with_algorithms_of_its_own_names_them_in_options_and_files() {
         let own = Own::new().with_aqm::<codel::Config>("mine");
         let planned = |words: &[&str], file: &str| {
-            let options = Options::try_parse_from([&["x", "--rate", "1Mbit/s"], words].concat()).unwrap();
-            options.plan_with(&File::parse_with(file, "f", &own).unwrap(), &own)
+            parse(words).unwrap().plan_with(&File::parse_with(file, "f", &own).unwrap(), &own)
         };
-        let target = |plan: Plan| serde_json::to_value(&plan.bottlenecks[0].aqm).unwrap()["target"].clone();
-        assert_eq!(target(planned(&["--aqm", "mine", "--set", "target=7ms"], "").unwrap()), "7ms");
+        let target = |plan: &Plan| serde_json::to_value(&plan.settings.0[0].config.aqm).unwrap()["target"].clone();
+        assert_eq!(target(&planned(&["--aqm", "mine", "--set", "target=7ms"], "").unwrap()), "7ms");
         let file = "[aqm]\nname = \"mine\"\ntarget = \"6ms\"\n";
-        assert_eq!(target(planned(&[], file).unwrap()), "6ms");
+        assert_eq!(target(&planned(&[], file).unwrap()), "6ms");
         let over = planned(&["--set", "target=8ms"], file).unwrap();
-        assert_eq!((over.bottlenecks[0].aqm.name().to_owned(), target(over)), ("mine".to_owned(), "8ms".into()));
+        assert_eq!((over.settings.0[0].config.aqm.name(), target(&over)), ("mine", "8ms".into()));
         let wrong = planned(&["--aqm", "mine", "--set", "traget=7ms"], "").unwrap_err().to_string();
         assert!(wrong.contains("--aqm") && wrong.contains("unknown field `traget`"), "{wrong}");
         assert!(plan_error(&["--aqm", "mine"]).contains("no algorithm \"mine\""), "only in that program");
@@ -738,8 +714,50 @@ mod tests {
     #[test]
     fn the_listing_names_every_algorithm() {
         let text = listing();
-        for name in NAMES {
-            assert!(text.lines().any(|line| line.starts_with(&format!("{name}: "))), "{name} is missing");
+        let lists = |name| text.lines().any(|line| line.starts_with(&format!("{name}: ")));
+        assert!(NAMES.iter().all(lists), "{text}");
+    }
+
+    const APPLIED: &str =
+        "seed = 3\n[link]\nrate = \"10Mbit/s\"\ndelay = \"5ms\"\n[aqm]\nname = \"codel\"\n[left]\nnetns = \"a\"\n";
+
+    /// Applies a text to a run of that file, which began with an option that no longer counts.
+    fn applied(text: &str) -> Result<Settings, Refusal> {
+        planned(APPLIED, &[]).again(&parse(&[]).unwrap(), "f.toml", text)
+    }
+
+    #[test]
+    fn a_file_changes_what_can_change() {
+        let before = planned(APPLIED, &[]).settings;
+        let after = APPLIED.replace("10Mbit/s", "2Mbit/s").replace("5ms", "30ms").replace("codel", "pie");
+        let told = before.difference(&applied(&after).unwrap());
+        let keys: Vec<&str> = told.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["aqm", "delay", "rate", "reverse_delay", "reverse_rate"]);
+        assert_eq!(told["rate"], "2Mbit/s");
+        assert!(before.difference(&before).is_empty() && before.told()["limit"] == "1000p");
+    }
+
+    #[test]
+    fn what_needs_a_new_start_is_refused_with_its_line() {
+        for (from, to, said) in [
+            ("seed = 3", "seed = 4", "f.toml:1:"),
+            ("netns = \"a\"", "netns = \"b\"", "f.toml:7:"),
+            ("[left]", "[right]\nnetns = \"c\"\n[left]", "f.toml:7:"),
+            ("[left]", "[[hosts]]\naddress = \"10.0.0.1\"\n[left]", "f.toml:7:"),
+        ] {
+            let refused = applied(&APPLIED.replace(from, to)).unwrap_err().what;
+            assert!(refused.contains("cannot change while the emulator runs") && refused.contains(said), "{refused}");
         }
+        assert!(applied("[link]\nrate = 5\n").unwrap_err().what.contains("f.toml:2:"));
+    }
+
+    #[test]
+    fn stations_are_told_where_there_are_some() {
+        let with =
+            |list: &str| planned(&APPLIED.replace("\"5ms\"", &format!("\"5ms\"\nstations = [{list}]")), &[]).settings;
+        let (none, one, other) = (planned(APPLIED, &[]).settings.told(), with("0.0, 0.25"), with("0.0, 0.5"));
+        let told = |map: &serde_json::Map<_, _>| ["stations", "reverse_stations"].map(|key| map.contains_key(key));
+        assert_eq!([told(&none), told(&one.told())], [[false, false], [true, false]]);
+        assert_eq!(one.difference(&other).keys().collect::<Vec<_>>(), ["stations"]);
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::ask::{self, DEFAULT_NAME};
 use crate::cli::{Options, Plan, listing};
-use crate::emulator::{Emulator, Finished, Outside};
+use crate::emulator::{Emulator, Finished};
 use crate::error::Error;
 use crate::report::Report;
 use crate::wires;
 use clap::Parser as _;
-use penstock_appliance::desk::Desk;
+use penstock_appliance::appliance::Desk;
 use penstock_appliance::error::Error as Ask;
 use penstock_appliance::output::{Offers, Printer, print, say, stdout_is_nowhere};
 use penstock_appliance::socket::place;
@@ -17,7 +17,6 @@ use penstock_linux::error::Error as System;
 use penstock_linux::netns::Namespace;
 use penstock_linux::signals::{Request, Signals};
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -35,20 +34,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// }
 /// ```
 pub fn main_with(own: &Own) -> ExitCode {
-    ExitCode::from(run_with(&Options::parse(), own))
-}
-
-/// Runs the program; returns its exit code.
-pub fn run(options: &Options) -> u8 {
-    run_with(options, &())
-}
-
-fn run_with(options: &Options, library: &dyn Library) -> u8 {
-    begin(options, library).unwrap_or_else(|error| {
+    ExitCode::from(begin(&Options::parse(), own).unwrap_or_else(|error| {
         // A mistake in a file is shown with its line, and that text begins with "error" itself.
         say(&format!("{}{error}", if matches!(error, Error::File(_)) { "" } else { "error: " }));
         error.exit_code()
-    })
+    }))
 }
 
 fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
@@ -63,6 +53,11 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     if options.check {
         return printed(&plans.iter().map(|plan| format!("right: {plan}\n")).collect::<String>());
     }
+    let tell = |text: &str| {
+        if !options.quiet {
+            say(text)
+        }
+    };
     Vec::<u8>::new().try_reserve_exact(MEMORY).map_err(|_| System::Memory(MEMORY))?;
     let signals = Signals::open(&[])?;
     // Threads are started before one gets a priority, which they would inherit.
@@ -70,11 +65,11 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     if plans[0].wire.is_some() {
         let wires = wires::open(plans, options, &printer, open)?;
         let ready = format!("ready: {} wires; Ctrl-C ends the run", wires.len());
-        tell(options, &wires.iter().fold(ready, |text, wire| format!("{text}\n  {}", wire.ready())));
+        tell(&wires.iter().fold(ready, |text, wire| format!("{text}\n  {}", wire.ready)));
         return Ok(conclude(wires::run(wires, &signals)?, printer, &signals, options));
     }
     let (emulator, desk, ready) = open(plans.remove(0), options, signals, printer.offers())?;
-    tell(options, &format!("ready: {ready}"));
+    tell(&format!("ready: {ready}"));
     let (finished, signals) = emulator.run(desk);
     Ok(conclude(vec![finished], printer, &signals, options))
 }
@@ -86,13 +81,13 @@ fn open(
     signals: Signals,
     printer: Offers,
 ) -> Result<(Emulator, Desk<Emulator>, String), Error> {
-    let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
+    let [left, right] = plan.file.ends.each_ref().map(|end| Namespace::open(end.netns.as_deref()));
     let namespaces = [left?, right?];
     let server = server(&plan, options)?;
     let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));
     let end = if plan.wire.is_some() { "" } else { "; Ctrl-C ends the run" };
     let ready = format!("{plan}{end}{}", socket.unwrap_or_default());
-    let (emulator, desk) = Emulator::open(plan, options, &namespaces, Outside { signals, server, printer })?;
+    let (emulator, desk) = Emulator::open(plan, options, &namespaces, signals, server, printer)?;
     Ok((emulator, desk, ready))
 }
 
@@ -117,13 +112,10 @@ fn server(plan: &Plan, options: &Options) -> Result<Option<Server>, Error> {
         Err(server::Error::Taken(_)) => open(&format!("{default}-{}", std::process::id())),
         opened => opened,
     };
-    Ok(opened
-        .inspect_err(|e| {
-            if !options.quiet {
-                say(&format!("without a control socket: {e}"))
-            }
-        })
-        .ok())
+    if let (Err(error), false) = (&opened, options.quiet) {
+        say(&format!("without a control socket: {error}"));
+    }
+    Ok(opened.ok())
 }
 
 /// Prints the report or those of all wires, then everything else; returns the exit code.
@@ -174,13 +166,6 @@ fn rescue(text: &str, error: &std::io::Error, options: &Options) {
     }
     let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
     let file = format!("{name}-{}.report", std::process::id());
-    let directories: [Option<PathBuf>; 2] = [place::directory(), Some(std::env::temp_dir())];
+    let directories = [place::directory(), Some(std::env::temp_dir())];
     let _ = directories.into_iter().flatten().any(|directory| std::fs::write(directory.join(&file), text).is_ok());
-}
-
-/// Says what is ready, unless it is to be quiet.
-fn tell(options: &Options, ready: &str) {
-    if !options.quiet {
-        say(ready);
-    }
 }

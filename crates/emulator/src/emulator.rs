@@ -7,24 +7,24 @@ use crate::end::{self, End, Interface, Read};
 use crate::error::Error;
 use crate::machine::{Machine, Wakeup};
 use crate::outputs::Outputs;
-use crate::packets::{Closed, Lines};
-use crate::report::{Observed, Report};
-use crate::settings::{self, Settings, Way as Known};
+use crate::packets::{Lines, Written};
+use crate::report::Report;
+use crate::settings::Settings;
 use crate::through::{INTERFACES, Through};
 use crate::waits::Pause;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
-use penstock_appliance::appliance::{Appliance, Rest};
-use penstock_appliance::desk::{Clock, Desk};
+use nix::time::{ClockId, clock_gettime};
+use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest};
 use penstock_appliance::log::Log;
 use penstock_appliance::output::Offers;
+use penstock_appliance::record::Place;
 use penstock_appliance::run::{Ended, run};
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_appliance::socket::server::Server;
 use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_core::wire::RealPacket;
 use penstock_grammar::stations::StationSpec;
 use penstock_linux::links::LinkWatch;
@@ -36,11 +36,12 @@ use penstock_linux::stalls::LONGEST_SLEEP;
 use penstock_shaper::bottleneck::{Bottleneck, Delivery};
 use penstock_shaper::classify::Classifier;
 use penstock_shaper::direction::Direction;
-use penstock_shaper::emissions::{Emissions, Stopwatch};
+use penstock_shaper::emissions::{AlgorithmTime, Emissions, Stopwatch};
 use penstock_shaper::intake::Intake;
 use penstock_shaper::keys::Keys;
 use penstock_shaper::path::Path;
 use penstock_shaper::pool::{LARGEST, Pool};
+use penstock_shaper::report::{DISTURBED_ABOVE, DirectionReport};
 use penstock_shaper::sheet::ENTRIES;
 use penstock_shaper::talkers::Talkers;
 use serde_json::Value;
@@ -74,26 +75,13 @@ pub struct Emulator {
 
 /// What packets of a direction pass beside their queue.
 struct Way {
-    /// The end from which they come.
     end: End,
-    /// What the kernel tells of its interface.
     link: LinkWatch,
     /// The queue of the kernel before that of the path.
     through: Option<Through>,
     intake: Intake,
     emissions: Emissions,
-    /// Number of packets that were forwarded at once.
     bare: u64,
-}
-
-/// What a run has to do with besides packets.
-pub struct Outside {
-    /// End the run, or ask for a report.
-    pub signals: Signals,
-    /// The control socket; `None` without one.
-    pub server: Option<Server>,
-    /// Prints reports that are asked for meanwhile.
-    pub printer: Offers,
 }
 
 /// A run that has ended. Its interfaces are gone.
@@ -102,13 +90,13 @@ pub struct Finished {
     pub report: Report,
     /// What made the run end before it should, as a sentence.
     pub failure: Option<String>,
-    /// The files of `--packets` and `--pcapng`, which may still be written.
-    pub files: Vec<Closed>,
+    /// The files of packets, which may still be written.
+    pub(crate) files: Vec<Written>,
 }
 
 impl Emulator {
     /// Creates the interfaces and an idle bottleneck between them, for this thread. `options` are those that the plan was made
-    /// of.
+    /// of. Reports that are asked for meanwhile go to `printer`.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it.
@@ -116,42 +104,46 @@ impl Emulator {
         plan: Plan,
         options: &Options,
         namespaces: &[Namespace; 2],
-        outside: Outside,
+        signals: Signals,
+        server: Option<Server>,
+        printer: Offers,
     ) -> Result<(Self, Desk<Self>), Error> {
-        let (Outside { signals, server, printer }, [here, there]) = (outside, namespaces);
+        let [here, there] = namespaces;
         let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
         if makes && here.is(there) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::Options(message.into()));
         }
-        let desk = Desk::open(signals, server, Log::nowhere())?.printing(printer, plan.duration);
+        let desk = Desk::open(signals, server, Log::nowhere())?.printing(printer, plan.file.run.duration);
         let (own, began) = (plan.clone(), options.clone());
         let file = options.config.clone().unwrap_or_default();
-        let desk = desk.reads(&file, move |name, text| settings::read(name, text, &began, &own))?;
+        let desk = desk.reads(&file, move |name, text| own.again(&began, name, text))?;
         let ends = [End::open(&plan.interfaces[0], here)?, End::open(&plan.interfaces[1], there)?];
         end::same_mtu(&plan.interfaces, &ends)?;
-        let mtu = ends[0].mtu();
-        let ways = ways(&plan, ends, namespaces, mtu)?;
+        let mtu = ends[0].mtu;
+        let ways = ways(&plan, ends, namespaces)?;
         ways.iter().try_for_each(|way| desk.watch(&way.link))?;
         // Threads are started before this one gets a priority, which they would inherit.
         let outputs = Outputs::open(&plan, desk.clock().epoch())?;
-        scheduling::prompt(plan.realtime)?;
-        let awake = (plan.realtime || plan.spin).then(Awake::keep).flatten();
-        let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(plan.seed));
-        set_loss(path.direction_mut(Direction::Forward), plan.loss);
-        path.serve(plan.stations.iter().map(StationSpec::channel).collect(), Streams::new(plan.seed));
+        scheduling::prompt(plan.file.run.realtime)?;
+        let awake = (plan.file.run.realtime || plan.file.run.spin).then(Awake::keep).flatten();
+        let [forward, reverse] = &plan.settings.0;
+        let mut path = Path::new(&forward.config, &reverse.config, Streams::new(plan.seed()));
+        set_loss(path.direction_mut(Direction::Forward), forward.loss);
+        path.serve(forward.stations.iter().map(StationSpec::channel).collect(), Streams::new(plan.seed()));
         outputs.fill_from(&mut path);
         let keys = keys(&plan)?;
+        let foreign = plan.settings.0.iter().any(|way| way.config.aqm.is_foreign());
         let emulator = Self {
-            settings: Settings::of(&plan),
+            settings: plan.settings.clone(),
             path,
             ways,
             rest: vec![0; LARGEST].into_boxed_slice(),
             classifier: classifier(&plan, keys),
             pool: Pool::new(mtu),
             machine: Machine::new(plan.wires, awake),
-            stopwatch: plan.bottlenecks.iter().any(|bottleneck| bottleneck.aqm.is_foreign()).then(Stopwatch::default),
+            stopwatch: foreign.then(Stopwatch::default),
             outputs,
             talkers: Talkers::new(keys.talkers),
             clock: desk.clock(),
@@ -170,31 +162,59 @@ impl Emulator {
         self.note_facts();
         let elapsed = self.now().since(Instant::ZERO);
         self.outputs.exchange(&mut self.path, 1, None);
-        let closed = std::mem::take(&mut self.outputs).close(FILE_PATIENCE);
-        let report = self.report(&desk, &ended, elapsed, closed.lines());
-        (Finished { report, failure: ended.failure(), files: closed.all() }, desk.into_signals())
+        let (lines, files) = std::mem::take(&mut self.outputs).close(FILE_PATIENCE);
+        let report = self.report(&desk, &ended, elapsed, lines);
+        (Finished { report, failure: ended.failure(), files }, desk.into_signals())
     }
 
     fn report(&self, desk: &Desk<Self>, ended: &Ended, elapsed: Span, lines: [Option<Lines>; 2]) -> Report {
-        let [there, back] = &self.ways;
-        let observed = Observed {
-            emissions: [&there.emissions, &back.emissions],
-            intakes: [&there.intake, &back.intake],
-            frames: [there.end.frames(), back.end.frames()],
-            unclassified: self.classifier.unclassified(),
-            flows: self.classifier.table.gauges(),
-            machine: &self.machine,
-            bare: self.plan.bare.then_some([there.bare, back.bare]),
-            lines,
-            stopwatch: self.stopwatch.as_ref(),
-            changes: desk.changes(),
-            through: [there, back].map(|way| way.through.as_ref().map(Through::counters)),
-            run: (ended.text(), elapsed),
+        let (plan, machine, [there, back]) = (&self.plan, &self.machine, &self.ways);
+        let [forward, reverse] = Direction::BOTH.map(|direction| {
+            let (way, config) = (&self.ways[direction.index()], &self.settings.0[direction.index()].config);
+            let report = DirectionReport::new(config, self.path.direction(direction), &way.emissions, &way.intake);
+            let through = way.through.as_ref().map(|through| through.loans.counters);
+            DirectionReport { frames: way.end.frames(), through, ..report }
+        });
+        let place = |at: usize| Place {
+            interface: plan.interfaces[at].name().to_owned(),
+            netns: plan.file.ends[at].netns.clone(),
         };
-        Report::new(&self.plan, &self.settings.ways, &self.path, observed)
+        let [packets_file, pcapng_file] = lines;
+        Report {
+            wire: plan.wire.clone(),
+            ends: [place(0), place(1)],
+            elapsed_s: elapsed.as_secs_f64(),
+            seed: plan.seed(),
+            ended: ended.text(),
+            disturbed: false,
+            disturbed_by: Vec::new(),
+            disturbed_above_us: DISTURBED_ABOVE.as_nanos() as f64 / 1e3,
+            unclassified: self.classifier.unclassified(),
+            stalled: machine.stalls,
+            short_of_memory: machine.short_of_memory,
+            packets_file,
+            pcapng_file,
+            algorithm: self.stopwatch.as_ref().map(|watch| self.algorithm(watch)),
+            changes: desk.changes().to_vec(),
+            cpu_s: clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+                .map_or(0.0, |time| Duration::from(time).as_secs_f64()),
+            awake: machine.awake.is_some(),
+            bare: plan.bare.then_some([there.bare, back.bare]),
+            flows: self.classifier.table.gauges(),
+            forward,
+            reverse,
+        }
+        .judged()
     }
 
-    /// Returns the time since the start by CLOCK_MONOTONIC.
+    /// Returns the time that the disciplines take, and the budget of this path.
+    fn algorithm(&self, watch: &Stopwatch) -> AlgorithmTime {
+        let arrived = Direction::BOTH.map(|direction| self.path.direction(direction).server.stats().arrived);
+        let (packets, bytes) = arrived.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
+        let rate = self.settings.0.iter().map(|way| way.config.rate.as_bps()).max().unwrap_or_default();
+        watch.read(Bytes::new(bytes / packets.max(1)), Rate::from_bps(rate))
+    }
+
     fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -258,9 +278,11 @@ impl Emulator {
                     return Ok(());
                 }
             };
-            way.intake.oversize += u64::from(len > way.end.mtu());
+            way.intake.oversize += u64::from(len > way.end.mtu);
             if self.plan.bare {
-                self.forward_at_once(direction, Carried::new(RealPacket::new(buffer, FlowId(0)), lead), looked);
+                let (packet, (way, other)) = (RealPacket::new(buffer, FlowId(0)), both(&mut self.ways, direction));
+                way.bare += 1;
+                other.end.write(looked, Carried::new(packet, lead), looked, &mut way.emissions, &mut self.pool);
                 continue;
             }
             let now = self.write_what_is_due(is_asked);
@@ -297,12 +319,6 @@ impl Emulator {
         self.time_since(begin, Stopwatch::arrived);
     }
 
-    fn forward_at_once(&mut self, direction: Direction, packet: Carried, now: Instant) {
-        let (way, other) = both(&mut self.ways, direction);
-        way.bare += 1;
-        other.end.write(now, packet, now, &mut way.emissions, &mut self.pool);
-    }
-
     /// Reads packets that travel in `direction` and that the queue of the kernel has let go, and notes those that it dropped.
     fn read_what_was_let_go(&mut self, direction: Direction, is_asked: bool) -> std::io::Result<()> {
         let at = direction.index();
@@ -311,10 +327,10 @@ impl Emulator {
             let Some(len) = through.read(&mut self.rest)? else { return Ok(()) };
             let now = self.write_what_is_due(is_asked);
             let Some(through) = &mut self.ways[at].through else { return Ok(()) };
-            let back = through.take_back(&self.rest[..len]);
+            let back = through.loans.take_back(&self.rest[..len]);
             let bottleneck = self.path.direction_mut(direction);
-            while let Some(lost) = through.next_lost() {
-                let packet = bottleneck.note_dropped(lost.packet, lost.since, now, through.drops());
+            while let Some(lost) = through.loans.lost.pop() {
+                let packet = bottleneck.note_dropped(lost.packet, lost.since, now, through.drops);
                 self.pool.give(packet.into_bytes());
             }
             if let Some(loan) = back {
@@ -337,41 +353,32 @@ impl Emulator {
 
     /// Returns how to wait from now on for a packet, or for the next event of the path or of the loop.
     fn pause(&mut self, rest: &Rest<'_>) -> Pause {
-        if self.plan.spin {
+        if self.plan.file.run.spin {
             return Pause::default();
         }
         let others = rest.until.min(rest.now + LONGEST_SLEEP);
         self.machine.waits.pause(rest.now, self.path.next_due(), others)
     }
 
-    fn known(&self) -> [Known; 2] {
-        Direction::BOTH.map(|d| {
-            let bottleneck = self.path.direction(d);
-            let stations = bottleneck.server.loss.as_ref().and_then(|loss| loss.stations.as_ref());
-            let stations = stations.map_or(0, |stations| stations.count());
-            Known { keeps_connections: bottleneck.keeps_connections(), stations }
-        })
-    }
-
     /// Changes one direction, and nothing that is as it was.
     fn change(&mut self, direction: Direction, wanted: &Settings, now: Instant) -> Result<(), Refusal> {
-        let (at, old) = (direction.index(), &self.settings);
-        let (bottleneck, new) = (self.path.direction_mut(direction), &wanted.ways[at]);
-        if old.ways[at].rate != new.rate {
-            bottleneck.set_rate(new.rate, now);
+        let (old, new) = (&self.settings.0[direction.index()], &wanted.0[direction.index()]);
+        let bottleneck = self.path.direction_mut(direction);
+        if old.config.rate != new.config.rate {
+            bottleneck.set_rate(new.config.rate, now);
         }
-        if old.ways[at].delay != new.delay {
-            bottleneck.line.delay = new.delay;
+        if old.config.delay != new.config.delay {
+            bottleneck.line.delay = new.config.delay;
         }
-        if old.loss[at] != wanted.loss[at] {
-            set_loss(bottleneck, wanted.loss[at]);
+        if old.loss != new.loss {
+            set_loss(bottleneck, new.loss);
         }
-        if old.stations[at] != wanted.stations[at] {
-            let channels = wanted.stations[at].iter().map(StationSpec::channel).collect();
+        if old.stations != new.stations {
+            let channels = new.stations.iter().map(StationSpec::channel).collect();
             bottleneck.set_stations(channels, now, &mut self.pool);
         }
-        if old.replaces(wanted, direction) {
-            bottleneck.replace(&new.aqm, new.limit, now).map_err(|e| Refusal::new(e.to_string()))?;
+        if old.replaces(new) {
+            bottleneck.replace(&new.config.aqm, new.config.limit, now).map_err(|e| Refusal::new(e.to_string()))?;
             self.classifier.tell_again();
         }
         Ok(())
@@ -392,9 +399,10 @@ impl Appliance for Emulator {
     /// Waits for a packet, a signal, the next packet that is due or the end, whichever comes first.
     fn sleep(&mut self, rest: &Rest<'_>) -> Result<bool, String> {
         let (now, pause) = (rest.now, self.pause(rest));
-        let timeout = pause.timeout;
         // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
         let looks = self.pool.has_buffer() && pause.looks;
+        let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).server.idle_since().is_some());
+        let sleep = self.machine.sleep(now, pause.timeout, idle);
         let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
         let [there, back] = &self.ways;
         let mut fds = [
@@ -404,15 +412,9 @@ impl Appliance for Emulator {
             let_go(there),
             let_go(back),
         ];
-        let idle = timeout > Span::ZERO
-            && Direction::BOTH.into_iter().any(|d| self.path.direction(d).server.idle_since().is_some());
-        let before = if idle { self.machine.processor.so_far() } else { Span::ZERO };
-        self.machine.stalls.note(self.machine.woken, now);
-        let polled = ppoll(&mut fds, Some(timespec(timeout)), None);
+        let polled = ppoll(&mut fds, Some(Duration::from_nanos(pause.timeout.as_nanos()).into()), None);
         let woken = self.clock.now();
-        self.machine.stalls.note(now + timeout, woken);
-        self.machine.woken = woken;
-        self.machine.wakeup = Wakeup::default();
+        self.machine.wake(&sleep, woken);
         match polled {
             Err(Errno::EINTR) => return Ok(false),
             other => other.map_err(|error| format!("cannot wait for packets: {error}"))?,
@@ -421,20 +423,14 @@ impl Appliance for Emulator {
         let failed = fds.each_ref().map(|fd| fd.revents().is_some_and(|events| events.contains(PollFlags::POLLERR)));
         let [slow, readable @ .., _, _] = ready;
         self.ways.iter().zip(&failed[1..]).filter(|(_, failed)| **failed).for_each(|(way, _)| way.end.calm());
-        let slept = woken.since(now) > NO_SLEEP;
-        for (way, readable) in self.ways.iter_mut().zip(readable).filter(|(_, readable)| looks && !readable) {
-            debug_assert!(!readable);
-            way.intake.note_empty(if slept { woken } else { now });
+        let empty = if sleep.was(woken) { woken } else { now };
+        for (way, _) in self.ways.iter_mut().zip(readable).filter(|(_, readable)| looks && !readable) {
+            way.intake.note_empty(empty);
         }
         let came = readable.contains(&true);
-        self.machine.waits.note(&pause, woken, slept, came);
-        let waited = if idle && came {
-            // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
-            let too_long = woken.since(now + timeout);
-            slept.then(|| too_long.max(self.machine.processor.so_far() - before))
-        } else {
-            Some(Span::ZERO)
-        };
+        self.machine.waits.note(&pause, woken, sleep.was(woken), came);
+        let processor = &self.machine.processor;
+        let waited = if came { sleep.waited(woken, || processor.so_far()) } else { Some(Span::ZERO) };
         self.machine.wakeup = Wakeup { readable, let_go: [ready[3], ready[4]], waited };
         Ok(slow)
     }
@@ -490,7 +486,7 @@ impl Appliance for Emulator {
         let name = |address| self.classifier.table.subscribers.name_at(address, now);
         match by {
             By::Flow => serde_json::to_value(self.talkers.flows(most)),
-            By::Node => serde_json::to_value(self.talkers.nodes(self.plan.nodes, most, name)),
+            By::Node => serde_json::to_value(self.talkers.nodes(self.plan.nodes(), most, name)),
         }
         .map_err(|e| Refusal::new(e.to_string()))
     }
@@ -500,7 +496,7 @@ impl Appliance for Emulator {
     }
 
     fn read(&self, values: &[(String, String)]) -> Result<Settings, Refusal> {
-        self.settings.with(values, self.known())
+        self.settings.with(values, Direction::BOTH.map(|d| self.path.direction(d).keeps_connections()))
     }
 
     fn wanted(&self, file: &Settings) -> Result<Settings, Refusal> {
@@ -508,10 +504,12 @@ impl Appliance for Emulator {
     }
 
     fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
-        for direction in Direction::BOTH.into_iter().filter(|d| self.settings.replaces(wanted, *d)) {
-            let new = &wanted.ways[direction.index()];
-            let may = self.path.direction(direction).may_replace(&new.aqm, new.limit);
-            may.map_err(|why| Refusal::new(why.to_string()))?;
+        for direction in Direction::BOTH {
+            let (old, new) = (&self.settings.0[direction.index()], &wanted.0[direction.index()]);
+            if old.replaces(new) {
+                let may = self.path.direction(direction).may_replace(&new.config.aqm, new.config.limit);
+                may.map_err(|why| Refusal::new(why.to_string()))?;
+            }
         }
         // Events up to now happen under the old settings.
         let now = self.write_what_is_due(true);
@@ -521,7 +519,8 @@ impl Appliance for Emulator {
     }
 
     fn read_back(&self) -> Result<(), String> {
-        Direction::BOTH.into_iter().try_for_each(|d| self.path.direction(d).read_back(&self.settings.ways[d.index()]))
+        let config = |d: Direction| &self.settings.0[d.index()].config;
+        Direction::BOTH.into_iter().try_for_each(|d| self.path.direction(d).read_back(config(d)))
     }
 }
 
@@ -536,13 +535,12 @@ fn both(ways: &mut [Way; 2], direction: Direction) -> (&mut Way, &mut Way) {
     if direction == Direction::Forward { (there, back) } else { (back, there) }
 }
 
-fn ways(plan: &Plan, ends: [End; 2], namespaces: &[Namespace; 2], mtu: usize) -> Result<[Way; 2], Error> {
-    let [left, right] = ends;
+fn ways(plan: &Plan, [left, right]: [End; 2], namespaces: &[Namespace; 2]) -> Result<[Way; 2], Error> {
     let one = |end: End, at: usize| {
         Ok::<_, Error>(Way {
-            link: LinkWatch::open(&namespaces[at], end.index())?,
+            link: LinkWatch::open(&namespaces[at], end.index)?,
+            through: plan.file.through[at].as_ref().map(|keys| Through::open(keys, end.mtu as u16)).transpose()?,
             end,
-            through: plan.through[at].as_ref().map(|one| Through::open(one, mtu as u16)).transpose()?,
             intake: Intake::default(),
             emissions: Emissions::default(),
             bare: 0,
@@ -551,21 +549,20 @@ fn ways(plan: &Plan, ends: [End; 2], namespaces: &[Namespace; 2], mtu: usize) ->
     Ok([one(left, 0)?, one(right, 1)?])
 }
 
-/// A call of `ppoll` that took no longer has not slept: a packet was there before.
-const NO_SLEEP: Span = Span::from_micros(5);
-
 /// Returns the keys of hashes: those of the seed, if one was given.
 fn keys(plan: &Plan) -> Result<Keys, Error> {
-    match plan.keys {
+    match plan.file.run.seed {
         Some(seed) => Ok(Keys::from_seed(seed)),
         None => random::bytes().map(|bytes| Keys::from_random(&bytes)).map_err(Error::io("cannot draw random numbers")),
     }
 }
 
 fn classifier(plan: &Plan, keys: Keys) -> Classifier {
-    let config =
-        penstock_conntrack::Config { subscribers: plan.subscribers.clone(), ..penstock_conntrack::Config::default() };
-    Classifier::new(config, keys, plan.nodes).with_hosts(&plan.hosts)
+    let config = penstock_conntrack::Config {
+        subscribers: plan.file.subscribers.clone(),
+        ..penstock_conntrack::Config::default()
+    };
+    Classifier::new(config, keys, plan.nodes()).with_hosts(&plan.file.hosts)
 }
 
 /// Returns what to wait for of a queue of the kernel: nothing, if there is none; `end` is any interface then.
@@ -574,8 +571,4 @@ fn let_go(way: &Way) -> PollFd<'_> {
         Some(through) => PollFd::new(through.as_fd(), PollFlags::POLLIN),
         None => PollFd::new(way.end.as_fd(), PollFlags::empty()),
     }
-}
-
-fn timespec(span: Span) -> TimeSpec {
-    Duration::from_nanos(span.as_nanos()).into()
 }

@@ -22,17 +22,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Largest number of frames that do not become packets and are looked at in one turn.
 const LOOKED_AT: usize = 64;
 
-/// Which interface is an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Interface {
-    /// A TUN interface, which is made.
     Tun(tun::Config),
-    /// The port with this name.
     Port(String),
 }
 
 impl Interface {
-    /// Returns the name of the interface.
     pub fn name(&self) -> &str {
         match self {
             Self::Tun(config) => &config.name,
@@ -54,59 +50,44 @@ impl fmt::Display for Interface {
 pub enum Read {
     /// A packet of so many bytes at the begin of a buffer, and what stood before it.
     Packet(Box<[u8]>, usize, Lead),
-    /// Nothing more has come.
     Nothing,
-    /// There is no memory for a packet.
     NoMemory,
 }
 
-/// An open end.
-pub enum End {
+pub struct End {
+    pub index: u32,
+    /// The largest packet that the interface sends, in bytes, as it was at the start.
+    pub mtu: usize,
+    kind: Kind,
+}
+
+enum Kind {
     /// A TUN interface, with the place for what does not fit into a buffer.
     Tun(Tun, Box<[u8]>),
-    /// A port.
     Port(Box<PortEnd>),
 }
 
 impl End {
-    /// Opens an end in a namespace.
-    ///
-    /// # Errors
-    /// Returns what is missing or in the way, and what to do about it.
+    /// Opens an end in a namespace; the error says what is missing or in the way, and what to do about it.
     pub fn open(interface: &Interface, namespace: &Namespace) -> Result<Self, Error> {
         match interface {
-            Interface::Tun(config) => Ok(Self::Tun(Tun::open(config, namespace)?, vec![0; LARGEST].into_boxed_slice())),
-            Interface::Port(name) => namespace.run(|| PortEnd::open_here(name)).map(|port| Self::Port(Box::new(port))),
+            Interface::Tun(config) => {
+                let tun = Tun::open(config, namespace)?;
+                let (index, mtu) = (tun.index(), tun.mtu());
+                Ok(Self { index, mtu, kind: Kind::Tun(tun, vec![0; LARGEST].into_boxed_slice()) })
+            }
+            Interface::Port(name) => namespace.run(|| open_port(name)),
         }
     }
 
-    /// Returns the index of the interface in its namespace.
-    pub fn index(&self) -> u32 {
-        match self {
-            Self::Tun(tun, _) => tun.index(),
-            Self::Port(port) => port.index,
-        }
-    }
-
-    /// Returns the largest packet that the interface sends, in bytes, as it was at the start.
-    pub fn mtu(&self) -> usize {
-        match self {
-            Self::Tun(tun, _) => tun.mtu(),
-            Self::Port(port) => port.mtu,
-        }
-    }
-
-    /// Reads the next packet.
-    ///
-    /// # Errors
-    /// Returns the error of the system: the interface was removed.
+    /// Reads the next packet; fails if the interface was removed.
     pub fn read(&mut self, pool: &mut Pool) -> io::Result<Read> {
         let Some(mut buffer) = pool.try_take() else { return Ok(Read::NoMemory) };
-        let found = match self {
-            Self::Tun(tun, rest) => {
+        let found = match &mut self.kind {
+            Kind::Tun(tun, rest) => {
                 tun.read(&mut buffer, rest)?.map(|len| (whole(&mut buffer, rest, len, pool), Lead::NONE))
             }
-            Self::Port(port) => port.read(&mut buffer, pool),
+            Kind::Port(port) => port.read(&mut buffer, pool),
         };
         Ok(match found {
             Some((len, lead)) => Read::Packet(buffer, len, lead),
@@ -119,15 +100,13 @@ impl End {
 
     /// Writes a packet which was due at this time, or keeps it for [`End::flush`].
     pub fn write(&mut self, due: Instant, packet: Carried, now: Instant, emissions: &mut Emissions, pool: &mut Pool) {
-        match self {
-            Self::Tun(tun, _) => {
+        match &mut self.kind {
+            Kind::Tun(tun, _) => {
                 emissions.lateness.record(now.since(due));
-                if tun.write(packet.bytes()).is_err() {
-                    emissions.refused += 1;
-                }
+                emissions.refused += u64::from(tun.write(packet.bytes()).is_err());
                 pool.give(packet.into_bytes());
             }
-            Self::Port(port) => {
+            Kind::Port(port) => {
                 port.leaving.push((due, packet));
                 if port.leaving.len() == port::BATCH {
                     port.flush(now, emissions, pool);
@@ -136,32 +115,25 @@ impl End {
         }
     }
 
-    /// Writes all packets that were kept.
     pub fn flush(&mut self, now: Instant, emissions: &mut Emissions, pool: &mut Pool) {
-        if let Self::Port(port) = self {
+        if let Kind::Port(port) = &mut self.kind {
             port.flush(now, emissions, pool);
         }
     }
 
     /// Returns what became of frames that were not packets; `None` for an end without frames.
     pub fn frames(&self) -> Option<Frames> {
-        match self {
-            Self::Tun(..) => None,
-            Self::Port(port) => Some(port.frames),
-        }
+        if let Kind::Port(port) = &self.kind { Some(port.frames) } else { None }
     }
 
     /// Returns the number of packets that the kernel dropped because they were not read; `of_link` is that of the interface.
     pub fn unread(&mut self, of_link: u64) -> u64 {
-        match self {
-            Self::Tun(..) => of_link,
-            Self::Port(port) => port.port.lost(),
-        }
+        if let Kind::Port(port) = &mut self.kind { port.port.lost() } else { of_link }
     }
 
     /// Takes the error which an interface has left that went down, so that it is not told again.
     pub fn calm(&self) {
-        if let Self::Port(port) = self {
+        if let Kind::Port(port) = &self.kind {
             port.port.calm();
         }
     }
@@ -169,19 +141,16 @@ impl End {
 
 impl AsFd for End {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tun(tun, _) => tun.as_fd(),
-            Self::Port(port) => port.port.as_fd(),
+        match &self.kind {
+            Kind::Tun(tun, _) => tun.as_fd(),
+            Kind::Port(port) => port.port.as_fd(),
         }
     }
 }
 
-/// Checks that both ends send equally large packets, as those of a wire do.
-///
-/// # Errors
-/// Returns what to do about it, if they do not.
+/// Checks that both ends send equally large packets, as those of a wire do; the error says what to do about it.
 pub fn same_mtu([left, right]: &[Interface; 2], ends: &[End; 2]) -> Result<(), Error> {
-    let (here, there) = (ends[0].mtu(), ends[1].mtu());
+    let [here, there] = ends.each_ref().map(|end| end.mtu);
     if here == there {
         return Ok(());
     }
@@ -210,57 +179,49 @@ fn whole(buffer: &mut Box<[u8]>, rest: &[u8], len: usize, pool: &mut Pool) -> us
 /// The kernel forwards none of these frames a second time: the port is of no bridge and has no address, so the kernel's IP
 /// discards what is for other hosts (PACKET_OTHERHOST in net/ipv4/ip_input.c and net/ipv6/ip6_input.c of Linux 6.18), and
 /// what is for the port's own address of Ethernet is the kernel's alone and does not arrive here.
-pub struct PortEnd {
+struct PortEnd {
     port: Port,
-    index: u32,
-    mtu: usize,
     address: [u8; 6],
     segments: Segments,
     frames: Frames,
     leaving: Vec<(Instant, Carried)>,
 }
 
-/// Where the bytes of a packet are.
 enum Place {
     Segment,
     Frame(usize),
 }
 
-impl PortEnd {
-    fn open_here(name: &str) -> Result<Self, Error> {
-        let all = links::listed()?;
-        let listed = fit(&all, name)?;
-        let addresses = getifaddrs().map_err(Error::io("cannot list addresses"))?;
-        let own = addresses.filter(|one| one.interface_name == name).filter_map(|one| ip(one.address?));
-        if let Some(address) = own.into_iter().find(|address| !is_link_local(address)) {
-            return Err(Error::Port(format!(
-                "the kernel answers at the port {name}, which has the address {address}; a port is a wire between hosts: \
-                 ip addr flush dev {name}"
-            )));
-        }
-        let merging = offloads::merging(name).map_err(Error::io("cannot ask for the offloads of an interface"))?;
-        if !merging.is_empty() {
-            let words: Vec<String> = merging.iter().map(|word| format!("{word} off")).collect();
-            return Err(Error::Port(format!(
-                "the port {name} merges packets into one before they are queued; switch that off: ethtool -K {name} {}",
-                words.join(" ")
-            )));
-        }
-        let not_ethernet = |_| Error::Port(format!("the port {name} is not an interface of Ethernet"));
-        let address = listed.address.as_slice().try_into().map_err(not_ethernet)?;
-        let port = Port::open(listed.facts.mtu)?;
-        port.begin(listed.index)?;
-        Ok(Self {
-            port,
-            index: listed.index,
-            mtu: listed.facts.mtu as usize,
-            address,
-            segments: Segments::default(),
-            frames: Frames::default(),
-            leaving: Vec::with_capacity(port::BATCH),
-        })
+/// Opens a port of the namespace of this thread.
+fn open_port(name: &str) -> Result<End, Error> {
+    let all = links::listed()?;
+    let listed = fit(&all, name)?;
+    let addresses = getifaddrs().map_err(Error::io("cannot list addresses"))?;
+    let mut own = addresses.filter(|one| one.interface_name == name).filter_map(|one| ip(one.address?));
+    if let Some(address) = own.find(|address| !is_link_local(address)) {
+        return Err(Error::Port(format!(
+            "the kernel answers at the port {name}, which has the address {address}; a port is a wire between hosts: \
+             ip addr flush dev {name}"
+        )));
     }
+    let merging = offloads::merging(name).map_err(Error::io("cannot ask for the offloads of an interface"))?;
+    if !merging.is_empty() {
+        let words: Vec<String> = merging.iter().map(|word| format!("{word} off")).collect();
+        return Err(Error::Port(format!(
+            "the port {name} merges packets into one before they are queued; switch that off: ethtool -K {name} {}",
+            words.join(" ")
+        )));
+    }
+    let not_ethernet = |_| Error::Port(format!("the port {name} is not an interface of Ethernet"));
+    let address = listed.address.as_slice().try_into().map_err(not_ethernet)?;
+    let port = Port::open(listed.facts.mtu)?;
+    port.begin(listed.index)?;
+    let (segments, frames, leaving) = (Segments::default(), Frames::default(), Vec::with_capacity(port::BATCH));
+    let kind = Kind::Port(Box::new(PortEnd { port, address, segments, frames, leaving }));
+    Ok(End { index: listed.index, mtu: listed.facts.mtu as usize, kind })
+}
 
+impl PortEnd {
     /// Goes to the next packet; returns what stands before it and where it is.
     fn advance(&mut self) -> Option<(Lead, Place)> {
         for _ in 0..LOOKED_AT {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 /// The reasons for which the emulator stopped or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused something.
     #[error(transparent)]
     System(#[from] System),
     /// An appliance cannot be asked.
@@ -17,45 +16,24 @@ pub enum Error {
     Ask(#[from] penstock_appliance::error::Error),
     /// An algorithm does not exist, or one of its parameters is wrong.
     #[error("{option}: {source}; `--list` shows every algorithm with its parameters")]
-    Settings {
-        /// The option with the mistake.
-        option: &'static str,
-        /// What is wrong.
-        source: SettingsError,
-    },
+    Settings { option: &'static str, source: SettingsError },
     /// There is a mistake in the configuration file; the message shows its line.
     #[error("{0}")]
     File(#[from] Box<Diagnosis>),
-    /// The configuration file cannot be read.
     #[error("cannot read the configuration {}: {source}", .path.display())]
-    NoFile {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    NoFile { path: PathBuf, source: io::Error },
     /// Options contradict each other.
     #[error("{0}")]
     Options(String),
-    /// The file of `--packets` or `--pcapng` cannot be written.
+    /// A file of packets cannot be written.
     #[error("{option} {}: {source}{}", .path.display(), pipe(.source))]
-    Packets {
-        /// The option that names the file.
-        option: &'static str,
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Packets { option: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl Error {
     /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
     pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::System(error) => error.exit_code(),
-            _ => 2,
-        }
+        if let Self::System(error) = self { error.exit_code() } else { 2 }
     }
 
     /// Creates the error for a failed action `what`; for `map_err`.

@@ -1,45 +1,8 @@
 //! The configuration file of `penstock-emulate`: the same settings as the options, in tables which have the form of
-//! scenarios.
-//!
-//! ```toml
-//! mtu = 1500
-//!
-//! [link]                        # as in a scenario
-//! rate = "10Mbit/s"
-//! delay = "20ms"
-//! limit = "1000p"
-//! reverse_rate = "2Mbit/s"      # the other direction; without it, as there
-//!
-//! [aqm]                         # as in a scenario
-//! name = "codel"
-//! target = "10ms"
-//!
-//! [[hosts]]                     # the packets of this host are in class 0, but for
-//!                               # the class that is written
-//! address = "10.2.0.1"
-//! class = 3
-//!
-//! [left]                        # and [right]
-//! netns = "a"
-//! address = "10.77.0.1/24"
-//!
-//! [subscribers]                 # hosts that count as one
-//! house = ["10.1.0.0/28", "2001:db8:1::/56"]
-//! ```
-//!
-//! An option that is given has precedence over the file.
-//!
-//! A file may have several wires, each in a table of `[[wire]]` with the tables and keys above; `duration`, `spin`,
-//! `realtime` and `seed` then stand before them:
-//!
-//! ```toml
-//! [[wire]]
-//! name = "first"
-//! link = { rate = "10Mbit/s", delay = "5ms" }
-//! left = { netns = "a", interface = "out" }
-//! right = { netns = "b", interface = "in" }
-//! ```
+//! scenarios (docs/emulate.md). An option that is given has precedence over the file. A file may have several wires, each in
+//! a table of `[[wire]]` with the same tables and keys; what is of all wires then stands before them.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use penstock_appliance::live::in_real_time;
 use penstock_appliance::socket::place::is_name;
 use penstock_conntrack::{Named, Prefix};
@@ -57,17 +20,18 @@ use penstock_linux::tun::Cidr;
 use penstock_shaper::nodes::Side;
 use penstock_shaper::numbered::{self, Host};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
 /// Largest number of wires in a file.
-pub const MOST_WIRES: usize = 128;
+const MOST_WIRES: usize = 128;
 /// The names of TUN interfaces that have none in the file, left first.
 pub const INTERFACES: [&str; 2] = ["penstock0", "penstock1"];
+/// The keys of all wires together, and those of tables that are read by themselves.
+const SHARED: [&str; 5] = ["duration", "spin", "realtime", "seed", "wire"];
+const OWN: [&str; 3] = ["link", "aqm", "reverse_aqm"];
 
-/// What a file is about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Contents {
     /// One wire, which options may change.
@@ -76,7 +40,6 @@ pub enum Contents {
     Several(Vec<Wire>),
 }
 
-/// A table of `[[wire]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wire {
     /// Its name, which no other wire has.
@@ -89,49 +52,34 @@ pub struct Wire {
     pub span: Range<usize>,
 }
 
-/// The content of a file with one wire, or of one of several; what is left out is `None`.
+/// The content of a file with one wire, or of one of several: pairs have the left end or the way forward first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct File {
-    /// The table `[link]`.
     pub link: Option<LinkKeys>,
-    /// The disciplines of the two directions, forward first.
     pub aqm: [Option<AnyConfig>; 2],
-    /// The ends of the link, left first.
     pub ends: [EndKeys; 2],
-    /// The queues of the kernel before those of the two directions, forward first.
     pub through: [Option<ThroughKeys>; 2],
-    /// The keys of the whole run.
     pub run: RunKeys,
-    /// The tables `[[hosts]]`.
     pub hosts: Vec<Host>,
-    /// The table `[subscribers]`.
     pub subscribers: Vec<Named>,
 }
 
-/// What `[link]` says.
+/// What `[link]` says. Loss and stations are those of the way from left to right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkKeys {
-    /// Rate from left to right.
     pub rate: Rate,
-    /// Delay from left to right.
     pub delay: Span,
-    /// Limits of the queues, from left to right and back.
     pub limits: [Limit; 2],
-    /// Probability that the wire from left to right loses a packet.
     pub loss: f64,
-    /// What is different from right to left.
     pub reverse: ReverseKeys,
-    /// The channels of the stations behind the wire from left to right.
     pub stations: Vec<StationSpec>,
 }
 
 /// The keys of `[link]` for the direction from right to left, besides `reverse_limit`, which every [`Link`] has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct ReverseKeys {
-    /// Rate from right to left; `None` for that of the link.
     #[serde(rename = "reverse_rate")]
     pub rate: Option<Rate>,
-    /// Delay from right to left; `None` for that of the link.
     #[serde(rename = "reverse_delay")]
     pub delay: Option<Span>,
 }
@@ -143,7 +91,6 @@ struct RadioKeys {
     stations: Vec<StationSpec>,
 }
 
-/// The keys of `[left]` and `[right]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndKeys {
@@ -151,44 +98,58 @@ pub struct EndKeys {
     pub interface: Option<String>,
     /// Name of an interface of Ethernet that is there, whose frames are read and written.
     pub port: Option<String>,
-    /// Namespace of the interface.
     pub netns: Option<String>,
-    /// Address of the interface, with its prefix.
     pub address: Option<Cidr>,
 }
 
-/// The keys of `through` and `reverse_through`.
+/// A queue of the kernel that packets pass before that of the emulator: the keys of `through` and `reverse_through`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThroughKeys {
-    /// Namespace whose kernel has the queue.
     pub netns: String,
-    /// How the discipline there drops; `None` for the default.
-    pub drops: Option<Drops>,
+    /// How its discipline drops, which the kernel does not tell of each packet.
+    #[serde(default)]
+    pub drops: Drops,
 }
 
-/// The keys of the whole run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+/// The keys of the whole run, which are options as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, serde::Serialize, clap::Args)]
 pub struct RunKeys {
-    /// Largest IP packet on both interfaces, in bytes.
+    /// MTU of both interfaces [default: 1500]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=65_535))]
     pub mtu: Option<u16>,
-    /// The side whose hosts are the nodes.
+    /// Side whose hosts share the link, for disciplines with shares per host (qrm). A host is an IPv4 address or a /64 prefix
+    /// of IPv6 [default: left]
+    #[arg(long, value_parser = side(), value_name = "SIDE")]
+    #[serde(serialize_with = "given")]
     pub nodes: Option<Side>,
-    /// Seed of every random stream.
+    /// Seed of all random numbers [default: 1]. If it is given, hashes of connections are repeatable as well; otherwise
+    /// their keys are random
+    #[arg(long)]
     pub seed: Option<u64>,
-    /// Duration of the run.
+    /// Stop after this time [default: at Ctrl-C or SIGTERM]
+    #[arg(long, value_name = "TIME")]
     pub duration: Option<Span>,
-    /// True if the loop never sleeps.
-    pub spin: Option<bool>,
-    /// True for real-time scheduling (SCHED_FIFO).
-    pub realtime: Option<bool>,
-    /// File to which the fate of each packet is written.
+    /// Poll instead of sleeping. This keeps one CPU core busy and disables CPU idle states. Use it only on a machine with an
+    /// idle core: on a busy machine it increases delays
+    #[arg(long)]
+    #[serde(default)]
+    pub spin: bool,
+    /// Run with real-time priority (SCHED_FIFO) and disable CPU idle states, which needs more power
+    #[arg(long, conflicts_with = "spin")]
+    #[serde(default)]
+    pub realtime: bool,
+    /// Write what happened to each packet to this CSV file
+    #[arg(long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
-    /// File to which the headers and the fate of each packet are written.
+    /// Write the headers (up to 128 bytes) of each packet, and what happened to it, to this pcapng file
+    #[arg(long, value_name = "FILE")]
     pub pcapng: Option<PathBuf>,
-    /// File for a log of the link from left to right in the form of Mahimahi.
+    /// Write a log of the link from left to right to this file, in the format of Mahimahi's mm-link
+    #[arg(long, value_name = "FILE")]
     pub uplink_log: Option<PathBuf>,
-    /// File for a log of the link from right to left.
+    /// Write a log of the link from right to left to this file
+    #[arg(long, value_name = "FILE")]
     pub downlink_log: Option<PathBuf>,
 }
 
@@ -199,30 +160,9 @@ struct WireKeys {
     socket: Option<PathBuf>,
 }
 
-/// The keys of all wires together.
-#[derive(Debug, Deserialize)]
-struct SharedKeys {
-    #[serde(rename = "duration")]
-    _duration: Option<IgnoredAny>,
-    #[serde(rename = "spin")]
-    _spin: Option<IgnoredAny>,
-    #[serde(rename = "realtime")]
-    _realtime: Option<IgnoredAny>,
-    #[serde(rename = "seed")]
-    _seed: Option<IgnoredAny>,
-    #[serde(rename = "wire")]
-    _wire: Option<IgnoredAny>,
-}
-
-/// The tables of a configuration file.
+/// The other tables of a configuration file.
 #[derive(Debug, Deserialize)]
 struct Tables {
-    #[serde(rename = "link")]
-    _link: Option<IgnoredAny>,
-    #[serde(rename = "aqm")]
-    _aqm: Option<IgnoredAny>,
-    #[serde(rename = "reverse_aqm")]
-    _reverse_aqm: Option<IgnoredAny>,
     #[serde(default)]
     left: EndKeys,
     #[serde(default)]
@@ -235,17 +175,48 @@ struct Tables {
     subscribers: BTreeMap<String, Vec<Prefix>>,
 }
 
+fn side() -> impl TypedValueParser<Value = Side> {
+    PossibleValuesParser::new(["left", "right", "none"]).map(|word| match word.as_str() {
+        "right" => Side::Right,
+        "none" => Side::None,
+        _ => Side::Left,
+    })
+}
+
+/// Writes only whether there is a value.
+pub fn given<T, S: serde::Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(value.is_some())
+}
+
+impl RunKeys {
+    /// Returns these keys, and those of `other` where these say nothing.
+    pub fn over(&self, other: &Self) -> Self {
+        let spin = !self.realtime && (self.spin || other.spin);
+        let path = |own: &Option<PathBuf>, other: &Option<PathBuf>| own.clone().or_else(|| other.clone());
+        Self {
+            mtu: self.mtu.or(other.mtu),
+            nodes: self.nodes.or(other.nodes),
+            seed: self.seed.or(other.seed),
+            duration: self.duration.or(other.duration),
+            spin,
+            realtime: !spin && (self.realtime || other.realtime),
+            packets: path(&self.packets, &other.packets),
+            pcapng: path(&self.pcapng, &other.pcapng),
+            uplink_log: path(&self.uplink_log, &other.uplink_log),
+            downlink_log: path(&self.downlink_log, &other.downlink_log),
+        }
+    }
+}
+
 impl Contents {
-    /// Reads the text of a file whose disciplines may be those of a library; `name` is the name of the file in messages.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
+    /// Reads the text of a file whose disciplines may be those of a library, or returns the first mistake with its line and
+    /// column; `name` is the name of the file in messages.
     pub fn parse(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, name)?;
         if source.get(&["wire"]).is_some() {
             return several(&source, library).map(Self::Several);
         }
-        let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;
+        let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>(), &OWN])?;
         File::read(&source, &table, library).map(|file| Self::One(Box::new(file)))
     }
 }
@@ -278,7 +249,7 @@ impl File {
 
 /// Reads the tables of `[[wire]]`, and what stands before them.
 fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diagnosis> {
-    let root = source.table(source.root(), &[fields::of::<SharedKeys>()])?;
+    let root = source.table(source.root(), &[&SHARED])?;
     let shared = run(&root)?;
     let list = root.get("wire").map_or(Ok(&[][..]), |value| source.list(value))?;
     if list.is_empty() || list.len() > MOST_WIRES {
@@ -286,7 +257,7 @@ fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diag
     }
     let mut wires: Vec<Wire> = Vec::with_capacity(list.len());
     for (number, value) in list.iter().enumerate() {
-        let known = [fields::of::<WireKeys>(), fields::of::<RunKeys>(), fields::of::<Tables>()];
+        let known = [fields::of::<WireKeys>(), fields::of::<RunKeys>(), fields::of::<Tables>(), &OWN];
         let table = source.table(value, &known)?;
         let invalid = |key, what: String| Err(table.invalid(&ConfigError::new(key, what)));
         let WireKeys { name, socket } = table.part()?;
@@ -320,10 +291,7 @@ fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diag
     Ok(wires)
 }
 
-/// Returns the subscribers in the order of their names.
-///
-/// # Errors
-/// Fails if a subscriber has no prefix, one that another has, or a hardware address.
+/// Returns the subscribers in the order of their names. Each needs a prefix, none that another has, and no hardware address.
 fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
     let mut known = Vec::new();
     for (name, prefixes) in &table {
@@ -345,7 +313,7 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
     if run.mtu.is_some_and(|mtu| mtu < 576) {
         return Err(table.invalid(&ConfigError::new("mtu", "an MTU has 576 to 65535 bytes")));
     }
-    if run.spin == Some(true) && run.realtime == Some(true) {
+    if run.spin && run.realtime {
         return Err(table.invalid(&ConfigError::new("realtime", "`spin` and `realtime` exclude each other")));
     }
     Ok(run)
@@ -368,7 +336,7 @@ fn link_of<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<LinkKeys, Diagn
 }
 
 /// How a queue of the kernel drops packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drops {
     /// Drops on arrival because the queue is full
@@ -381,7 +349,8 @@ pub enum Drops {
 }
 
 impl Drops {
-    pub(crate) fn reason(self) -> DropReason {
+    /// Returns this as a reason.
+    pub fn reason(self) -> DropReason {
         match self {
             Self::Overflow => DropReason::Overflow,
             Self::Early => DropReason::Early,
@@ -429,74 +398,6 @@ netns = "a"
 address = "10.0.0.1/24"
 "#;
 
-    fn mistake(piece: &str, by: &str) -> Diagnosis {
-        assert_eq!(GOOD.matches(piece).count(), 1, "{piece:?} is there once");
-        File::parse(&GOOD.replacen(piece, by, 1), "some/emulate.toml").unwrap_err()
-    }
-
-    #[test]
-    fn what_a_file_says_is_read_and_the_rest_is_left_open() {
-        let file = File::parse(GOOD, "f").unwrap();
-        let link = file.link.unwrap();
-        assert_eq!((link.rate, link.delay), (Rate::from_bps(10_000_000), Span::from_millis(20)));
-        assert_eq!((link.reverse.rate, link.reverse.delay), (Some(Rate::from_bps(1_000_000)), None));
-        assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
-        assert_eq!((&file.aqm[1], file.run.seed, file.run.nodes), (&None, Some(7), Some(Side::Right)));
-        assert_eq!(file.ends[0].netns.as_deref(), Some("a"));
-        assert_eq!(file.ends[1], EndKeys::default());
-        assert_eq!(File::parse("", "f").unwrap(), File::default());
-    }
-
-    #[test]
-    fn subscribers_have_names_and_prefixes_of_their_own() {
-        let table = "[subscribers]\nyard = [\"10.2.0.0/16\"]\nhouse = [\"10.1.0.0/28\", \"2001:db8:1::/56\"]\n";
-        let file = File::parse(table, "f").unwrap();
-        let named: Vec<_> = file.subscribers.iter().map(|n| (n.name.as_str(), n.prefixes.len())).collect();
-        assert_eq!(named, [("house", 2), ("yard", 1)]);
-        let refused = |from: &str, to: &str| File::parse(&table.replace(from, to), "f").unwrap_err();
-        let prefix = refused("10.1.0.0/28", "10.1.0.1/28");
-        assert!(prefix.line == 3 && prefix.what.contains("2001:db8:1::/48"), "{prefix}");
-        assert_eq!(refused("2001:db8:1::/56", "2001:db8:1::/65").line, 3, "longer than a host");
-        let twice = refused("10.1.0.0/28", "10.2.0.0/16");
-        assert!(twice.what.contains("that another subscriber has"), "{twice}");
-        assert!(refused("\"10.2.0.0/16\"", "").what.contains("at least one prefix"));
-        assert!(refused("10.2.0.0/16", "02:00:5e:00:53:01").what.contains("knows hosts by their IP addresses"));
-    }
-
-    #[test]
-    fn stations_and_hosts_are_those_of_a_scenario() {
-        let text = GOOD.replace("limit = ", "stations = [0.0, { technology = \"wifi\", snr_db = 9 }]\nlimit = ");
-        let text = format!("{text}\n[[hosts]]\naddress = \"10.2.0.1\"\nclass = 3\n[[hosts]]\naddress = \"10.2.0.2\"\n");
-        let file = File::parse(&text, "f").unwrap();
-        let hosts: Vec<_> = file.hosts.iter().map(|host| (host.address.to_string(), host.class)).collect();
-        assert_eq!(hosts, [("10.2.0.1".into(), Some(3)), ("10.2.0.2".into(), None)]);
-        assert_eq!(file.link.unwrap().stations.len(), 2);
-        let refused = |from: &str, to: &str| File::parse(&text.replace(from, to), "f").unwrap_err().what;
-        assert!(refused("10.2.0.2", "10.2.0.1").contains("10.2.0.1 is that of an earlier host"));
-        assert!(refused("[0.0,", "[7,").contains("a station's loss is 7"));
-    }
-
-    #[test]
-    fn a_mistake_is_told_with_line_column_and_suggestion() {
-        let name = mistake("\"codel\"", "\"codle\"");
-        assert_eq!((name.line, name.column), (12, 8));
-        assert!(name.to_string().contains("some/emulate.toml:12:8"), "{name}");
-        assert!(name.what.contains("did you mean \"codel\"?"), "{name}");
-        let key = mistake("delay =", "delya =");
-        assert_eq!((key.line, key.column), (7, 1));
-        assert!(key.what.contains("did you mean `delay`?"), "{key}");
-        let table = mistake("[left]", "[lfet]");
-        assert!(table.what.contains("did you mean `left`?"), "{table}");
-        let unit = mistake("\"10s\"", "10");
-        assert!(unit.line == 2 && unit.what.contains("a time in quotes with its unit"), "{unit}");
-        let address = mistake("10.0.0.1/24", "10.0.0.1");
-        assert!(address.line == 17 && address.what.contains("10.77.0.1/24"), "{address}");
-        let how = mistake("[left]", "[through]\nnetns = \"q\"\ndrops = \"erly\"\n[left]");
-        assert!(how.line == 17 && how.what.contains("did you mean `early`?"), "{how}");
-        let side = mistake("\"right\"", "\"rigth\"");
-        assert!(side.line == 3 && side.what.contains("did you mean `right`?"), "{side}");
-    }
-
     const WIRES: &str = r#"seed = 7
 realtime = true
 
@@ -525,12 +426,81 @@ delay = "0ms"
         }
     }
 
+    /// Each row has a piece of a text, what stands there instead, and the place and the words of the mistake.
+    fn refused(text: &str, rows: &[(&str, &str, &str, &str)]) {
+        for (piece, by, place, said) in rows {
+            assert_eq!(text.matches(piece).count(), 1, "{piece:?} is there once");
+            let told = Contents::parse(&text.replacen(piece, by, 1), "f.toml", &()).unwrap_err();
+            assert!(told.to_string().contains(&format!("f.toml:{place}")) && told.what.contains(said), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_says_is_read_and_the_rest_is_left_open() {
+        let file = File::parse(GOOD, "f").unwrap();
+        let link = file.link.unwrap();
+        assert_eq!((link.rate, link.delay), (Rate::from_bps(10_000_000), Span::from_millis(20)));
+        assert_eq!((link.reverse.rate, link.reverse.delay), (Some(Rate::from_bps(1_000_000)), None));
+        assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
+        assert_eq!((&file.aqm[1], file.run.seed, file.run.nodes), (&None, Some(7), Some(Side::Right)));
+        assert_eq!((file.ends[0].netns.as_deref(), &file.ends[1]), (Some("a"), &EndKeys::default()));
+        assert_eq!(File::parse("", "f").unwrap(), File::default());
+    }
+
+    #[test]
+    fn subscribers_have_names_and_prefixes_of_their_own() {
+        let table = "[subscribers]\nyard = [\"10.2.0.0/16\"]\nhouse = [\"10.1.0.0/28\", \"2001:db8:1::/56\"]\n";
+        let file = File::parse(table, "f").unwrap();
+        let named: Vec<_> = file.subscribers.iter().map(|n| (n.name.as_str(), n.prefixes.len())).collect();
+        assert_eq!(named, [("house", 2), ("yard", 1)]);
+        let rows = [
+            ("10.1.0.0/28", "10.1.0.1/28", "3:", "2001:db8:1::/48"),
+            ("2001:db8:1::/56", "2001:db8:1::/65", "3:", ""),
+            ("10.1.0.0/28", "10.2.0.0/16", "", "that another subscriber has"),
+            ("\"10.2.0.0/16\"", "", "", "at least one prefix"),
+            ("10.2.0.0/16", "02:00:5e:00:53:01", "", "knows hosts by their IP addresses"),
+        ];
+        refused(table, &rows);
+    }
+
+    #[test]
+    fn stations_and_hosts_are_those_of_a_scenario() {
+        let text = GOOD.replace("limit = ", "stations = [0.0, { technology = \"wifi\", snr_db = 9 }]\nlimit = ");
+        let text = format!("{text}\n[[hosts]]\naddress = \"10.2.0.1\"\nclass = 3\n[[hosts]]\naddress = \"10.2.0.2\"\n");
+        let file = File::parse(&text, "f").unwrap();
+        let hosts: Vec<_> = file.hosts.iter().map(|host| (host.address.to_string(), host.class)).collect();
+        assert_eq!(hosts, [("10.2.0.1".into(), Some(3)), ("10.2.0.2".into(), None)]);
+        assert_eq!(file.link.unwrap().stations.len(), 2);
+        let twice = ("10.2.0.2", "10.2.0.1", "", "10.2.0.1 is that of an earlier host");
+        refused(&text, &[twice, ("[0.0,", "[7,", "", "a station's loss is 7")]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_line_column_and_suggestion() {
+        let rows = [
+            ("\"codel\"", "\"codle\"", "12:8", "did you mean \"codel\"?"),
+            ("delay =", "delya =", "7:1", "did you mean `delay`?"),
+            ("[left]", "[lfet]", "15:", "did you mean `left`?"),
+            ("\"10s\"", "10", "2:", "a time in quotes with its unit"),
+            ("10.0.0.1/24", "10.0.0.1", "17:", "10.77.0.1/24"),
+            ("[left]", "[through]\nnetns = \"q\"\ndrops = \"erly\"\n[left]", "17:", "did you mean `early`?"),
+            ("\"right\"", "\"rigth\"", "3:", "did you mean `right`?"),
+            ("netns = \"a\"", "port = \"p\"", "15:", "a `port` is there already"),
+            ("\"1Mbit/s\"", "\"2Tbit/s\"", "9:", ""),
+            ("\"20ms\"", "\"2h\"", "7:", ""),
+            ("limit = \"125kB\"", "loss = 1.5", "8:", "a probability"),
+            ("seed = 7", "mtu = 100", "1:", "an MTU has 576 to 65535 bytes"),
+            ("seed = 7", "spin = true\nrealtime = true", "2:", "exclude each other"),
+        ];
+        refused(GOOD, &rows);
+    }
+
     #[test]
     fn a_file_may_have_several_wires() {
         let [first, second] = wires(WIRES).unwrap().try_into().unwrap();
         assert_eq!((first.name.as_str(), second.name.as_str()), ("first", "second"));
         assert_eq!((first.socket, second.socket), (None, Some("/run/second.sock".into())));
-        assert_eq!((first.file.run.realtime, second.file.run.realtime), (Some(true), Some(true)));
+        assert!(first.file.run.realtime && second.file.run.realtime);
         assert_eq!((first.file.run.seed, second.file.run.seed), (Some(7), Some(8)), "other random numbers");
         assert_eq!((first.file.run.mtu, second.file.run.mtu), (Some(1400), None));
         let rate = |file: &File| file.link.as_ref().map(|link| link.rate.as_bps());
@@ -541,31 +511,20 @@ delay = "0ms"
 
     #[test]
     fn a_mistake_in_a_wire_is_told_with_line_column_and_suggestion() {
-        let mistake = |piece: &str, by: &str| {
-            assert_eq!(WIRES.matches(piece).count(), 1, "{piece:?} is there once");
-            wires(&WIRES.replacen(piece, by, 1)).unwrap_err()
-        };
-        let name = mistake("\"codel\"", "\"codle\"");
-        assert_eq!((name.line, name.column), (14, 16));
-        assert!(name.what.contains("did you mean \"codel\"?") && name.to_string().contains("lot.toml:14:16"), "{name}");
-        let key = mistake("socket =", "sokcet =");
-        assert!(key.line == 13 && key.what.contains("did you mean `socket`?"), "{key}");
-        let twice = mistake("\"second\"", "\"first\"");
-        assert!(twice.line == 12 && twice.what.contains("another wire"), "{twice}");
-        let end = mistake("netns = \"c\", interface = \"in\"", "netns = \"b\", interface = \"in\"");
-        assert!(end.line == 16 && end.what.contains("\"first\" has the interface in"), "{end}");
-        let all = mistake("mtu = 1400", "spin = false");
-        assert!(all.line == 6 && all.what.contains("of all wires"), "{all}");
-        let link = mistake("link = { rate = \"10Mbit/s\", delay = \"5ms\" }", "");
-        assert!(link.line == 4 && link.what.contains("needs a `link`"), "{link}");
-        let rate = mistake("\"5Mbit/s\"", "\"5Mbps\"");
-        assert_eq!((rate.line, rate.column), (18, 8));
-        let one = wires(&WIRES.replace("seed = 7", "mtu = 1500")).unwrap_err();
-        assert!(one.line == 1 && one.what.contains("unknown field `mtu`"), "{one}");
-        assert_eq!(wires("wire = []").unwrap_err().what, "a file has 1 to 128 wires");
-        assert!(wires("wire = 5").unwrap_err().what.contains("expected a list of tables"));
-        let no_name = wires("[[wire]]\n").unwrap_err();
-        assert!(no_name.line == 1 && no_name.what.contains("missing field `name`"), "{no_name}");
+        let rows = [
+            ("\"codel\"", "\"codle\"", "14:16", "did you mean \"codel\"?"),
+            ("socket =", "sokcet =", "13:", "did you mean `socket`?"),
+            ("\"second\"", "\"first\"", "12:", "another wire"),
+            ("\"c\", interface = \"in\"", "\"b\", interface = \"in\"", "16:", "\"first\" has the interface in"),
+            ("mtu = 1400", "spin = false", "6:", "of all wires"),
+            ("link = { rate = \"10Mbit/s\", delay = \"5ms\" }", "", "4:", "needs a `link`"),
+            ("\"5Mbit/s\"", "\"5Mbps\"", "18:8", ""),
+            ("seed = 7", "mtu = 1500", "1:", "unknown field `mtu`"),
+            (WIRES, "wire = []", "1:", "a file has 1 to 128 wires"),
+            (WIRES, "wire = 5", "1:", "expected a list of tables"),
+            (WIRES, "[[wire]]\n", "1:", "missing field `name`"),
+        ];
+        refused(WIRES, &rows);
     }
 
     #[test]
@@ -575,16 +534,5 @@ delay = "0ms"
         let file = File::parse(include_str!("../../../examples/emulate/codel.toml"), "codel.toml").unwrap();
         assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
         assert_eq!(file.link.unwrap().reverse.rate, Some(Rate::from_bps(2_000_000)));
-    }
-
-    #[test]
-    fn values_that_cannot_work_are_refused_where_they_stand() {
-        assert_eq!(mistake("\"1Mbit/s\"", "\"2Tbit/s\"").line, 9);
-        assert_eq!(mistake("\"20ms\"", "\"2h\"").line, 7);
-        let loss = mistake("limit = \"125kB\"", "loss = 1.5");
-        assert!(loss.line == 8 && loss.what.contains("a probability"), "{loss}");
-        assert_eq!(mistake("seed = 7", "mtu = 100").what, "an MTU has 576 to 65535 bytes");
-        let both = mistake("seed = 7", "spin = true\nrealtime = true");
-        assert!(both.line == 2 && both.what.contains("exclude each other"), "{both}");
     }
 }

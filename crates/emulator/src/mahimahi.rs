@@ -7,19 +7,14 @@
 //! DIFFERENCE: sizes are those of IP packets, without the 4 bytes which Mahimahi's TUN interface puts before them, and an
 //! opportunity has 1500 bytes instead of 1504 (`an_opportunity_is_there_for_each_1500_bytes_of_the_rate`).
 
-use crate::packets::{FateFile, Form};
+use crate::packets::Form;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer};
 use penstock_shaper::log::{Event, LinkLog};
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of an opportunity.
 const OPPORTUNITY: Bytes = Bytes::new(1500);
 
-/// The file of `--uplink-log` or `--downlink-log`.
-pub type LogFile = FateFile<Mahimahi>;
-
-/// The state of a log while it is written.
 #[derive(Debug)]
 pub struct Mahimahi {
     link: &'static str,

@@ -3,9 +3,9 @@
 use crate::carried::Carried;
 use crate::cli::Plan;
 use crate::error::Error;
-use crate::mahimahi::{LogFile, Mahimahi};
-use crate::packets::{Closed, FateFile, Lines, PacketFile};
-use crate::pcapng::{CaptureFile, Pcapng};
+use crate::mahimahi::Mahimahi;
+use crate::packets::{Csv, FateFile, Lines, Written};
+use crate::pcapng::Pcapng;
 use penstock_core::units::Instant;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::journal::Journal;
@@ -18,41 +18,26 @@ use std::time::Duration;
 /// The files that are wanted, each with an empty sheet where one is needed.
 #[derive(Default)]
 pub struct Outputs {
-    packets: Option<PacketFile>,
-    capture: Option<(CaptureFile, Taps)>,
-    logs: [Option<(LogFile, LinkLog)>; 2],
-}
-
-/// The files, which get no more packets.
-pub struct Ended {
-    packets: Option<Closed>,
-    capture: Option<Closed>,
-    logs: Vec<Closed>,
-}
-
-impl Ended {
-    /// Returns what became of the packets of `--packets` and `--pcapng`.
-    pub fn lines(&self) -> [Option<Lines>; 2] {
-        [&self.packets, &self.capture].map(|file| file.as_ref().map(Closed::lines))
-    }
-
-    /// Returns all files.
-    pub fn all(self) -> Vec<Closed> {
-        self.packets.into_iter().chain(self.capture).chain(self.logs).collect()
-    }
+    packets: Option<FateFile<Csv>>,
+    capture: Option<(FateFile<Pcapng>, Taps)>,
+    logs: [Option<(FateFile<Mahimahi>, LinkLog)>; 2],
 }
 
 impl Outputs {
     /// Opens the files that are wanted; `epoch` is the begin of the run.
-    ///
-    /// # Errors
-    /// Fails if a file cannot be opened or written.
     pub fn open(plan: &Plan, epoch: std::time::Instant) -> Result<Self, Error> {
-        let capture = |path| CaptureFile::start(path, Pcapng::since(epoch)).map(|file| (file, Taps::empty()));
+        let (run, [there, back]) = (&plan.file.run, &plan.settings.0);
+        let capture = |path| FateFile::start(path, Pcapng::since(epoch)).map(|file| (file, Taps::empty()));
+        let log =
+            |path, name, rate| FateFile::start(path, Mahimahi::new(name, rate)).map(|file| (file, LinkLog::empty()));
+        let [up, down] = [&run.uplink_log, &run.downlink_log].map(Option::as_deref);
         Ok(Self {
-            packets: plan.packets.as_deref().map(PacketFile::open).transpose()?,
-            capture: plan.pcapng.as_deref().map(capture).transpose()?,
-            logs: [log(plan, Direction::Forward)?, log(plan, Direction::Reverse)?],
+            packets: run.packets.as_deref().map(|path| FateFile::start(path, Csv)).transpose()?,
+            capture: run.pcapng.as_deref().map(capture).transpose()?,
+            logs: [
+                up.map(|path| log(path, "uplink", there.config.rate)).transpose()?,
+                down.map(|path| log(path, "downlink", back.config.rate)).transpose()?,
+            ],
         })
     }
 
@@ -73,7 +58,7 @@ impl Outputs {
             && path.swap_taps(empty, least)
         {
             // A sheet has both directions, so that packets are in the file in the order of time.
-            *empty = file.exchange_sheet(std::mem::take(empty));
+            *empty = file.exchange(std::mem::take(empty));
         }
         for direction in Direction::BOTH {
             let records = &mut path.direction_mut(direction).line.records;
@@ -82,35 +67,30 @@ impl Outputs {
                 && (log.packets() >= least || until.is_some())
             {
                 let full = log.exchange(std::mem::take(empty), until);
-                *empty = file.exchange_sheet(full);
+                *empty = file.exchange(full);
             }
             if let Some(file) = &mut self.packets
                 && let Some(journal) = &mut records.journal
                 && journal.len() >= least
             {
-                file.exchange(direction, journal);
+                (_, *journal) = file.exchange((direction, std::mem::take(journal)));
             }
         }
     }
 
     /// Returns what became of the packets of `--packets` and `--pcapng` up to now.
     pub fn lines(&self) -> [Option<Lines>; 2] {
-        [self.packets.as_ref().map(FateFile::lines), self.capture.as_ref().map(|(file, _)| file.lines())]
+        let capture = self.capture.as_ref().map(|(file, _)| &file.written);
+        [self.packets.as_ref().map(|file| &file.written), capture].map(|file| file.map(Written::lines))
     }
 
-    /// Ends the files. Each has this long to be written; then it is left alone with it.
-    pub fn close(&mut self, patience: Duration) -> Ended {
-        Ended {
-            packets: self.packets.take().map(|file| file.close(patience)),
-            capture: self.capture.take().map(|(file, _)| file.close(patience)),
-            logs: self.logs.iter_mut().filter_map(|log| log.take().map(|(file, _)| file.close(patience))).collect(),
-        }
+    /// Ends the files, and returns [`Outputs::lines`] and all files. Each has this long to be written; then it is left alone
+    /// with it.
+    pub fn close(self, patience: Duration) -> ([Option<Lines>; 2], Vec<Written>) {
+        let packets = self.packets.map(|file| file.close(patience));
+        let capture = self.capture.map(|(file, _)| file.close(patience));
+        let logs: Vec<_> = self.logs.into_iter().flatten().map(|(file, _)| file.close(patience)).collect();
+        let lines = [&packets, &capture].map(|file| file.as_ref().map(Written::lines));
+        (lines, packets.into_iter().chain(capture).chain(logs).collect())
     }
-}
-
-/// Opens the file for the log of a direction, if one is wanted.
-fn log(plan: &Plan, direction: Direction) -> Result<Option<(LogFile, LinkLog)>, Error> {
-    let Some(path) = &plan.logs[direction.index()] else { return Ok(None) };
-    let form = Mahimahi::new(["uplink", "downlink"][direction.index()], plan.bottlenecks[direction.index()].rate);
-    Ok(Some((LogFile::start(path, form)?, LinkLog::empty())))
 }

@@ -21,21 +21,15 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The form of a file.
 pub trait Form: Send + 'static {
-    /// What the loop fills.
     type Sheet: Sheet;
     /// Largest number of sheets, which bounds the memory.
     const SHEETS: usize;
-    /// Returns the option that names the file.
     fn option(&self) -> &'static str;
-    /// Writes what the file begins with.
     fn head(&mut self, text: &mut Vec<u8>) -> io::Result<()>;
-    /// Writes all packets of a sheet.
     fn write(&mut self, sheet: &Self::Sheet, text: &mut Vec<u8>) -> io::Result<()>;
 }
 
-/// The journal of one queue.
 type OneWay = (Direction, Journal);
 
 /// A line for each packet.
@@ -60,32 +54,18 @@ impl Form for Csv {
     }
 }
 
-/// The file of `--packets`.
-pub type PacketFile = FateFile<Csv>;
-
-impl PacketFile {
-    /// Opens the file, writes its first line and starts the thread that writes the others.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be opened or written.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::start(path, Csv)
-    }
-
-    /// Exchanges a full journal for an empty one. Never waits: if no journal is empty the packets of this one are lost.
-    pub fn exchange(&mut self, direction: Direction, journal: &mut Journal) {
-        (_, *journal) = self.exchange_sheet((direction, std::mem::take(journal)));
-    }
-}
-
-/// A file that is being written.
 #[derive(Debug)]
 pub struct FateFile<F: Form> {
-    option: &'static str,
-    path: PathBuf,
+    pub written: Written,
     full: SyncSender<F::Sheet>,
     empty: Receiver<F::Sheet>,
     made: usize,
+}
+
+#[derive(Debug)]
+pub struct Written {
+    option: &'static str,
+    path: PathBuf,
     counters: Arc<Counters>,
     writer: JoinHandle<()>,
 }
@@ -98,7 +78,6 @@ struct Counters {
     error: OnceLock<String>,
 }
 
-/// What became of the lines of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lines {
     /// Number of lines that were written.
@@ -111,9 +90,6 @@ pub struct Lines {
 
 impl<F: Form> FateFile<F> {
     /// Opens the file, writes what it begins with and starts the thread that writes the packets.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be opened or written.
     pub fn start(path: &Path, mut form: F) -> Result<Self, Error> {
         let option = form.option();
         let failed = |source| Error::Packets { option, path: path.to_owned(), source };
@@ -125,11 +101,11 @@ impl<F: Form> FateFile<F> {
         let writer = Writer { file, end: None, counters: Arc::clone(&counters) };
         let builder = std::thread::Builder::new().name("packets".into());
         let writer = builder.spawn(move || writer.run(form, &orders, &returns)).map_err(failed)?;
-        Ok(Self { option, path: path.to_owned(), full, empty, made: 0, counters, writer })
+        Ok(Self { written: Written { option, path: path.to_owned(), counters, writer }, full, empty, made: 0 })
     }
 
     /// Exchanges a full sheet for an empty one. Never waits: if no sheet is empty the packets of this one are lost.
-    pub fn exchange_sheet(&mut self, sheet: F::Sheet) -> F::Sheet {
+    pub fn exchange(&mut self, sheet: F::Sheet) -> F::Sheet {
         let empty = self.empty.try_recv().ok().or_else(|| {
             self.made += 1;
             (self.made <= F::SHEETS).then(F::Sheet::empty)
@@ -142,39 +118,26 @@ impl<F: Form> FateFile<F> {
     }
 
     fn lose(&self, mut sheet: F::Sheet) -> F::Sheet {
-        self.counters.lost.fetch_add(sheet.packets() as u64, Ordering::Relaxed);
+        self.written.counters.lost.fetch_add(sheet.packets() as u64, Ordering::Relaxed);
         sheet.clear();
         sheet
     }
 
-    /// Returns what became of the lines up to now.
-    pub fn lines(&self) -> Lines {
-        self.counters.lines()
-    }
-
     /// Ends the file. The writer has this long to write what waits; then it is left alone with it.
-    pub fn close(self, patience: Duration) -> Closed {
-        let Self { option, path, full, counters, writer, .. } = self;
-        drop(full);
-        let closed = Closed { option, path, counters, writer };
-        closed.wait(patience);
-        closed
+    pub fn close(self, patience: Duration) -> Written {
+        drop(self.full);
+        self.written.wait(patience);
+        self.written
     }
 }
 
-/// A file that gets no more packets.
-#[derive(Debug)]
-pub struct Closed {
-    option: &'static str,
-    path: PathBuf,
-    counters: Arc<Counters>,
-    writer: JoinHandle<()>,
-}
-
-impl Closed {
-    /// Returns what became of the lines up to now.
+impl Written {
     pub fn lines(&self) -> Lines {
-        self.counters.lines()
+        Lines {
+            lines: self.counters.written.load(Ordering::Relaxed),
+            lost: self.counters.lost.load(Ordering::Relaxed),
+            error: self.counters.error.get().cloned(),
+        }
     }
 
     /// Waits until all is written, at most this long; returns whether it is.
@@ -195,16 +158,6 @@ impl Closed {
         let complains = lost > 0 || !self.writer.is_finished();
         let what = if option == "--pcapng" { "packets" } else { "lines" };
         complains.then(|| format!("{option} {path}: {lines} {what} are in the file, {lost} are lost{slow}: {why}"))
-    }
-}
-
-impl Counters {
-    fn lines(&self) -> Lines {
-        Lines {
-            lines: self.written.load(Ordering::Relaxed),
-            lost: self.lost.load(Ordering::Relaxed),
-            error: self.error.get().cloned(),
-        }
     }
 }
 
@@ -256,17 +209,15 @@ impl Writer {
         }
         let begin = self.file.stream_position();
         self.file.write_all(text).inspect_err(|_| {
-            if let (Ok(begin), Ok(())) = (begin, begin_again(&self.file)) {
+            // A pipe or a device cannot be cut.
+            if let Ok(begin) = begin
+                && self.file.metadata().is_ok_and(|meta| meta.is_file())
+            {
                 self.end = Some(begin);
                 let _ = self.file.set_len(begin);
             }
         })
     }
-}
-
-/// Checks that a file can be cut: a pipe or a device cannot.
-fn begin_again(file: &File) -> io::Result<()> {
-    if file.metadata()?.is_file() { Ok(()) } else { Err(io::ErrorKind::NotSeekable.into()) }
 }
 
 #[cfg(test)]
@@ -294,12 +245,8 @@ mod tests {
     fn each_packet_is_a_line_and_an_older_file_is_replaced() {
         let path = temporary("lines");
         std::fs::write(&path, "older, longer".repeat(1000)).unwrap();
-        let mut file = PacketFile::open(&path).unwrap();
-        for _ in 0..3 {
-            let mut full = journal(5);
-            file.exchange(Direction::Reverse, &mut full);
-            assert!(full.is_empty());
-        }
+        let mut file = FateFile::start(&path, Csv).unwrap();
+        (0..3).for_each(|_| assert!(file.exchange((Direction::Reverse, journal(5))).1.is_empty()));
         let closed = file.close(Duration::from_secs(10));
         assert_eq!((closed.lines(), closed.complaint()), (Lines { lines: 15, lost: 0, error: None }, None));
         let text = std::fs::read_to_string(&path).unwrap();
@@ -311,7 +258,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_is_told_at_once() {
         for path in ["/nowhere/packets.csv", "/dev/full", "/"] {
-            let error = PacketFile::open(Path::new(path)).unwrap_err();
+            let error = FateFile::start(Path::new(path), Csv).unwrap_err();
             assert!(error.to_string().contains(path) && error.exit_code() == 2, "{error}");
         }
     }
@@ -321,18 +268,18 @@ mod tests {
     fn what_a_slow_file_cannot_take_is_counted_and_nobody_waits() {
         let path = temporary("pipe");
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let refused = PacketFile::open(&path).unwrap_err();
+        let refused = FateFile::start(&path, Csv).unwrap_err();
         assert!(refused.to_string().contains("packets"), "a pipe without a reader: {refused}");
         let reader = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
-        let mut file = PacketFile::open(&path).unwrap();
+        let mut file = FateFile::start(&path, Csv).unwrap();
         let begin = Instant::now();
         let mut full = journal(ENTRIES as u32);
         for _ in 0..Csv::SHEETS + 10 {
             full = if full.is_empty() { journal(ENTRIES as u32) } else { full };
-            file.exchange(Direction::Forward, &mut full);
+            (_, full) = file.exchange((Direction::Forward, full));
         }
         assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
-        assert_eq!(file.lines().lost, 10 * ENTRIES as u64);
+        assert_eq!(file.written.lines().lost, 10 * ENTRIES as u64);
         let closed = file.close(Duration::from_millis(10));
         assert!(closed.complaint().unwrap().contains("wait to be written"));
         drop(reader); // the writer ends with an error

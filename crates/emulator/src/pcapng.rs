@@ -2,14 +2,13 @@
 //! queue, sent or dropped, with the reason as a comment. The times are those of the calendar, so that captures taken at the
 //! hosts fit.
 
-use crate::packets::{FateFile, Form};
+use crate::packets::Form;
 use penstock_core::units::{Bytes, Span};
 use penstock_shaper::tap::{Fate, SNAP, Taps};
 use penstock_trace::pcapng::{LOSS_COMMENT, MARK_COMMENT, Writer, drop_comment};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Returns what a capture says of a packet beside its bytes.
 fn comment(fate: Fate) -> Option<&'static str> {
     match fate {
         Fate::Sent => None,
@@ -18,9 +17,6 @@ fn comment(fate: Fate) -> Option<&'static str> {
         Fate::Dropped(reason) => Some(drop_comment(reason)),
     }
 }
-
-/// The file of `--pcapng`.
-pub type CaptureFile = FateFile<Pcapng>;
 
 /// A capture with an interface for each queue.
 #[derive(Debug)]

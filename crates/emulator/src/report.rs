@@ -1,24 +1,15 @@
 //! The results of a run: as one JSON object, or as a table for people.
 
-use crate::cli::Plan;
-use penstock_shaper::classify::Unclassified;
-use penstock_shaper::direction::Direction;
-use penstock_shaper::emissions::{AlgorithmTime, Emissions, Stopwatch};
-
-use crate::machine::Machine;
 use crate::packets::Lines;
 use penstock_appliance::change::Change;
 use penstock_appliance::record::Place;
 use penstock_conntrack::Gauges;
-use penstock_core::packet::Packet;
-use penstock_core::units::{Bytes, Span};
 use penstock_linux::stalls::Stalls;
-use penstock_shaper::bottleneck::Config;
+use penstock_shaper::classify::Unclassified;
+use penstock_shaper::emissions::AlgorithmTime;
 use penstock_shaper::histogram::Percentiles;
-use penstock_shaper::intake::Intake;
-use penstock_shaper::path::Path;
-use penstock_shaper::report::{DISTURBED_ABOVE, DirectionReport, Frames, Lent};
-use serde::Serialize;
+use penstock_shaper::report::{DISTURBED_ABOVE, DirectionReport};
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// A wire that was idle for more than this part of the run although a packet waited to be read is disturbed.
@@ -54,7 +45,8 @@ pub struct Report {
     /// What became of the lines of `--packets`; `None` without that file.
     pub packets_file: Option<Lines>,
     /// What became of the packets of `--pcapng`.
-    pub pcapng_file: Option<Captured>,
+    #[serde(serialize_with = "captured")]
+    pub pcapng_file: Option<Lines>,
     /// The time that an algorithm of somebody's own takes; `None` without one.
     pub algorithm: Option<AlgorithmTime>,
     /// What was set while packets passed, the first 256 values.
@@ -74,111 +66,16 @@ pub struct Report {
     pub reverse: DirectionReport,
 }
 
-/// What became of the packets of a capture.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Captured {
-    /// Number of packets that were written.
-    pub packets: u64,
-    /// Number of packets that were lost: the file was too slow, or could not be written.
-    pub lost: u64,
-    /// The first error of the file; `None` if there was none.
-    pub error: Option<String>,
-}
-
-/// What the emulator observed of itself and its surroundings.
-pub struct Observed<'a> {
-    /// How packets were written.
-    pub emissions: [&'a Emissions; 2],
-    /// How packets were read.
-    pub intakes: [&'a Intake; 2],
-    /// What became of frames at ports.
-    pub frames: [Option<Frames>; 2],
-    /// Numbers of packets that were not shown to elements on the ACK path.
-    pub unclassified: Unclassified,
-    /// Counters of the table of connections.
-    pub flows: Gauges,
-    /// The machine on which it runs.
-    pub machine: &'a Machine,
-    /// Numbers of packets that were forwarded at once in each direction, if all are.
-    pub bare: Option<[u64; 2]>,
-    /// The files of `--packets` and `--pcapng`.
-    pub lines: [Option<Lines>; 2],
-    /// The time that disciplines take, if one of them is of somebody's own crate.
-    pub stopwatch: Option<&'a Stopwatch>,
-    /// What was set while packets passed.
-    pub changes: &'a [Change],
-    /// What became of packets in the queues of the kernel.
-    pub through: [Option<Lent>; 2],
-    /// Why the run ended, and how long it took, up to now.
-    pub run: (String, Span),
-}
-
-impl Report {
-    /// Creates the report from the counters.
-    pub fn new<P: Packet>(plan: &Plan, configs: &[Config; 2], path: &Path<P>, observed: Observed<'_>) -> Self {
-        let one = |d: Direction| {
-            let (emissions, intake) = (observed.emissions[d.index()], observed.intakes[d.index()]);
-            let config = &configs[d.index()];
-            let report = DirectionReport::new(config, path.direction(d), emissions, intake);
-            DirectionReport { frames: observed.frames[d.index()], through: observed.through[d.index()], ..report }
-        };
-        let [packets_file, pcapng_file] = observed.lines.clone();
-        let algorithm = observed.stopwatch.map(|watch| algorithm(configs, path, watch));
-        let disturbed_by = causes(&observed, algorithm.as_ref());
-        Self {
-            wire: plan.wire.clone(),
-            ends: [0, 1]
-                .map(|at| Place { interface: plan.interfaces[at].name().to_owned(), netns: plan.netns[at].clone() }),
-            elapsed_s: observed.run.1.as_secs_f64(),
-            seed: plan.seed,
-            ended: observed.run.0,
-            disturbed: !disturbed_by.is_empty(),
-            disturbed_by,
-            disturbed_above_us: DISTURBED_ABOVE.as_nanos() as f64 / 1e3,
-            unclassified: observed.unclassified,
-            stalled: observed.machine.stalls,
-            short_of_memory: observed.machine.short_of_memory,
-            packets_file,
-            pcapng_file: pcapng_file.map(|Lines { lines, lost, error }| Captured { packets: lines, lost, error }),
-            algorithm,
-            changes: observed.changes.to_vec(),
-            cpu_s: cpu_s(),
-            awake: observed.machine.awake.is_some(),
-            bare: observed.bare,
-            flows: observed.flows,
-            forward: one(Direction::Forward),
-            reverse: one(Direction::Reverse),
-        }
+/// What became of the packets of a capture: they are no lines.
+fn captured<S: Serializer>(lines: &Option<Lines>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Captured<'a> {
+        packets: u64,
+        lost: u64,
+        error: &'a Option<String>,
     }
-}
-
-/// Returns the processor time of all threads of this process in seconds.
-fn cpu_s() -> f64 {
-    let spent = nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    spent.map_or(0.0, |time| std::time::Duration::from(time).as_secs_f64())
-}
-
-/// Returns the time that the disciplines take, and the budget of this path.
-fn algorithm<P: Packet>(configs: &[Config; 2], path: &Path<P>, watch: &Stopwatch) -> AlgorithmTime {
-    let arrived = Direction::BOTH.map(|direction| path.direction(direction).server.stats().arrived);
-    let (packets, bytes) = arrived.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
-    let rate = configs.iter().map(|config| config.rate).max_by_key(|rate| rate.as_bps());
-    watch.read(Bytes::new(bytes / packets.max(1)), rate.unwrap_or(configs[0].rate))
-}
-
-/// Returns why the machine had an effect on the numbers.
-fn causes(observed: &Observed<'_>, algorithm: Option<&AlgorithmTime>) -> Vec<&'static str> {
-    let starved = |intake: &Intake| intake.starved.as_secs_f64() > STARVED_PART * observed.run.1.as_secs_f64();
-    [
-        ("lateness", observed.emissions.iter().any(|e| e.lateness.percentile(99.0) > DISTURBED_ABOVE)),
-        ("unread", observed.intakes.iter().any(|intake| intake.unread > 0)),
-        ("starved", observed.intakes.iter().any(|intake| starved(intake))),
-        ("stalled", observed.machine.stalls.any()),
-        ("algorithm", algorithm.is_some_and(AlgorithmTime::is_over)),
-    ]
-    .into_iter()
-    .filter_map(|(cause, is)| is.then_some(cause))
-    .collect()
+    let captured = lines.as_ref().map(|Lines { lines, lost, error }| Captured { packets: *lines, lost: *lost, error });
+    captured.serialize(serializer)
 }
 
 impl fmt::Display for Report {
@@ -212,8 +109,8 @@ impl fmt::Display for Report {
         if let Some(Lines { lines, lost, .. }) = &self.packets_file {
             writeln!(f, "file of packets: {lines} lines, {lost} lost")?;
         }
-        if let Some(Captured { packets, lost, .. }) = &self.pcapng_file {
-            writeln!(f, "capture: {packets} packets, {lost} lost")?;
+        if let Some(Lines { lines, lost, .. }) = &self.pcapng_file {
+            writeln!(f, "capture: {lines} packets, {lost} lost")?;
         }
         if let Some(AlgorithmTime { packet_us, budget_us }) = &self.algorithm {
             let Percentiles { mean, p99, .. } = packet_us;
@@ -235,6 +132,22 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Finds out whether the machine had an effect on the numbers, and why.
+    #[must_use]
+    pub fn judged(mut self) -> Self {
+        let ways = [&self.forward, &self.reverse];
+        let causes = [
+            ("lateness", ways.iter().any(|way| way.lateness_us.p99 > self.disturbed_above_us)),
+            ("unread", ways.iter().any(|way| way.unread > 0)),
+            ("starved", ways.iter().any(|way| way.starved_s > STARVED_PART * self.elapsed_s)),
+            ("stalled", self.stalled.any()),
+            ("algorithm", self.algorithm.as_ref().is_some_and(AlgorithmTime::is_over)),
+        ];
+        self.disturbed_by = causes.into_iter().filter_map(|(cause, is)| is.then_some(cause)).collect();
+        self.disturbed = !self.disturbed_by.is_empty();
+        self
+    }
+
     /// Returns the report as one line of JSON, or as a table.
     ///
     /// # Errors
@@ -257,16 +170,16 @@ impl Report {
 
     /// Returns what a cause of disturbance means.
     fn sentence(&self, cause: &str) -> String {
-        let both = [&self.forward, &self.reverse];
+        let ([there, back], stalled) = ([&self.forward, &self.reverse], &self.stalled);
         match cause {
-            "unread" => format!("{} packets were not read in time", both.iter().map(|d| d.unread).sum::<u64>()),
-            "starved" => format!(
-                "a wire was idle for {:.3} s while packets waited to be read",
-                both.iter().map(|d| d.starved_s).sum::<f64>()
-            ),
+            "unread" => format!("{} packets were not read in time", there.unread + back.unread),
+            "starved" => {
+                let seconds = there.starved_s + back.starved_s;
+                format!("a wire was idle for {seconds:.3} s while packets waited to be read")
+            }
             "stalled" => format!(
                 "the process was stopped {} times, {:.3} s in all, and the machine suspended for {:.3} s",
-                self.stalled.times, self.stalled.total_s, self.stalled.suspended_s
+                stalled.times, stalled.total_s, stalled.suspended_s
             ),
             "algorithm" => "the algorithm takes longer than its budget".to_owned(),
             _ => format!("more than 1% of the packets were over {DISTURBED_ABOVE} late"),
@@ -280,50 +193,83 @@ mod tests {
     use crate::cli::Options;
     use clap::Parser;
     use penstock_core::rng::Streams;
+    use penstock_core::units::Span;
     use penstock_core::wire::RealPacket;
+    use penstock_shaper::emissions::Emissions;
+    use penstock_shaper::intake::Intake;
+    use penstock_shaper::path::Path;
 
-    /// The report of 10 s in which packets waited for so many milliseconds while a wire was idle.
-    fn report(starved: [u64; 2]) -> Report {
+    /// The report of 10 s, each with what went wrong in one direction.
+    fn report(change: impl Fn([&mut Intake; 2], [&mut Emissions; 2], &mut Stalls)) -> Report {
         let plan = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap().plan().unwrap();
-        let path: Path<RealPacket> = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], Streams::new(1));
-        let intakes = starved.map(|ms| {
-            let mut intake = Intake::default();
-            intake.starved = Span::from_millis(ms);
-            intake
+        let configs = plan.settings.0.map(|way| way.config);
+        let path: Path<RealPacket> = Path::new(&configs[0], &configs[1], Streams::new(1));
+        let (mut intakes, mut emissions, mut stalled) = <([Intake; 2], [Emissions; 2], Stalls)>::default();
+        change(intakes.each_mut(), emissions.each_mut(), &mut stalled);
+        let [forward, reverse] = penstock_shaper::direction::Direction::BOTH.map(|d| {
+            let at = d.index();
+            DirectionReport::new(&configs[at], path.direction(d), &emissions[at], &intakes[at])
         });
-        let observed = Observed {
-            emissions: [&Emissions::default(), &Emissions::default()],
-            intakes: intakes.each_ref(),
-            frames: [None, None],
+        Report {
+            wire: None,
+            ends: ["l", "r"].map(|interface| Place { interface: interface.into(), netns: None }),
+            elapsed_s: 10.0,
+            seed: 1,
+            ended: "duration".into(),
+            disturbed: false,
+            disturbed_by: Vec::new(),
+            disturbed_above_us: 1000.0,
             unclassified: Unclassified::default(),
-            flows: Gauges::default(),
-            machine: &Machine::new(1, None),
+            stalled,
+            short_of_memory: 0,
+            packets_file: None,
+            pcapng_file: Some(Lines { lines: 3, lost: 1, error: None }),
+            algorithm: None,
+            changes: Vec::new(),
+            cpu_s: 0.0,
+            awake: false,
             bare: None,
-            lines: [None, None],
-            stopwatch: None,
-            changes: &[],
-            through: [None; 2],
-            run: ("duration".into(), Span::from_secs(10)),
-        };
-        Report::new(&plan, &plan.bottlenecks, &path, observed)
+            flows: Gauges::default(),
+            forward,
+            reverse,
+        }
+        .judged()
     }
 
     /// 0.1 + 0.2 s of 10 s are more than 1 % in which a packet waited and the wire was idle.
     #[test]
-    fn a_starved_wire_is_told_in_a_sentence() {
-        let text = report([100, 200]).to_string();
-        let sentence = "DISTURBED: a wire was idle for 0.300 s while packets waited to be read; try --realtime";
-        assert!(text.contains(sentence), "{text}");
+    fn what_disturbed_a_run_is_told_in_a_sentence() {
+        let ms = Span::from_millis;
+        let late = |e: &mut Emissions, ms: u64| e.lateness.record(Span::from_millis(ms));
+        let starved = |[there, back]: [&mut Intake; 2], [a, b]: [u64; 2]| {
+            (there.starved, back.starved) = (ms(a), ms(b));
+        };
+        let stopped = |stalls: &mut Stalls| (stalls.times, stalls.total_s) = (2, 1.5);
+        for (report, cause, sentence) in [
+            (
+                report(|i, _, _| starved(i, [100, 200])),
+                "starved",
+                "a wire was idle for 0.300 s while packets waited to be read",
+            ),
+            (report(|_, [_, e], _| late(e, 2)), "lateness", "more than 1% of the packets were over 1ms late"),
+            (report(|[i, _], _, _| i.unread = 7), "unread", "7 packets were not read in time"),
+            (report(|_, _, s| stopped(s)), "stalled", "the process was stopped 2 times, 1.500 s in all"),
+        ] {
+            assert!(report.disturbed && report.disturbed_by == [cause], "{:?}", report.disturbed_by);
+            assert!(report.to_string().contains(&format!("DISTURBED: {sentence}")), "{report}");
+        }
+        let calm = report(|i, _, _| starved(i, [100, 100]));
+        assert!(!calm.disturbed && calm.disturbed_by.is_empty(), "{calm}");
     }
 
     #[test]
-    fn a_run_that_nothing_disturbed_says_nothing_of_it() {
-        let report = report([0, 0]);
-        assert!(!report.disturbed && report.disturbed_by.is_empty());
+    fn a_report_is_a_table_or_a_line_of_json() {
+        let report = report(|_, _, _| ());
         let text = report.to_string();
         assert!(!text.contains("DISTURBED") && !text.contains("short of memory"), "{text}");
-        assert!(text.ends_with("\nended: duration\n"), "{text}");
+        assert!(text.contains("capture: 3 packets, 1 lost\n") && text.ends_with("\nended: duration\n"), "{text}");
         assert_eq!(report.text(false).unwrap(), text);
+        assert!(report.text(true).unwrap().contains(r#""pcapng_file":{"packets":3,"lost":1,"error":null}"#));
         let json = Report::text_of_all(&[report.clone(), report.clone()], true).unwrap();
         assert!(json.starts_with("{\"wires\":[{") && json.ends_with("}]}\n"), "{json}");
         assert_eq!(Report::text_of_all(&[report.clone(), report], false).unwrap(), format!("{text}\n{text}"));

@@ -7,6 +7,7 @@
 
 use crate::carried::Carried;
 use crate::error::Error;
+use crate::file::ThroughKeys;
 use penstock_core::packet::{Ecn, Packet};
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::Instant;
@@ -32,19 +33,9 @@ const ID: usize = 4;
 const TIME: usize = 8;
 const SUM: usize = 10;
 
-/// The settings of a queue of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// The namespace in which the kernel forwards packets from [`INTERFACES`]'s first to its second.
-    pub netns: String,
-    /// How its discipline drops, which the kernel does not tell of each packet.
-    pub drops: DropReason,
-}
-
 /// A packet whose copy is in the kernel.
 #[derive(Debug, Clone)]
 pub struct Loan {
-    /// The packet.
     pub packet: Carried,
     /// When it went.
     pub since: Instant,
@@ -60,46 +51,48 @@ pub struct Loans {
     places: Box<[Option<Loan>]>,
     newest: HashMap<FlowKey, u64>,
     next: u64,
-    counters: Lent,
+    /// The copy of the last packet.
+    copy: Vec<u8>,
+    /// Packets that were dropped, and that nobody has heard of yet; the next one is last.
+    pub lost: Vec<Loan>,
+    pub counters: Lent,
 }
 
 impl Default for Loans {
     fn default() -> Self {
-        let places = (0..PLACES).map(|_| None).collect();
-        Self { places, newest: HashMap::new(), next: 0, counters: Lent::default() }
+        let (newest, copy, lost) = Default::default();
+        Self { places: vec![None; PLACES].into(), newest, next: 0, copy, lost, counters: Lent::default() }
     }
 }
 
 impl Loans {
-    /// Keeps a packet, and writes the copy for the kernel into `copy`. Adds to `lost` the packet that went `PLACES` packets
-    /// ago, if nothing was heard of it since. Returns the packet if it is not lent, since it is not of IPv4.
-    pub fn lend(&mut self, packet: Carried, now: Instant, copy: &mut Vec<u8>, lost: &mut Vec<Loan>) -> Option<Carried> {
+    /// Keeps a packet, and writes the copy for the kernel. The packet that went `PLACES` packets ago is lost, if nothing was
+    /// heard of it since. Returns the packet if it is not lent, since it is not of IPv4.
+    fn lend(&mut self, packet: Carried, now: Instant) -> Option<Carried> {
         let Some(key) = FlowKey::of(packet.bytes(), packet.packet().headers()) else { return Some(packet) };
         if packet.packet().headers().version != IpVersion::V4 {
             return Some(packet);
         }
         let (number, size) = (self.next, packet.size());
         self.next += 1;
-        if let Some(mut old) = self.take(number) {
+        if let Some(mut old) = self.places[place(number)].take() {
             old.since = now; // when it was dropped is not known: it counts as a packet that did not wait
-            if self.newest.get(&old.key) == Some(&old.number) {
-                self.newest.remove(&old.key);
-            }
+            self.forget(&old);
             self.counters.dropped.add(old.packet.size());
-            lost.push(old);
+            self.lost.push(old);
         }
-        copy.clear();
-        copy.extend_from_slice(&packet.bytes()[..size.get() as usize]);
-        rewrite(copy, number as u16);
+        self.copy.clear();
+        self.copy.extend_from_slice(&packet.bytes()[..size.get() as usize]);
+        rewrite(&mut self.copy, number as u16);
         let before = self.newest.insert(key, number);
         self.counters.lent.add(size);
         self.places[place(number)] = Some(Loan { packet, since: now, key, number, before });
         None
     }
 
-    /// Returns the packet whose copy these bytes are, with the mark that the copy got. Adds those of its connection that went
-    /// before it to `lost`, the latest first. Returns `None` if they are no copy of a packet that is away.
-    pub fn take_back(&mut self, bytes: &[u8], lost: &mut Vec<Loan>) -> Option<Loan> {
+    /// Returns the packet whose copy these bytes are, with the mark that the copy got. Those of its connection that went
+    /// before it are lost, the latest first. Returns `None` if they are no copy of a packet that is away.
+    pub fn take_back(&mut self, bytes: &[u8]) -> Option<Loan> {
         let Some(mut loan) = self.matching(bytes) else {
             self.counters.strange += 1;
             return None;
@@ -109,28 +102,23 @@ impl Loans {
             loan.packet.mark_ce();
             self.counters.marked += 1;
         }
-        if self.newest.get(&loan.key) == Some(&loan.number) {
-            self.newest.remove(&loan.key);
-        }
+        self.forget(&loan);
         let mut before = loan.before;
         while let Some(number) = before
-            && self.places[place(number)].as_ref().is_some_and(|found| found.number == number)
-            && let Some(gone) = self.take(number)
+            && let Some(gone) = self.places[place(number)].take_if(|found| found.number == number)
         {
             self.counters.dropped.add(gone.packet.size());
             before = gone.before;
-            lost.push(gone);
+            self.lost.push(gone);
         }
         Some(loan)
     }
 
-    /// Returns the counters.
-    pub fn counters(&self) -> Lent {
-        self.counters
-    }
-
-    fn take(&mut self, number: u64) -> Option<Loan> {
-        self.places[place(number)].take()
+    /// A packet is the newest of its connection no more.
+    fn forget(&mut self, loan: &Loan) {
+        if self.newest.get(&loan.key) == Some(&loan.number) {
+            self.newest.remove(&loan.key);
+        }
     }
 
     fn matching(&mut self, bytes: &[u8]) -> Option<Loan> {
@@ -165,66 +153,37 @@ pub struct Through {
     into: Tun,
     out: Tun,
     watch: LinkWatch,
-    loans: Loans,
-    copy: Vec<u8>,
-    lost: Vec<Loan>,
-    drops: DropReason,
+    pub loans: Loans,
+    /// How the discipline drops.
+    pub drops: DropReason,
     refused: u64,
 }
 
 impl Through {
-    /// Creates the two interfaces, for packets of up to `mtu` bytes.
-    ///
-    /// # Errors
-    /// Returns what is missing, and what to do about it.
-    pub fn open(config: &Config, mtu: u16) -> Result<Self, Error> {
-        let namespace = Namespace::open(Some(&config.netns))?;
+    /// Creates the two interfaces, for packets of up to `mtu` bytes; the error says what is missing, and what to do about it.
+    pub fn open(keys: &ThroughKeys, mtu: u16) -> Result<Self, Error> {
+        let namespace = Namespace::open(Some(&keys.netns))?;
         let open = |end: usize| {
             let address = Cidr { address: ADDRESSES[end].into(), prefix: 32 };
             Tun::open(&tun::Config { name: INTERFACES[end].into(), address, mtu }, &namespace)
         };
         let (into, out) = (open(0)?, open(1)?);
         let watch = LinkWatch::open(&namespace, out.index())?;
-        let copy = Vec::with_capacity(mtu.into());
-        let loans = Loans::default();
-        Ok(Self { into, out, watch, loans, copy, lost: Vec::new(), drops: config.drops, refused: 0 })
+        Ok(Self { into, out, watch, loans: Loans::default(), drops: keys.drops.reason(), refused: 0 })
     }
 
     /// Gives a packet to the kernel, which decides on it within the call. Returns the packet if it cannot be lent.
     pub fn lend(&mut self, packet: Carried, now: Instant) -> Option<Carried> {
-        let stays = self.loans.lend(packet, now, &mut self.copy, &mut self.lost);
+        let stays = self.loans.lend(packet, now);
         if stays.is_none() {
-            self.refused += u64::from(self.into.write(&self.copy).is_err());
+            self.refused += u64::from(self.into.write(&self.loans.copy).is_err());
         }
         stays
     }
 
     /// Reads what the kernel sends next into `buffer`; returns its length, `None` if there is nothing.
-    ///
-    /// # Errors
-    /// Returns the error of the system: the interface was removed.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         self.out.read(buffer, &mut [])
-    }
-
-    /// Returns the packet whose copy these bytes are; `None` if there is none.
-    pub fn take_back(&mut self, bytes: &[u8]) -> Option<Loan> {
-        self.loans.take_back(bytes, &mut self.lost)
-    }
-
-    /// Returns a packet that was dropped and was not returned here yet.
-    pub fn next_lost(&mut self) -> Option<Loan> {
-        self.lost.pop()
-    }
-
-    /// Returns how the discipline drops.
-    pub fn drops(&self) -> DropReason {
-        self.drops
-    }
-
-    /// Returns the counters.
-    pub fn counters(&self) -> Lent {
-        self.loans.counters()
     }
 
     /// Returns the number of packets that were lost on the way into the queue or out of it, because they were not taken in time.
@@ -263,15 +222,11 @@ mod tests {
 
     /// Lends packets, one each millisecond; returns their copies.
     fn lent(loans: &mut Loans, packets: &[Carried]) -> Vec<Vec<u8>> {
-        let mut lost = Vec::new();
         let lend = |(ms, packet): (usize, &Carried)| {
-            let mut copy = Vec::new();
-            assert!(loans.lend(packet.clone(), at(ms as u64), &mut copy, &mut lost).is_none());
-            copy
+            assert!(loans.lend(packet.clone(), at(ms as u64)).is_none() && loans.lost.is_empty());
+            loans.copy.clone()
         };
-        let copies = packets.iter().enumerate().map(lend).collect();
-        assert!(lost.is_empty());
-        copies
+        packets.iter().enumerate().map(lend).collect()
     }
 
     #[test]
@@ -282,14 +237,13 @@ mod tests {
         assert_eq!(&copies[1][28..], &[5], "the kernel sees the content");
         // A router takes one from the time to live, and the discipline marks.
         (copies[0][8], copies[0][1]) = (copies[0][8] - 1, 3);
-        let mut lost = Vec::new();
-        let back = loans.take_back(&copies[0], &mut lost).unwrap();
+        let back = loans.take_back(&copies[0]).unwrap();
         let mut marked = packets[0].clone();
         marked.mark_ce();
-        assert_eq!((back.packet, back.since, lost.len()), (marked, at(0), 0));
-        assert!(loans.take_back(&copies[0], &mut lost).is_none(), "it comes back once");
-        assert_eq!(loans.take_back(&copies[1], &mut lost).unwrap().packet, packets[1]);
-        let counters = loans.counters();
+        assert_eq!((back.packet, back.since, loans.lost.len()), (marked, at(0), 0));
+        assert!(loans.take_back(&copies[0]).is_none(), "it comes back once");
+        assert_eq!(loans.take_back(&copies[1]).unwrap().packet, packets[1]);
+        let counters = loans.counters;
         assert_eq!((counters.marked, counters.strange, counters.away()), (1, 1, 0));
         assert!(loans.newest.is_empty());
     }
@@ -297,10 +251,8 @@ mod tests {
     /// The checksum of a header with its own checksum in it is 0 (RFC 791 §3.1).
     #[test]
     fn the_kernel_takes_the_header_of_a_copy() {
-        let copies = lent(&mut Loans::default(), &[datagram(1, 0), datagram(2, 0)]);
-        for copy in copies {
-            let words = copy[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-            let sum: u32 = words.sum();
+        for copy in lent(&mut Loans::default(), &[datagram(1, 0), datagram(2, 0)]) {
+            let sum: u32 = copy[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
             assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
         }
     }
@@ -309,50 +261,43 @@ mod tests {
     fn those_of_a_connection_that_went_before_were_dropped_and_others_may_wait() {
         let mut loans = Loans::default();
         let copies = lent(&mut loans, &[1, 2, 1, 1, 2, 1].map(|port| datagram(port, 0)));
-        let mut lost = Vec::new();
-        let back = loans.take_back(&copies[3], &mut lost).unwrap();
-        let ages: Vec<_> = lost.drain(..).map(|loan| loan.since).collect();
+        let back = loans.take_back(&copies[3]).unwrap();
+        let ages: Vec<_> = loans.lost.drain(..).map(|loan| loan.since).collect();
         assert_eq!((back.since, ages), (at(3), vec![at(2), at(0)]));
-        assert!(loans.take_back(&copies[0], &mut lost).is_none(), "what was given up is of nobody");
-        assert!(loans.take_back(&copies[1], &mut lost).is_some() && loans.take_back(&copies[4], &mut lost).is_some());
-        assert!(loans.take_back(&copies[5], &mut lost).is_some() && lost.is_empty());
+        assert!(loans.take_back(&copies[0]).is_none(), "what was given up is of nobody");
+        assert!([1, 4, 5].iter().all(|number| loans.take_back(&copies[*number]).is_some()) && loans.lost.is_empty());
         let text = "6 lent, 4 returned, 2 dropped, 0 marked CE, 1 strange, 0 not seen again";
-        assert_eq!(loans.counters().to_string(), text);
+        assert_eq!(loans.counters.to_string(), text);
     }
 
     #[test]
     fn a_place_that_is_needed_again_belongs_to_a_packet_that_was_dropped() {
         let mut loans = Loans::default();
-        let (mut copy, mut lost) = (Vec::new(), Vec::new());
-        let mut lend =
-            |loans: &mut Loans, port: u8| assert!(loans.lend(datagram(port, 0), at(0), &mut copy, &mut lost).is_none());
-        (0..2).for_each(|_| lend(&mut loans, 1));
-        (2..PLACES).for_each(|_| lend(&mut loans, 2));
-        lend(&mut loans, 3);
-        assert_eq!(
-            (lost.len(), lost[0].key),
-            (1, FlowKey::of(datagram(1, 0).bytes(), datagram(1, 0).packet().headers()).unwrap())
-        );
+        let mut lend = |port: u8| assert!(loans.lend(datagram(port, 0), at(0)).is_none());
+        (0..2).for_each(|_| lend(1));
+        (2..PLACES).for_each(|_| lend(2));
+        lend(3);
+        let first = FlowKey::of(datagram(1, 0).bytes(), datagram(1, 0).packet().headers()).unwrap();
+        assert_eq!((loans.lost.len(), loans.lost[0].key), (1, first));
         // The second of connection 1 comes back: the place before it is of connection 3 now.
         let mut second = datagram(1, 0).bytes().to_vec();
         rewrite(&mut second, 1);
-        lost.clear();
-        assert!(loans.take_back(&second, &mut lost).is_some() && lost.is_empty());
+        loans.lost.clear();
+        assert!(loans.take_back(&second).is_some() && loans.lost.is_empty());
     }
 
     #[test]
     fn strangers_and_broken_packets_are_of_nobody() {
         let mut loans = Loans::default();
         let [copy] = lent(&mut loans, &[datagram(1, 0)]).try_into().unwrap();
-        let mut lost = Vec::new();
         let mut other = copy.clone();
         other[15] = 9;
         for bytes in [&other[..], &copy[..19], &[], &[0x60; 40]] {
-            assert!(loans.take_back(bytes, &mut lost).is_none());
+            assert!(loans.take_back(bytes).is_none());
         }
-        assert!(loans.take_back(&copy, &mut lost).is_some());
-        assert_eq!(loans.counters().strange, 4);
+        assert!(loans.take_back(&copy).is_some());
+        assert_eq!(loans.counters.strange, 4);
         let six = RealPacket::new([0x60; 40], FlowId(0));
-        assert!(loans.lend(Carried::new(six, Lead::NONE), at(0), &mut Vec::new(), &mut lost).is_some());
+        assert!(loans.lend(Carried::new(six, Lead::NONE), at(0)).is_some());
     }
 }

@@ -27,7 +27,6 @@ const PROCESSORS: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Margin {
     span: Span,
-    /// It is at most this long.
     most: Span,
     /// The packet that was noted last: each counts once.
     due: Instant,
@@ -40,7 +39,6 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// Returns when to wake up for a packet that is due then.
     fn before(self, due: Instant) -> Instant {
         due - self.span
     }
@@ -101,7 +99,6 @@ impl Gather {
 struct Rest {
     /// When the loop last slept because nothing was due.
     slept: Instant,
-    /// Whether the last look found nothing.
     idle: bool,
 }
 
@@ -271,50 +268,36 @@ mod tests {
         }
         assert_eq!(rest.until(at(6001)), Some(at(6051)));
         assert_eq!(rest.until(at(6052)), None, "there may be packets");
-        rest.note(at(6053), false, true);
-        assert_eq!(rest.until(at(6090)), None, "there were, and there may be more");
-        rest.note(at(6091), false, false);
-        assert_eq!(rest.until(at(6092)), Some(at(6142)));
-        rest.note(at(7000), true, false);
-        rest.note(at(7001), false, false);
-        assert_eq!(rest.until(at(7002)), None, "it has slept");
-    }
-
-    #[test]
-    fn only_packets_that_come_fast_gather() {
-        let at = |time: u64| Instant::ZERO + us(time);
-        let mut gather = Gather::default();
-        gather.note(at(1000), true);
-        assert_eq!(gather.holds(at(1001)), None, "the first one after a silence");
-        gather.note(at(1010), true);
-        assert_eq!(gather.holds(at(1011)), Some(at(1060)), "the second one came soon");
-        assert_eq!(gather.holds(at(1061)), None);
-        gather.note(at(1061), false);
-        assert_eq!(gather.holds(at(1062)), Some(at(1111)), "and so on, without a sleep for them");
-        assert_eq!(gather.holds(at(1111)), None);
-        gather.note(at(1300), true);
-        assert_eq!(gather.holds(at(1301)), None, "they come slowly again");
-        gather.note(at(1310), false);
-        assert_eq!(gather.holds(at(1311)), None, "there is too much to read for a sleep");
+        for (time, slept, found, until, why) in [
+            (6053, false, true, None, "there were packets, and there may be more"),
+            (6091, false, false, Some(6142), "there were none"),
+            (7000, true, false, None, "it has slept"),
+            (7001, false, false, None, "it has slept a short time ago"),
+        ] {
+            rest.note(at(time), slept, found);
+            assert_eq!(rest.until(at(time + 1)), until.map(at), "{why}");
+        }
     }
 
     /// Packets are fast if they end sleeps within twice the time for which they may gather. They then gather from the last of
-    /// them on, and what was held is noted even if no sleep ended.
+    /// them on, and what was held is noted even if no sleep ended. Times are in nanoseconds; each row has when packets were
+    /// there, whether they ended a sleep, when the loop looks next, and until when it then sleeps.
     #[test]
     fn packets_gather_while_they_end_sleeps_soon_after_each_other() {
-        let begin = Instant::ZERO + us(1_000_000);
-        let mut gather = Gather { woken: begin, ..Gather::default() };
-        gather.note(begin + GATHER * 2, true);
-        assert_eq!(gather.holds(begin + GATHER * 2), None, "just not fast");
-        let last = begin + GATHER * 4 - Span::from_nanos(1);
-        gather.note(last, true);
-        assert_eq!(gather.holds(last), Some(last + GATHER));
-        assert_eq!(gather.clone().holds(last + GATHER - Span::from_nanos(1)), Some(last + GATHER));
-        assert_eq!(gather.clone().holds(last + GATHER), None);
-        gather.note(last + GATHER, false);
-        assert_eq!(gather.holds(last + GATHER), Some(last + GATHER * 2), "they had gathered");
-        let mut calm = Gather { woken: begin, ..Gather::default() };
-        calm.note(begin + us(1), false);
-        assert_eq!((calm.woken, calm.holds(begin + us(1))), (begin, None), "no sleep ended and nothing was held");
+        let at = |time: u64| Instant::ZERO + Span::from_nanos(time);
+        let mut gather = Gather { woken: at(900_000), ..Gather::default() };
+        for (time, slept, looks, until) in [
+            (1_000_000, true, 1_000_000, None),
+            (1_099_999, true, 1_149_998, Some(1_149_999)),
+            (1_149_999, false, 1_199_998, Some(1_199_999)),
+            (1_300_000, true, 1_301_000, None),
+            (1_310_000, false, 1_311_000, None),
+            (1_310_001, true, 1_360_001, None),
+        ] {
+            gather.note(at(time), slept);
+            assert_eq!(gather.clone().holds(at(looks)), until.map(at), "{time}");
+            assert_eq!(gather.holds(at(looks)).is_some(), gather.held, "{time}");
+            assert_eq!(gather.clone().holds(at(time + 50_000)), None, "{time}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use penstock_appliance::desk::Desk;
+use penstock_appliance::appliance::Desk;
 use penstock_appliance::output::{Offers, Printer};
 use penstock_linux::signals::{Relay, Request, Signals};
 use std::io;
@@ -17,26 +17,16 @@ use std::thread::{self, JoinHandle};
 
 /// A wire whose interfaces are there, and whose thread waits for the others.
 pub struct Wire {
-    ready: String,
+    pub ready: String,
     relay: Relay,
     go: Sender<()>,
     thread: JoinHandle<Option<Finished>>,
 }
 
-impl Wire {
-    /// Returns a line that says what the wire does.
-    pub fn ready(&self) -> &str {
-        &self.ready
-    }
-}
-
 /// What opens the emulator of a wire, and says what it does.
 pub type Open = fn(Plan, &Options, Signals, Offers) -> Result<(Emulator, Desk<Emulator>, String), Error>;
 
-/// Opens all wires with `open`, or none.
-///
-/// # Errors
-/// Returns what is missing for the first of them that cannot be opened, and what to do about it.
+/// Opens all wires with `open`, or none: the error says what is missing for the first of them that cannot be opened.
 pub fn open(plans: Vec<Plan>, options: &Options, printer: &Printer, open: Open) -> Result<Vec<Wire>, Error> {
     plans.into_iter().map(|plan| open_one(plan, options, printer, open)).collect()
 }
@@ -71,9 +61,6 @@ fn forward(
 }
 
 /// Runs all wires until each has ended; returns what they report, in order. If one fails, all end.
-///
-/// # Errors
-/// Returns why signals or the ends of threads cannot be awaited.
 pub fn run(wires: Vec<Wire>, signals: &Signals) -> Result<Vec<Finished>, Error> {
     for wire in &wires {
         let _ = wire.go.send(());
@@ -112,5 +99,19 @@ fn await_any(signals: &Signals, running: &[(usize, Wire)]) -> Result<(), Error> 
     match poll(&mut fds, PollTimeout::NONE) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(Error::io("cannot wait for signals")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wire_has_ended_when_nobody_hears_its_relay() {
+        let (relay, signals) = Relay::new().unwrap();
+        let wire = Wire { ready: String::new(), relay, go: channel().0, thread: thread::spawn(|| None) };
+        assert!(!wire.has_ended());
+        drop(signals);
+        assert!(wire.has_ended());
     }
 }

@@ -1,8 +1,7 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
 use crate::tap::Entries;
-use penstock_appliance::change::Change;
-use penstock_appliance::events::Event;
+use penstock_appliance::change::{Change, Event};
 use penstock_appliance::history::Lapse;
 use penstock_conntrack::Gauges;
 use penstock_core::qdisc::Backlog;

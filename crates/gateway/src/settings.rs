@@ -52,9 +52,7 @@ impl Settings {
         });
         let mut wanted = self.clone();
         for (config, changes) in wanted.ways.iter_mut().zip(live::read(values, &present)?) {
-            config.rate = changes.rate.unwrap_or(config.rate);
-            config.limit = changes.limit.unwrap_or(config.limit);
-            config.aqm = changes.aqm.unwrap_or_else(|| config.aqm.clone());
+            changes.over(config);
         }
         Ok(wanted)
     }

@@ -16,7 +16,6 @@ const MOST: usize = 64;
 /// After a wrong token nobody can try for so long.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Look.
@@ -26,15 +25,14 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the name that the page has.
     pub fn name(self) -> &'static str {
         if self == Self::Operator { "operator" } else { "reader" }
     }
 }
 
-/// Tokens and sessions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Access {
+    /// Hashes of tokens that may look, and of those that may change rates.
     readers: Vec<Hash>,
     operators: Vec<Hash>,
     sessions: Mutex<Vec<(String, Role, Instant)>>,
@@ -43,13 +41,8 @@ pub struct Access {
 
 impl Access {
     /// Takes the hashes of the file. Without any, everybody on this machine may look.
-    pub fn new(settings: &Settings) -> Self {
-        Self {
-            readers: settings.readers.clone(),
-            operators: settings.operators.clone(),
-            sessions: Mutex::default(),
-            trying: Mutex::default(),
-        }
+    pub fn new(Settings { readers, operators, .. }: &Settings) -> Self {
+        Self { readers: readers.clone(), operators: operators.clone(), ..Self::default() }
     }
 
     /// True if everybody on this machine may look.
@@ -65,7 +58,7 @@ impl Access {
             let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
             return ["localhost", "127.0.0.1", "[::1]"].contains(&host).then_some(Role::Reader);
         }
-        self.session(request).or_else(|| self.token(&bearer(request.header("authorization"))?))
+        self.session(request).or_else(|| self.token(request.header("authorization").strip_prefix("Bearer ")?.trim()))
     }
 
     fn session(&self, request: &Request) -> Option<Role> {
@@ -80,21 +73,15 @@ impl Access {
         let _turn = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = Sha256::digest(token.as_bytes());
         let is = |known: &Hash| known.iter().zip(hash.iter()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0;
-        let role = match (self.operators.iter().any(is), self.readers.iter().any(is)) {
-            (true, _) => Some(Role::Operator),
-            (_, true) => Some(Role::Reader),
-            _ => None,
-        };
+        let has = |known: &[Hash], role| known.iter().any(is).then_some(role);
+        let role = has(&self.operators, Role::Operator).or(has(&self.readers, Role::Reader));
         if role.is_none() {
             std::thread::sleep(PAUSE);
         }
         role
     }
 
-    /// Logs in with a token; returns the name of the session.
-    ///
-    /// # Errors
-    /// Fails if there are no random numbers.
+    /// Logs in with a token; returns the name of the session. Fails if there are no random numbers.
     pub fn log_in(&self, token: &str) -> io::Result<Option<String>> {
         let Some(role) = self.token(token) else { return Ok(None) };
         let random = random::bytes::<24>()?;
@@ -108,7 +95,6 @@ impl Access {
         Ok(Some(id))
     }
 
-    /// Ends the session of a request.
     pub fn log_out(&self, request: &Request) {
         let cookie = request.header("cookie");
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,9 +102,10 @@ impl Access {
     }
 }
 
-/// Returns the token of a line `Bearer TOKEN`.
-fn bearer(line: &str) -> Option<String> {
-    line.strip_prefix("Bearer ").map(|token| token.trim().to_owned())
+#[cfg(test)]
+pub(super) fn access(readers: &[&str], operators: &[&str]) -> Access {
+    let hashes = |tokens: &[&str]| tokens.iter().map(|token| Sha256::digest(token.as_bytes()).into()).collect();
+    Access { readers: hashes(readers), operators: hashes(operators), ..Access::default() }
 }
 
 #[cfg(test)]
@@ -128,18 +115,6 @@ mod tests {
 
     fn request(lines: &str) -> Request {
         http::read(&mut format!("GET / HTTP/1.1\r\n{lines}\r\n").as_bytes(), &mut Vec::new()).unwrap()
-    }
-
-    fn access(readers: &[&str], operators: &[&str]) -> Access {
-        let hashes = |tokens: &[&str]| tokens.iter().map(|token| Sha256::digest(token.as_bytes()).into()).collect();
-        let listen = "127.0.0.1:1".parse().unwrap();
-        Access::new(&Settings {
-            listen,
-            readers: hashes(readers),
-            operators: hashes(operators),
-            tls: None,
-            history: None,
-        })
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl History {
             seconds().map(shown).collect()
         } else {
             let begin = self.tens.back().map_or(since, |row| row.at + STEP - 1);
-            let newer = self.seconds.iter().filter(|row| row.at > begin && row.at > since);
+            let newer = seconds().filter(|row| row.at > begin);
             self.tens.iter().filter(|row| row.at > since).chain(newer).map(shown).collect()
         };
         json!({"columns": names(self.columns), "rows": rows})
@@ -185,13 +185,9 @@ mod tests {
     }
 
     fn history(file: Option<File>, now: i64) -> History {
-        let (magic, row, metrics) =
-            (b"penstock-test-1\0", |_: &Value, _: &Value| Vec::new(), |_: &Value| String::new());
-        History::with(
-            &Content { name: "test", html: "", script: "", columns: &COLUMNS, row, magic, metrics },
-            file,
-            now,
-        )
+        let (name, html, script, magic) = ("test", "", "", b"penstock-test-1\0");
+        let (row, metrics) = (|_: &Value, _: &Value| Vec::new(), |_: &Value| String::new());
+        History::with(&Content { name, html, script, columns: &COLUMNS, row, magic, metrics }, file, now)
     }
 
     #[test]

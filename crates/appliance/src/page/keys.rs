@@ -48,21 +48,12 @@ pub struct Settings {
 }
 
 impl PageKeys {
-    /// Checks the keys.
-    ///
-    /// # Errors
-    /// Returns the first key that is wrong.
+    /// Checks the keys; the error is the first that is wrong.
     pub fn settings(self) -> Result<Settings, ConfigError> {
-        let hashes = |key: &'static str, texts: &[String]| -> Result<Vec<Hash>, ConfigError> {
-            let read = |text: &String| {
-                hash(text).ok_or_else(|| {
-                    ConfigError::new(
-                        key,
-                        format!("{key} has a text that is no SHA-256 of a token (64 hexadecimal digits); {HOW}"),
-                    )
-                })
-            };
-            texts.iter().map(read).collect()
+        let hashes = |key: &'static str, texts: &[String]| {
+            let what = format!("{key} has a text that is no SHA-256 of a token (64 hexadecimal digits); {HOW}");
+            let hashes: Option<Vec<Hash>> = texts.iter().map(|text| hash(text)).collect();
+            hashes.ok_or_else(|| ConfigError::new(key, what))
         };
         let (readers, operators) = (hashes("readers", &self.readers)?, hashes("operators", &self.operators)?);
         let tls = match (self.certificate, self.key) {
@@ -71,20 +62,16 @@ impl PageKeys {
             (Some(_), None) => return Err(ConfigError::new("certificate", "a certificate needs its `key`")),
             (None, Some(_)) => return Err(ConfigError::new("key", "a key needs its `certificate`")),
         };
+        let needs = |what: String| {
+            let message = format!("{} is not only for this machine, so the page needs {what}", self.listen);
+            Err(ConfigError::new("listen", message))
+        };
         if !self.listen.ip().is_loopback() {
             if tls.is_none() {
-                let message = format!(
-                    "{} is not only for this machine, so the page needs `certificate` and `key` (TLS)",
-                    self.listen
-                );
-                return Err(ConfigError::new("listen", message));
+                return needs("`certificate` and `key` (TLS)".into());
             }
             if readers.is_empty() && operators.is_empty() {
-                let message = format!(
-                    "{} is not only for this machine, so the page needs `readers` or `operators`; {HOW}",
-                    self.listen
-                );
-                return Err(ConfigError::new("listen", message));
+                return needs(format!("`readers` or `operators`; {HOW}"));
             }
         }
         Ok(Settings { listen: self.listen, readers, operators, tls, history: self.history })
@@ -99,31 +86,4 @@ fn hash(text: &str) -> Option<Hash> {
         *byte = (digit(2 * at)? * 16 + digit(2 * at + 1)?) as u8;
     }
     (text.len() == 64).then_some(hash)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Settings, String> {
-        let keys: PageKeys = serde_json::from_str(text).unwrap();
-        keys.settings().map_err(|e| format!("{}: {}", e.key, e.message))
-    }
-
-    #[test]
-    fn the_page_is_for_this_machine_unless_it_is_safe() {
-        assert_eq!(read("{}").unwrap().listen, LISTEN);
-        assert!(read(r#"{"listen": "0.0.0.0:443"}"#).unwrap_err().contains("(TLS)"));
-        let tls = r#""listen": "0.0.0.0:443", "certificate": "c", "key": "k""#;
-        assert!(read(&format!("{{{tls}}}")).unwrap_err().contains("sha256sum"));
-        let token = "ab".repeat(32);
-        assert_eq!(read(&format!(r#"{{{tls}, "readers": ["{token}"]}}"#)).unwrap().readers, [[0xab; 32]]);
-        assert!(read(r#"{"key": "k"}"#).unwrap_err().starts_with("key: "));
-        for wrong in ["", "xy", &"a".repeat(63), &"a".repeat(65), &"g".repeat(64)] {
-            assert!(
-                read(&format!(r#"{{"operators": ["{wrong}"]}}"#)).unwrap_err().contains("64 hexadecimal"),
-                "{wrong}"
-            );
-        }
-    }
 }

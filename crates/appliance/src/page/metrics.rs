@@ -54,9 +54,6 @@ impl<'s> Metrics<'s, '_> {
     }
 
     /// Writes a counter (`total`) or a gauge with its samples.
-    ///
-    /// # Errors
-    /// Passes on the error of the encoder.
     pub fn one(&mut self, (name, help): (&str, &str), total: bool, samples: &[Sample<'_>]) -> fmt::Result {
         let kind = if total { MetricType::Counter } else { MetricType::Gauge };
         let mut metric = self.encoder.encode_descriptor(name, help, None::<&Unit>, kind)?;
@@ -74,9 +71,6 @@ impl<'s> Metrics<'s, '_> {
 
     /// Writes counters and gauges without labels: name, help, place of the value, and whether it is a counter. A value in bits
     /// per second is written in bytes per second, as is usual there.
-    ///
-    /// # Errors
-    /// Passes on the error of the encoder.
     pub fn whole(&mut self, table: &[(&str, &str, &str, bool)]) -> fmt::Result {
         for (name, help, pointer, total) in table {
             let scale = if pointer.ends_with("_bps") { 8.0 } else { 1.0 };
@@ -87,9 +81,6 @@ impl<'s> Metrics<'s, '_> {
     }
 
     /// Writes a counter or a gauge with a sample for each value of a label, whose places are given.
-    ///
-    /// # Errors
-    /// Passes on the error of the encoder.
     pub fn by(
         &mut self,
         about: (&str, &str),
@@ -107,9 +98,6 @@ impl<'s> Metrics<'s, '_> {
 
     /// Writes a histogram for each value of a label: its places have `sum_s`, `count` and `up_to`, which counts values up to
     /// each of the `bounds` in milliseconds.
-    ///
-    /// # Errors
-    /// Passes on the error of the encoder.
     pub fn histogram(
         &mut self,
         (name, help): (&str, &str),

@@ -4,14 +4,14 @@
 //! Threads and no asynchronous runtime: there are a few clients. `httparse` reads requests, `rustls` encrypts.
 //! An appliance adds its [`Content`].
 
-pub mod access;
+mod access;
 pub mod history;
-pub mod http;
+mod http;
 pub mod keys;
 pub mod metrics;
 pub mod process;
-pub mod sampler;
-pub mod serve;
+mod sampler;
+mod serve;
 
 use history::Column;
 use serde_json::Value;

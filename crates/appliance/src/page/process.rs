@@ -3,20 +3,22 @@
 use crate::error::Error;
 use crate::output::say;
 use crate::page::Content;
+use crate::page::access::Access;
 use crate::page::history::History;
 use crate::page::keys::Settings;
 use crate::page::sampler::{Sampler, unix_time};
-use crate::page::serve;
+use crate::page::serve::{self, Shared};
 use crate::second::Second;
 use crate::socket::client::Connection;
 use crate::socket::place;
 use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
 use penstock_core::units::{Instant, Span};
-use penstock_linux::tcp;
+use penstock_linux::tcp::{self, Listener};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 /// A page that ended is started again after this time.
 const AGAIN: Span = Span::from_secs(10);
@@ -57,10 +59,8 @@ impl Process {
     /// Returns why there is no page; `None` if there is one.
     pub fn mark(&self) -> Option<String> {
         let ended = self.ended.as_ref().filter(|_| self.child.is_none())?;
-        Some(format!(
-            "there is no page: its process ended ({ended}); it is started again every {} s",
-            AGAIN.as_secs_f64()
-        ))
+        let seconds = AGAIN.as_secs_f64();
+        Some(format!("there is no page: its process ended ({ended}); it is started again every {seconds} s"))
     }
 }
 
@@ -81,21 +81,17 @@ pub fn announce(page: &Settings) {
 /// The process of the page of the appliance whose control socket has this name; returns why it ended.
 pub fn run(content: &'static Content, settings: Option<&Settings>, name: &str) -> Error {
     match open(content, settings, name) {
-        Ok((sampler, server)) => {
-            let other = Arc::clone(&sampler);
-            std::thread::spawn(move || server.run(&other));
-            Error::Control(sampler.run().to_string())
+        Ok((listener, shared)) => {
+            let other = Arc::clone(&shared);
+            std::thread::spawn(move || serve::run(&listener, &other));
+            Error::Control(shared.sampler.run().to_string())
         }
         Err(error) => error,
     }
 }
 
 /// Opens all that needs rights, gives them up, and begins.
-fn open(
-    content: &'static Content,
-    settings: Option<&Settings>,
-    name: &str,
-) -> Result<(Arc<Sampler>, serve::Server), Error> {
+fn open(content: &'static Content, settings: Option<&Settings>, name: &str) -> Result<(Listener, Arc<Shared>), Error> {
     let settings = settings.ok_or_else(|| Error::Control("the file has no table [page]".into()))?;
     let connection = Connection::open(&place::named(name)?).map_err(|e| Error::Control(e.to_string()))?;
     let day = settings.history.as_ref().map(|path| {
@@ -113,7 +109,8 @@ fn open(
         std::process::exit(0);
     });
     let sampler = Sampler::new(content, connection, History::with(content, day, unix_time()));
-    Ok((Arc::new(sampler), serve::Server::new(listener, tls, settings)))
+    let access = Access::new(settings);
+    Ok((listener, Arc::new(Shared { sampler, access, tls, clients: AtomicUsize::new(0) })))
 }
 
 fn give_up_rights() -> nix::Result<()> {

@@ -9,26 +9,22 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the appliance is asked.
 const EVERY: Duration = Duration::from_secs(1);
 /// Number of flows and of subscribers that are listed.
 const MOST: usize = 20;
 
-/// The last answers of the appliance.
 #[derive(Debug, Clone, Default)]
 pub struct Now {
-    /// The answer to `status`.
     pub status: Value,
     /// The answers to `top`, by flow and by node.
     pub top: [Value; 2],
-    /// The row of the last second.
     pub row: Option<Row>,
 }
 
 /// What the threads of the page share.
 #[derive(Debug)]
 pub struct Sampler {
-    content: &'static Content,
+    pub content: &'static Content,
     connection: Mutex<Connection>,
     now: Mutex<Now>,
     history: Mutex<History>,
@@ -39,7 +35,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sampler {
-    /// Asks over this connection.
     pub fn new(content: &'static Content, connection: Connection, history: History) -> Self {
         Self { content, connection: Mutex::new(connection), now: Mutex::default(), history: Mutex::new(history) }
     }
@@ -74,14 +69,10 @@ impl Sampler {
     }
 
     /// Sets values as the verb `set` does.
-    ///
-    /// # Errors
-    /// Returns why the appliance refuses.
     pub fn set(&self, request: Set) -> Result<Value, Error> {
         locked(&self.connection).ask(&Request::Set(request))
     }
 
-    /// Returns the last answers.
     pub fn now(&self) -> Now {
         locked(&self.now).clone()
     }
@@ -89,11 +80,6 @@ impl Sampler {
     /// Returns the rows of the last `span` seconds.
     pub fn last(&self, span: i64) -> Value {
         locked(&self.history).last(span)
-    }
-
-    /// Returns what the appliance contributes.
-    pub fn content(&self) -> &'static Content {
-        self.content
     }
 
     /// Returns what a page gets each second.
@@ -104,7 +90,6 @@ impl Sampler {
     }
 }
 
-/// Returns the seconds since 1970.
 pub fn unix_time() -> i64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

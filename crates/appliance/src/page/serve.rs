@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::page::access::{Access, Role, SESSION};
-use crate::page::http::{self, Refused, Request, Response};
-use crate::page::keys::Settings;
+use crate::page::http::{self, Request, Response};
 use crate::page::metrics;
 use crate::page::sampler::Sampler;
 use crate::socket::message::Request as Order;
@@ -38,10 +37,6 @@ const FILES: [(&str, &str, &str); 5] = [
 ];
 const LOGIN: &str = include_str!("assets/login.html");
 
-/// Reads the certificate and its key.
-///
-/// # Errors
-/// Returns what is wrong with them.
 pub fn tls((certificate, key): &(PathBuf, PathBuf)) -> Result<Arc<ServerConfig>, Error> {
     let wrong = |what: &dyn std::fmt::Display| {
         Error::io("cannot use the `certificate` and the `key` of [page]")(io::Error::other(what.to_string()))
@@ -55,48 +50,32 @@ pub fn tls((certificate, key): &(PathBuf, PathBuf)) -> Result<Arc<ServerConfig>,
     Ok(Arc::new(config))
 }
 
-/// What listens.
-#[derive(Debug)]
-pub struct Server {
-    listener: Listener,
-    tls: Option<Arc<ServerConfig>>,
-    access: Access,
-}
-
 /// What threads of clients share.
-struct Shared {
-    sampler: Arc<Sampler>,
-    access: Access,
-    tls: Option<Arc<ServerConfig>>,
-    clients: AtomicUsize,
+#[derive(Debug)]
+pub struct Shared {
+    pub sampler: Sampler,
+    pub access: Access,
+    pub tls: Option<Arc<ServerConfig>>,
+    pub clients: AtomicUsize,
 }
 
-impl Server {
-    /// Serves at this listener.
-    pub fn new(listener: Listener, tls: Option<Arc<ServerConfig>>, settings: &Settings) -> Self {
-        Self { listener, tls, access: Access::new(settings) }
-    }
-
-    /// Serves for as long as the process lives.
-    pub fn run(self, sampler: &Arc<Sampler>) {
-        let Self { listener, tls, access } = self;
-        let shared = Arc::new(Shared { sampler: Arc::clone(sampler), access, tls, clients: AtomicUsize::new(0) });
-        loop {
-            let Ok(stream) = tcp::accept(&listener, PATIENCE) else {
-                // No descriptor, or a client that went at once.
-                std::thread::sleep(Duration::from_millis(100));
-                continue;
-            };
-            let shared = Arc::clone(&shared);
-            if shared.clients.fetch_add(1, Ordering::Relaxed) >= MOST {
-                shared.clients.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            std::thread::spawn(move || {
-                let _ = shared.client(stream);
-                shared.clients.fetch_sub(1, Ordering::Relaxed);
-            });
+/// Serves at a listener for as long as the process lives.
+pub fn run(listener: &Listener, shared: &Arc<Shared>) {
+    loop {
+        let Ok(stream) = tcp::accept(listener, PATIENCE) else {
+            // No descriptor, or a client that went at once.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        let shared = Arc::clone(shared);
+        if shared.clients.fetch_add(1, Ordering::Relaxed) >= MOST {
+            shared.clients.fetch_sub(1, Ordering::Relaxed);
+            continue;
         }
+        std::thread::spawn(move || {
+            let _ = shared.client(stream);
+            shared.clients.fetch_sub(1, Ordering::Relaxed);
+        });
     }
 }
 
@@ -116,10 +95,10 @@ impl Shared {
         loop {
             let request = match http::read(&mut stream, &mut left) {
                 Ok(request) => request,
-                Err(Refused::Gone) => return Ok(()),
-                Err(Refused::Wrong(code)) => {
-                    return Response::error(code, "this request is not understood")
-                        .write(&mut stream, &Request::last_one());
+                Err(None) => return Ok(()),
+                Err(Some(code)) => {
+                    let last = Request { last: true, ..Request::default() };
+                    return Response::error(code, "this request is not understood").write(&mut stream, &last);
                 }
             };
             self.answer(&request).write(&mut stream, &request)?;
@@ -130,7 +109,7 @@ impl Shared {
     }
 
     fn answer(&self, request: &Request) -> Response {
-        let content = self.sampler.content();
+        let content = self.sampler.content;
         let reads = matches!(request.method.as_str(), "GET" | "HEAD");
         if let Some((_, kind, text)) = FILES
             .iter()
@@ -169,10 +148,9 @@ impl Shared {
             return Response::error(421, "this page is at localhost or 127.0.0.1 only");
         }
         if request.path == "/" && request.method == "GET" {
-            let name = self.sampler.content().name;
-            let said =
-                if request.query == "wrong" { format!("This is no token of this {name}.") } else { String::new() };
-            return Response::new(HTML, LOGIN.replace("{{SAID}}", &said).replace("{{NAME}}", name));
+            let name = self.sampler.content.name;
+            let said = if request.query == "wrong" { &format!("This is no token of this {name}.") } else { "" };
+            return Response::new(HTML, LOGIN.replace("{{SAID}}", said).replace("{{NAME}}", name));
         }
         Response::error(401, "log in first, or send a token: Authorization: Bearer TOKEN")
             .with("WWW-Authenticate: Bearer")
@@ -185,9 +163,8 @@ impl Shared {
             Ok(Some(id)) => {
                 let secure = if self.tls.is_some() { "; Secure" } else { "" };
                 let age = SESSION.as_secs();
-                Response::see("/").with(&format!(
-                    "Set-Cookie: penstock={id}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}"
-                ))
+                let cookie = format!("penstock={id}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict{secure}");
+                Response::see("/").with(&format!("Set-Cookie: {cookie}"))
             }
             Ok(None) => Response::see("/?wrong"),
             Err(error) => Response::error(503, &error.to_string()),
@@ -212,10 +189,8 @@ impl Shared {
         }
         let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let mut line = json!({"v": 1, "do": "set"});
-        ["values", "for", "confirm"]
-            .into_iter()
-            .filter(|key| !asked[key].is_null())
-            .for_each(|key| line[key] = asked[key].clone());
+        let given = ["values", "for", "confirm"].into_iter().filter(|key| !asked[key].is_null());
+        given.for_each(|key| line[key] = asked[key].clone());
         let set = match Order::parse(line.to_string().as_bytes()) {
             Ok(Order::Set(set)) => set,
             Ok(_) => return Response::error(400, "this sets nothing"),
@@ -233,12 +208,12 @@ mod tests {
     use super::*;
 
     use crate::page::Content;
+    use crate::page::access::access;
     use crate::page::history::History;
     use crate::socket::client::Connection;
     use crate::socket::message::answer_line;
-    use sha2::{Digest, Sha256};
     use std::io::{BufRead, BufReader};
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     static CONTENT: Content = Content {
         name: "cellar",
@@ -263,20 +238,8 @@ mod tests {
                 stream.write_all(answer_line(&Ok(line)).as_bytes()).unwrap();
             }
         });
-        let hashes = |tokens: &[&str]| tokens.iter().map(|token| Sha256::digest(token.as_bytes()).into()).collect();
-        let settings = Settings {
-            listen: "127.0.0.1:1".parse().unwrap(),
-            readers: hashes(readers),
-            operators: hashes(operators),
-            tls: None,
-            history: None,
-        };
-        Shared {
-            sampler: Arc::new(Sampler::new(&CONTENT, connection, History::with(&CONTENT, None, 0))),
-            access: Access::new(&settings),
-            tls: None,
-            clients: AtomicUsize::new(0),
-        }
+        let sampler = Sampler::new(&CONTENT, connection, History::with(&CONTENT, None, 0));
+        Shared { sampler, access: access(readers, operators), tls: None, clients: AtomicUsize::new(0) }
     }
 
     /// A request with a line of its head and a body.
@@ -310,11 +273,8 @@ mod tests {
         for what in ["GET /nothing", "POST /live.js", "GET /api", "GET //"] {
             assert_eq!(answer(what).code, 404, "{what}");
         }
-        for (what, body) in
-            [("GET /", "the page"), ("GET /live.js", "the script"), ("GET /metrics", "the metrics of null")]
-        {
-            assert_eq!(answer(what).body, body.as_bytes());
-        }
+        let bodies = ["GET /", "GET /live.js", "GET /metrics"].map(|what| answer(what).body);
+        assert_eq!(bodies, [&b"the page"[..], b"the script", b"the metrics of null"]);
         assert!(answer("GET /live.js").lines.contains("max-age=3600"));
         let now: Value = serde_json::from_slice(&answer("GET /api/now").body).unwrap();
         assert_eq!((&now["role"], &now["login"]), (&json!("reader"), &json!(false)));
@@ -324,18 +284,9 @@ mod tests {
     #[test]
     fn history_is_of_a_second_to_a_day() {
         let page = shared("history", &[], &[]);
-        let code = |query: &str| page.answer(&request(&format!("GET /api/history{query}"), HERE, "")).code;
-        for (query, expected) in [
-            ("", 200),
-            ("?span=0", 400),
-            ("?span=1", 200),
-            ("?span=86400", 200),
-            ("?span=86401", 400),
-            ("?span=-1", 400),
-            ("?span=x", 200),
-        ] {
-            assert_eq!(code(query), expected, "{query}");
-        }
+        let code = |query: &&str| page.answer(&request(&format!("GET /api/history{query}"), HERE, "")).code;
+        assert_eq!(["", "?span=1", "?span=86400", "?span=x"].each_ref().map(code), [200; 4]);
+        assert_eq!(["?span=0", "?span=86401", "?span=-1"].each_ref().map(code), [400; 3]);
     }
 
     #[test]
@@ -391,31 +342,16 @@ mod tests {
         assert_eq!((&told["for"], told.get("confirm")), (&json!("5s"), None));
     }
 
-    /// A stream with what a client sends, and what it is told.
-    struct Both<'a>(&'a [u8], Vec<u8>);
-
-    impl Read for Both<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.0.read(buffer)
-        }
-    }
-
-    impl Write for Both<'_> {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.1.write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_connection_ends_with_the_request_that_says_so_or_is_none() {
         let page = shared("converse", &[], &[]);
         let codes = |text: &str| {
-            let mut both = Both(text.as_bytes(), Vec::new());
-            page.converse(&mut both).unwrap();
-            let told = String::from_utf8(both.1).unwrap();
+            let (mut client, server) = UnixStream::pair().unwrap();
+            client.write_all(text.as_bytes()).unwrap();
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+            page.converse(server).unwrap();
+            let mut told = String::new();
+            client.read_to_string(&mut told).unwrap();
             told.split("HTTP/1.1 ").skip(1).map(|one| one[..3].to_owned()).collect::<Vec<_>>()
         };
         let one = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");

@@ -13,31 +13,18 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody listens there.
-    #[error("nothing answers at {}: {source}; does it run, and may this user ask it?", .path.display())]
-    NoAppliance {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// The connection ended before the answer did.
-    #[error("no answer from {}: {source}", .path.display())]
-    NoAnswer {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    /// Nobody listens at this path.
+    #[error("nothing answers at {}: {}; does it run, and may this user ask it?", .0.display(), .1)]
+    NoAppliance(PathBuf, io::Error),
+    /// The connection to this path ended before the answer did.
+    #[error("no answer from {}: {}", .0.display(), .1)]
+    NoAnswer(PathBuf, io::Error),
     /// The appliance refused.
     #[error("{0}")]
     Refused(Refusal),
 }
 
 /// Asks the appliance at `path` and waits for its answer.
-///
-/// # Errors
-/// Returns why there is none.
 pub fn ask(path: &Path, request: &Request) -> Result<Value, Error> {
     Connection::open(path)?.ask(request)
 }
@@ -51,24 +38,15 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to the appliance at `path`.
-    ///
-    /// # Errors
-    /// Returns why that is not possible.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let path = path.to_owned();
-        match local::connect(&path, PATIENCE) {
-            Ok(stream) => Ok(Self { stream, path }),
-            Err(source) => Err(Error::NoAppliance { path, source }),
-        }
+        let stream = local::connect(path, PATIENCE).map_err(|error| Error::NoAppliance(path.to_owned(), error))?;
+        Ok(Self { stream, path: path.to_owned() })
     }
 
-    /// Asks and waits for the answer.
-    ///
-    /// # Errors
-    /// Returns why there is none. After [`Error::NoAnswer`] the connection is of no use.
+    /// Asks and waits for the answer. After [`Error::NoAnswer`] the connection is of no use.
     pub fn ask(&mut self, request: &Request) -> Result<Value, Error> {
         let line = exchange(&self.stream, request);
-        let line = line.map_err(|source| Error::NoAnswer { path: self.path.clone(), source })?;
+        let line = line.map_err(|error| Error::NoAnswer(self.path.clone(), error))?;
         parse_answer(&line).map_err(Error::Refused)
     }
 }

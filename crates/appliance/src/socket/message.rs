@@ -2,8 +2,10 @@
 
 use penstock_core::suggest::suggestion;
 use penstock_core::units::Span;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The version of the protocol.
 pub const VERSION: u64 = 1;
@@ -69,8 +71,8 @@ pub enum Until {
 }
 
 impl Until {
-    /// The longest time: a week.
-    pub const LONGEST: Span = Span::from_secs(7 * 86_400);
+    /// The times after which they may return: up to a week.
+    pub const ALLOWED: RangeInclusive<Span> = Span::from_secs(1)..=Span::from_secs(7 * 86_400);
 
     /// Returns the time after which the former values return.
     pub const fn span(self) -> Span {
@@ -78,29 +80,27 @@ impl Until {
             Self::For(span) | Self::Confirmed(span) => span,
         }
     }
+
+    /// Returns an object with what it says of the end of a change.
+    pub(crate) fn tell(mut object: Value, until: Option<Self>) -> Value {
+        match until {
+            Some(Self::For(span)) => object["for"] = span.to_string().into(),
+            Some(Self::Confirmed(span)) => object["confirm"] = span.to_string().into(),
+            None => {}
+        }
+        object
+    }
 }
 
 /// Who is counted by `top`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum By {
     /// List each flow
     #[default]
     Flow,
     /// List each host with all its flows: hosts of the LAN, or of the side that `--nodes` of the emulator selects
     Node,
-}
-
-impl By {
-    /// All words with their meaning.
-    pub const WORDS: [(&'static str, Self); 2] = [("flow", Self::Flow), ("node", Self::Node)];
-
-    /// Returns the word of the protocol.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Flow => "flow",
-            Self::Node => "node",
-        }
-    }
 }
 
 /// Why a request was not fulfilled, and what would have been.
@@ -120,8 +120,11 @@ impl Refusal {
 
     /// Creates a refusal of a name which is none of `allowed`, with a suggestion.
     pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> Self {
-        let what = format!("there is no {what} {name:?}{}", suggestion(name, allowed));
-        Self { what, allowed: allowed.iter().map(|&word| word.to_owned()).collect() }
+        Self::among(format!("there is no {what} {name:?}{}", suggestion(name, allowed)), allowed)
+    }
+
+    fn among(what: impl Into<String>, allowed: &[&str]) -> Self {
+        Self { what: what.into(), allowed: allowed.iter().map(|&word| word.to_owned()).collect() }
     }
 }
 
@@ -133,10 +136,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Request {
-    /// Reads one request, with or without its line feed.
-    ///
-    /// # Errors
-    /// Returns the first mistake, with what is allowed.
+    /// Reads one request, with or without its line feed; refuses the first mistake, with what is allowed.
     pub fn parse(line: &[u8]) -> Result<Self, Refusal> {
         let example = r#"{"v":1,"do":"status"}"#;
         let value = serde_json::from_slice(line)
@@ -145,36 +145,29 @@ impl Request {
             return Err(Refusal::new(format!("a request is a JSON object such as {example}")));
         };
         version(keys.remove("v"))?;
-        let request = match keys.remove("do").as_ref().and_then(Value::as_str) {
-            Some("status") => Self::Status,
-            Some("top") => Self::Top { by: by(keys.remove("by"))?, most: most(keys.remove("most"))? },
-            Some("set") => Self::Set(Set { values: values(keys.remove("values"))?, until: until(&mut keys)? }),
-            Some("apply") => Self::Apply(Apply {
-                name: word("name", keys.remove("name"))?,
-                text: word("text", keys.remove("text"))?,
-                until: until(&mut keys)?,
-            }),
-            Some("keep") => Self::Keep,
-            Some("rollback") => Self::Rollback,
-            Some(other) => return Err(Refusal::unknown("verb", other, &VERBS)),
-            None => {
-                let allowed = VERBS.map(str::to_owned).to_vec();
-                return Err(Refusal { what: "`do` must name the verb".into(), allowed });
+        let verb = keys.remove("do");
+        let (request, more): (_, &[&str]) = match verb.as_ref().and_then(Value::as_str) {
+            Some("status") => (Self::Status, &[]),
+            Some("top") => {
+                (Self::Top { by: by(keys.remove("by"))?, most: most(keys.remove("most"))? }, &["by", "most"])
             }
+            Some("set") => {
+                let set = Set { values: values(keys.remove("values"))?, until: until(&mut keys)? };
+                (Self::Set(set), &["values", "for", "confirm"])
+            }
+            Some("apply") => {
+                let [name, text] = ["name", "text"].map(|key| word(key, keys.remove(key)));
+                let apply = Apply { name: name?, text: text?, until: until(&mut keys)? };
+                (Self::Apply(apply), &["name", "text", "for", "confirm"])
+            }
+            Some("keep") => (Self::Keep, &[]),
+            Some("rollback") => (Self::Rollback, &[]),
+            Some(other) => return Err(Refusal::unknown("verb", other, &VERBS)),
+            None => return Err(Refusal::among("`do` must name the verb", &VERBS)),
         };
         match keys.keys().next() {
-            Some(key) => Err(Refusal::unknown("key", key, request.keys())),
+            Some(key) => Err(Refusal::unknown("key", key, &[&["v", "do"], more].concat())),
             None => Ok(request),
-        }
-    }
-
-    /// Returns the keys of this kind of request.
-    fn keys(&self) -> &'static [&'static str] {
-        match self {
-            Self::Status | Self::Keep | Self::Rollback => &["v", "do"],
-            Self::Top { .. } => &["v", "do", "by", "most"],
-            Self::Set(_) => &["v", "do", "values", "for", "confirm"],
-            Self::Apply(_) => &["v", "do", "name", "text", "for", "confirm"],
         }
     }
 
@@ -182,29 +175,19 @@ impl Request {
     pub fn line(&self) -> String {
         let value = match self {
             Self::Status => json!({"v": VERSION, "do": "status"}),
-            Self::Top { by, most } => json!({"v": VERSION, "do": "top", "by": by.word(), "most": most}),
+            Self::Top { by, most } => json!({"v": VERSION, "do": "top", "by": by, "most": most}),
             Self::Set(Set { values, until }) => {
                 let values: Map<_, _> = values.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
-                with_end(json!({"v": VERSION, "do": "set", "values": values}), *until)
+                Until::tell(json!({"v": VERSION, "do": "set", "values": values}), *until)
             }
             Self::Apply(Apply { name, text, until }) => {
-                with_end(json!({"v": VERSION, "do": "apply", "name": name, "text": text}), *until)
+                Until::tell(json!({"v": VERSION, "do": "apply", "name": name, "text": text}), *until)
             }
             Self::Keep => json!({"v": VERSION, "do": "keep"}),
             Self::Rollback => json!({"v": VERSION, "do": "rollback"}),
         };
         format!("{value}\n")
     }
-}
-
-/// Adds when former values return.
-fn with_end(mut request: Value, until: Option<Until>) -> Value {
-    match until {
-        Some(Until::For(span)) => request["for"] = span.to_string().into(),
-        Some(Until::Confirmed(span)) => request["confirm"] = span.to_string().into(),
-        None => {}
-    }
-    request
 }
 
 fn word(key: &str, value: Option<Value>) -> Result<String, Refusal> {
@@ -218,23 +201,20 @@ fn version(value: Option<Value>) -> Result<(), Refusal> {
         Some(v) => format!("version {v} of the protocol is not spoken here"),
         None => "`v`, the version of the protocol, is missing".to_owned(),
     };
-    Err(Refusal { what, allowed: vec![VERSION.to_string()] })
+    Err(Refusal::among(what, &[&VERSION.to_string()]))
 }
 
 fn by(value: Option<Value>) -> Result<By, Refusal> {
     let Some(value) = value else { return Ok(By::default()) };
-    let word = value.as_str().unwrap_or_default();
-    let known = By::WORDS.into_iter().find(|(known, _)| *known == word);
-    known.map(|(_, by)| by).ok_or_else(|| Refusal::unknown("list by", word, &By::WORDS.map(|(word, _)| word)))
+    By::deserialize(&value)
+        .map_err(|_| Refusal::unknown("list by", value.as_str().unwrap_or_default(), &["flow", "node"]))
 }
 
 fn most(value: Option<Value>) -> Result<usize, Refusal> {
     let Some(value) = value else { return Ok(ENTRIES) };
     let number = value.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=MOST_ENTRIES).contains(n));
-    number.ok_or_else(|| Refusal {
-        what: format!("`most` cannot be {value}"),
-        allowed: vec![format!("1 to {MOST_ENTRIES}")],
-    })
+    let allowed = format!("1 to {MOST_ENTRIES}");
+    number.ok_or_else(|| Refusal::among(format!("`most` cannot be {value}"), &[&allowed]))
 }
 
 fn values(value: Option<Value>) -> Result<Vec<(String, String)>, Refusal> {
@@ -265,11 +245,9 @@ fn until(keys: &mut Map<String, Value>) -> Result<Option<Until>, Refusal> {
 
 fn span(key: &str, value: &Value) -> Result<Span, Refusal> {
     let read = value.as_str().and_then(|text| text.parse().ok());
-    let allowed = |span: &Span| (Span::from_secs(1)..=Until::LONGEST).contains(span);
-    read.filter(allowed).ok_or_else(|| Refusal {
-        what: format!("`{key}` cannot be {value}"),
-        allowed: vec![r#""1s" to "168h", a time in quotes with its unit"#.to_owned()],
-    })
+    let allowed = |span: &Span| Until::ALLOWED.contains(span);
+    let words = r#""1s" to "168h", a time in quotes with its unit"#;
+    read.filter(allowed).ok_or_else(|| Refusal::among(format!("`{key}` cannot be {value}"), &[words]))
 }
 
 /// What an appliance answers: the text of a JSON value, or a refusal.
@@ -285,10 +263,7 @@ pub fn answer_line(answer: &Answer) -> String {
     }
 }
 
-/// Reads an answer.
-///
-/// # Errors
-/// Returns the refusal of the appliance, or one that says that the answer cannot be read.
+/// Reads an answer. The error is the refusal of the appliance, or one that says that the answer cannot be read.
 pub fn parse_answer(line: &[u8]) -> Result<Value, Refusal> {
     let unreadable = |why: String| Refusal::new(format!("the answer cannot be read: {why}"));
     let mut answer: Value = serde_json::from_slice(line).map_err(|e| unreadable(e.to_string()))?;
@@ -305,103 +280,5 @@ pub fn parse_answer(line: &[u8]) -> Result<Value, Refusal> {
     match answer.get_mut("ok") {
         Some(ok) => Ok(ok.take()),
         None => Err(unreadable("it has neither `ok` nor `error`".into())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn refused(line: &str) -> Refusal {
-        Request::parse(line.as_bytes()).unwrap_err()
-    }
-
-    #[test]
-    fn the_lines_of_the_documentation_are_read() {
-        let parse = |line: &str| Request::parse(line.as_bytes()).unwrap();
-        assert_eq!(parse(r#"{"v":1,"do":"status"}"#), Request::Status);
-        assert_eq!(parse("{\"v\":1,\"do\":\"top\"}\r\n"), Request::Top { by: By::Flow, most: 20 });
-        assert_eq!(parse(r#"{"v":1,"do":"top","by":"node","most":3}"#), Request::Top { by: By::Node, most: 3 });
-        let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s","loss":0.01}}"#);
-        let values = vec![("loss".into(), "0.01".into()), ("rate".into(), "5Mbit/s".into())];
-        assert_eq!(set, Request::Set(Set { values, until: None }));
-        let set = parse(r#"{"v":1,"do":"set","values":{"stations":[0.1,{"technology":"wifi","snr_db":9}]}}"#);
-        let values = vec![("stations".into(), r#"[0.1,{"snr_db":9,"technology":"wifi"}]"#.into())];
-        assert_eq!(set, Request::Set(Set { values, until: None }), "a list stays JSON");
-        let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s"},"for":"2h"}"#);
-        let values = vec![("rate".into(), "5Mbit/s".into())];
-        assert_eq!(set, Request::Set(Set { values, until: Some(Until::For(Span::from_secs(7200))) }));
-        let apply = parse(r#"{"v":1,"do":"apply","name":"f","text":"a = 1\n"}"#);
-        assert_eq!(apply, Request::Apply(Apply { name: "f".into(), text: "a = 1\n".into(), until: None }));
-        assert_eq!(parse(r#"{"v":1,"do":"keep"}"#), Request::Keep);
-        assert_eq!(parse(r#"{"v":1,"do":"rollback"}"#), Request::Rollback);
-    }
-
-    #[test]
-    fn a_refusal_says_what_is_allowed() {
-        assert_eq!(refused(r#"{"do":"status"}"#).allowed, ["1"]);
-        assert_eq!(refused(r#"{"v":2,"do":"status"}"#).allowed, ["1"]);
-        assert_eq!(refused(r#"{"v":1}"#).allowed, VERBS);
-        let verb = refused(r#"{"v":1,"do":"staus"}"#);
-        assert!(verb.what.contains("did you mean \"status\"?") && verb.allowed == VERBS, "{verb}");
-        assert_eq!(refused(r#"{"v":1,"do":"status","most":1}"#).allowed, ["v", "do"]);
-        assert_eq!(refused(r#"{"v":1,"do":"top","by":"nodes"}"#).allowed, ["flow", "node"]);
-        for most in ["0", "1001", "-1", "1.5", "\"7\"", "1e99"] {
-            let refusal = refused(&format!(r#"{{"v":1,"do":"top","most":{most}}}"#));
-            assert_eq!(refusal.allowed, ["1 to 1000"], "{most}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_refused_with_a_sentence() {
-        let deep = format!(r#"{{"v":1,"do":{}"#, "[".repeat(LONGEST_REQUEST));
-        for line in ["", "\n", "null", "[]", "{", "\u{feff}{}", r#"{"v":1,"do":7}"#, &deep] {
-            assert!(!refused(line).what.is_empty(), "{line:?}");
-        }
-        for until in [r#""for":7"#, r#""for":"0s""#, r#""confirm":"200h""#, r#""for":"1s","confirm":"1s""#] {
-            let refusal = refused(&format!(r#"{{"v":1,"do":"set","values":{{"rate":"1Mbit/s"}},{until}}}"#));
-            assert!(refusal.what.contains("`for`") || refusal.what.contains("`confirm`"), "{until}: {refusal}");
-        }
-        for values in ["7", "{}", r#"{"rate":null}"#, r#"{"rate":{"a":1}}"#] {
-            assert!(refused(&format!(r#"{{"v":1,"do":"set","values":{values}}}"#)).what.contains("value"), "{values}");
-        }
-    }
-
-    #[test]
-    fn answers_come_back_as_they_were_given() {
-        assert_eq!(parse_answer(answer_line(&Ok("{\"a\":1}".into())).as_bytes()), Ok(json!({"a": 1})));
-        let refusal = Refusal { what: "a \"quoted\"\nline".into(), allowed: vec!["x".into(), "y".into()] };
-        let line = answer_line(&Err(refusal.clone()));
-        assert_eq!(line.matches('\n').count(), 1, "an answer is one line");
-        assert_eq!(parse_answer(line.as_bytes()), Err(refusal));
-        for line in ["", "{}", r#"{"v":1}"#, r#"{"v":9,"ok":1}"#] {
-            assert!(parse_answer(line.as_bytes()).is_err(), "{line}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_a_request_or_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Request::parse(&bytes);
-            let _ = parse_answer(&bytes);
-        }
-
-        #[test]
-        fn what_a_request_writes_is_what_it_reads(
-            key in "[a-z_.]{1,20}", value in "\\PC{0,20}", most in 1..=MOST_ENTRIES, node in any::<bool>(),
-            s in 1..=604_800u64,
-        ) {
-            let by = if node { By::Node } else { By::Flow };
-            let span = Span::from_secs(s);
-            let sets = [None, Some(Until::For(span)), Some(Until::Confirmed(span))];
-            let sets = sets.map(|until| Request::Set(Set { values: vec![(key.clone(), value.clone())], until }));
-            let others = [Request::Status, Request::Top { by, most }, Request::Keep, Request::Rollback];
-            let applies = [None, Some(Until::Confirmed(span))];
-            let applies = applies.map(|until| Request::Apply(Apply { name: key.clone(), text: value.clone(), until }));
-            for request in others.into_iter().chain(sets).chain(applies) {
-                prop_assert_eq!(Request::parse(request.line().as_bytes()), Ok(request));
-            }
-        }
     }
 }

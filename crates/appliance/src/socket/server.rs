@@ -1,6 +1,6 @@
 //! A server that never blocks. Its owner polls the descriptor of [`Server::as_fd`] beside its own and calls
 //! [`Server::turn`] when it is readable: one turn accepts one client, or reads at most 4096 bytes and answers at most
-//! one request. What takes long may be answered later ([`Server::turn_later`]).
+//! one request.
 
 use crate::socket::message::{Answer, LONGEST_REQUEST, Refusal, Request, answer_line};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -58,10 +58,8 @@ struct Client {
 }
 
 impl Server {
-    /// Listens at `path`, which only this user may use (mode 0600). Removes the socket of a process that died.
-    ///
-    /// # Errors
-    /// Fails if another process is in charge of the path, or if the system refuses.
+    /// Listens at `path`, which only this user may use (mode 0600). Removes the socket of a process that died; fails if
+    /// another one is in charge of the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Io { path: path.to_owned(), source };
         let listener = Listener::open(path)?;
@@ -80,13 +78,9 @@ impl Server {
         self.clients.iter().flatten().count()
     }
 
-    /// Does what is ready, at most one thing. `answer` is called with who asks and what.
-    pub fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(Peer, Request) -> Answer) {
-        self.turn_later(now, &mut |asker, request| Some(answer(asker.peer, request)));
-    }
-
-    /// Does what [`Server::turn`] does; a request for which `answer` returns `None` is answered by [`Server::answer`].
-    pub fn turn_later(&mut self, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
+    /// Does what is ready, at most one thing. `answer` is called with who asks and what; a request for which it returns `None`
+    /// is answered later, by [`Server::answer`].
+    pub fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
         let mut events = [EpollEvent::empty()];
         if self.epoll.wait(&mut events, EpollTimeout::ZERO) != Ok(1) {
             return;
@@ -102,10 +96,7 @@ impl Server {
         let client = self.clients.get_mut(asker.place).and_then(Option::as_mut);
         let Some(client) = client.filter(|client| client.number == asker.number && client.waits) else { return };
         (client.waits, client.active, client.output) = (false, now, answer_line(answer).into_bytes());
-        let mut interest = EpollEvent::new(client.interest(), asker.place as u64);
-        if self.epoll.modify(&client.stream, &mut interest).is_err() {
-            self.disconnect(asker.place);
-        }
+        self.goes_on(asker.place, true);
     }
 
     /// Disconnects clients that have been silent for too long. Must be called once in a while, such as every second.
@@ -122,9 +113,8 @@ impl Server {
     }
 
     fn accept(&mut self, now: Instant) {
-        match self.listener.accept() {
-            Ok(stream) => self.admit(stream, now),
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+        match unless_busy(self.listener.accept()) {
+            Ok(stream) => stream.into_iter().for_each(|stream| self.admit(stream, now)),
             Err(_) => {
                 // Too few descriptors, or too little memory: the listener would be ready at once again, and again.
                 let _ = self.epoll.delete(&self.listener);
@@ -134,16 +124,14 @@ impl Server {
     }
 
     fn admit(&mut self, mut stream: Stream, now: Instant) {
-        let free = self.clients.iter().position(Option::is_none);
-        let Some(at) = free else {
+        let Some(at) = self.clients.iter().position(Option::is_none) else {
             let busy = Refusal::new(format!("there are {MOST_CLIENTS} clients already; try again later"));
             let _ = stream.write(answer_line(&Err(busy)).as_bytes());
             return;
         };
         if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, at as u64)).is_ok() {
-            let (peer, number) = (Peer::of(&stream), self.admitted);
+            let (peer, number, (input, output)) = (Peer::of(&stream), self.admitted, Default::default());
             self.admitted += 1;
-            let (input, output) = (Vec::new(), Vec::new());
             self.clients[at] =
                 Some(Client { stream, number, waits: false, peer, input, output, active: now, last: false });
         }
@@ -153,8 +141,14 @@ impl Server {
         let Some(client) = self.clients.get_mut(at).and_then(Option::as_mut) else { return };
         client.active = now;
         let goes_on = client.turn(at, answer).is_ok() && !client.is_done();
-        let interest = EpollEvent::new(client.interest(), at as u64);
-        if !goes_on || self.epoll.modify(&client.stream, &mut interest.clone()).is_err() {
+        self.goes_on(at, goes_on);
+    }
+
+    /// Waits for what a client does next, or disconnects it.
+    fn goes_on(&mut self, at: usize, goes_on: bool) {
+        let Some(client) = &self.clients[at] else { return };
+        let mut interest = EpollEvent::new(client.interest(), at as u64);
+        if !goes_on || self.epoll.modify(&client.stream, &mut interest).is_err() {
             self.disconnect(at);
         }
     }
@@ -170,6 +164,14 @@ impl AsFd for Server {
     /// The descriptor is readable when there is something for [`Server::turn`] to do.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
+    }
+}
+
+/// Returns `None` for what only has to be tried again.
+fn unless_busy<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        other => other.map(Some),
     }
 }
 
@@ -207,21 +209,16 @@ impl Client {
 
     fn read(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => self.last = true,
-            Ok(len) => self.input.extend_from_slice(&bytes[..len]),
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(e) => return Err(e),
+        if let Some(len) = unless_busy(self.stream.read(&mut bytes))? {
+            self.input.extend_from_slice(&bytes[..len]);
+            self.last |= len == 0;
         }
         Ok(())
     }
 
     fn write(&mut self) -> io::Result<()> {
-        match self.stream.write(&self.output) {
-            Ok(len) => self.output.drain(..len).for_each(drop),
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(e) => return Err(e),
-        }
+        let len = unless_busy(self.stream.write(&self.output))?.unwrap_or_default();
+        self.output.drain(..len).for_each(drop);
         Ok(())
     }
 

@@ -1,10 +1,8 @@
 //! A bottleneck between two network namespaces, with any queue discipline of Penstock before it.
 
-use clap::Parser;
-use penstock_emulator::cli::Options;
-use penstock_emulator::command;
+use penstock_core::foreign::Own;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ExitCode::from(command::run(&Options::parse()))
+    penstock_emulator::command::main_with(&Own::new())
 }

@@ -266,16 +266,22 @@ fn f13_mtu_lowered() {
     assert!(arrived(&report) >= 20 && report["forward"]["oversize"] == 0, "{report}");
 }
 
+/// It sleeps when it is stopped, and its wire is idle: the packet that comes then waits for as long.
 #[test]
 fn f14_stopped_and_continued() {
     let Some(run) = Run::start(&[]) else { return };
     run.exchange(5, 100);
+    std::thread::sleep(Duration::from_millis(30));
     run.signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(run.sockets.as_ref().unwrap().0.send(&[0x55; 100]).unwrap(), 100);
     std::thread::sleep(Duration::from_millis(700));
     run.signal(Signal::SIGCONT);
-    run.exchange(5, 100);
+    run.exchange(6, 100);
     let report = report(&run.terminated(), 0);
-    assert!(causes(&report).contains(&"stalled"), "{report}");
+    assert!(["stalled", "starved"].iter().all(|cause| causes(&report).contains(cause)), "{report}");
+    let starved = report["forward"]["starved_s"].as_f64().unwrap();
+    assert!((0.4..3.0).contains(&starved), "{report}");
     let longest = report["stalled"]["longest_s"].as_f64().unwrap();
     assert!((0.5..3.0).contains(&longest), "{report}");
 }

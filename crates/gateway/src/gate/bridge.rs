@@ -402,6 +402,9 @@ fn is_too_late(late: Span, patience: Span) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::voice::Voice;
+    use penstock_core::packet::{FlowId, NodeId};
+    use penstock_core::wire::RealPacket;
 
     fn listed(index: u32, name: &str, bridge: Option<u32>) -> Listed {
         let facts = Facts { bridge, forwards: true, ..Facts::default() };
@@ -443,5 +446,26 @@ mod tests {
         let patience = Span::from_millis(80);
         assert!(!is_too_late(Span::ZERO, patience) && !is_too_late(patience, patience));
         assert!(is_too_late(patience + Span::from_nanos(1), patience));
+    }
+
+    /// Ports of no interface refuse what they are given, which tells when they are given it.
+    #[test]
+    fn packets_leave_in_batches_and_late_ones_do_not() {
+        let (Ok(wan), Ok(lan)) = (Port::open(1500), Port::open(1500)) else {
+            return penstock_linux::testing::skip("no sockets for frames");
+        };
+        let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
+        let (leaving, frames) = Default::default();
+        let mut ports = Ports { both: [wan, lan], ready, turn: 0, leaving, observe: false, frames, lost: [0; 2] };
+        let mut pool = Pool::new(1500);
+        let voice = Voice { direction: Direction::Reverse, came: Instant::ZERO, caller: NodeId::NOBODY };
+        let mut accept = |late| {
+            let held = Held::new(RealPacket::new([0x45; 40], FlowId(0)), Origin::Frame(Lead::NONE), voice);
+            ports.accept(1, held, late, &mut pool);
+            (ports.frames.late[1], ports.leaving[1].len(), ports.frames.refused[1])
+        };
+        assert_eq!(accept(true), (1, 0, 0));
+        (1..port::BATCH).for_each(|kept| assert_eq!(accept(false), (1, kept, 0)));
+        assert_eq!(accept(false), (1, 0, port::BATCH as u64));
     }
 }

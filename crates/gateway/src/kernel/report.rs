@@ -3,8 +3,7 @@
 use crate::enforce::Enforcement;
 use crate::report::State;
 use penstock_appliance::ask::{self, ROWS};
-use penstock_appliance::change::Change;
-use penstock_appliance::events::Event;
+use penstock_appliance::change::{Change, Event};
 use penstock_appliance::history::Lapse;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;

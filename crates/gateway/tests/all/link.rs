@@ -3,7 +3,7 @@
 use clap::Parser;
 use penstock_appliance::output::Printer;
 use penstock_emulator::cli::Options;
-use penstock_emulator::emulator::{Emulator, Outside};
+use penstock_emulator::emulator::Emulator;
 use penstock_emulator::report::Report;
 use penstock_linux::signals::Signals;
 use penstock_linux::testing::{PATIENCE, Testbed};
@@ -31,8 +31,8 @@ impl Link {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let (signals, printer) = (Signals::open(&[]).unwrap(), Printer::open(1).unwrap());
-            let outside = Outside { signals, server: None, printer: printer.offers() };
-            let (emulator, desk) = Emulator::open(plan, &options, &namespaces, outside).unwrap();
+            let opened = Emulator::open(plan, &options, &namespaces, signals, None, printer.offers());
+            let (emulator, desk) = opened.unwrap();
             ready.send(()).unwrap();
             emulator.run(desk).0.report
         });
