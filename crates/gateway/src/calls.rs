@@ -16,6 +16,7 @@ use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Instant, Span};
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The estimate is of the packets of one to two windows.
 const WINDOW: Span = Span::from_secs(10);
@@ -25,7 +26,6 @@ const MOST_CALLERS: usize = 256;
 /// The times in milliseconds for which a receiver may wait for packets that were in the queue here.
 const WAITS_MS: [u64; 16] = [1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 500];
 
-/// What became of packets of calls in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Counts {
     /// Number of packets that waited up to each of [`WAITS_MS`] and longer than the one before; the last waited longest.
@@ -55,24 +55,6 @@ pub struct Call {
     pub delay_ms: f64,
     /// Estimated mean opinion score of a call, 1 to 4.5.
     pub mos_estimate: f64,
-}
-
-/// How the calls of a subscriber would sound.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Caller {
-    /// Its name; `None` for all who are in no list or for whom there was no room.
-    pub name: Option<String>,
-    /// From the WAN to the LAN; `None` without packets of calls.
-    pub download: Option<Call>,
-    /// From the LAN to the WAN.
-    pub upload: Option<Call>,
-}
-
-impl Caller {
-    /// The lower score of both directions.
-    pub fn worst(&self) -> f64 {
-        [self.download, self.upload].into_iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
-    }
 }
 
 /// The present window and the one before, of both directions.
@@ -136,7 +118,6 @@ impl Calls {
         self.each(voice, |counts| counts.waited[at] += 1);
     }
 
-    /// A packet of a call was dropped here.
     pub fn dropped(&mut self, voice: Voice) {
         self.each(voice, |counts| counts.dropped += 1);
     }
@@ -155,7 +136,6 @@ impl Calls {
         count(self.callers[at].1.now(direction));
     }
 
-    /// Begins a new window if it is time.
     pub fn tick(&mut self, now: Instant) {
         if now >= self.due {
             self.all.turn();
@@ -170,16 +150,16 @@ impl Calls {
         self.all.estimate(direction, trip)
     }
 
-    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers.
-    fn named(&self, known: &Known<'_>) -> Vec<Caller> {
-        let of = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| Caller {
-            name: known.classifier.name_of(node).map(str::to_owned),
-            download,
-            upload,
+    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers. The name is `None`
+    /// for all who are in no list or for whom there was no room.
+    fn named(&self, known: &Known<'_>) -> Vec<Value> {
+        let worst = |calls: &[Option<Call>; 2]| {
+            calls.iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
         };
-        let mut all: Vec<Caller> = self.callers(known.trip).filter(|_| known.has_subscribers).map(of).collect();
-        all.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
-        all
+        let mut all: Vec<_> = self.callers(known.trip).filter(|_| known.has_subscribers).collect();
+        all.sort_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
+        let told = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| json!({"name": known.classifier.name_of(node), "download": download, "upload": upload});
+        all.into_iter().map(told).collect()
     }
 
     /// Estimates the calls of each subscriber that has some, download and upload; [`NodeId::NOBODY`] is all others.
@@ -190,10 +170,10 @@ impl Calls {
 
 impl Tap for Calls {
     fn leaves(&mut self, _: Direction, held: &Held, now: Instant) {
-        held.call().into_iter().for_each(|voice| self.passed(voice, now.since(voice.came)));
+        held.call.into_iter().for_each(|voice| self.passed(voice, now.since(voice.came)));
     }
     fn refused(&mut self, held: &Held, _: DropReason) {
-        held.call().into_iter().for_each(|voice| self.dropped(voice));
+        held.call.into_iter().for_each(|voice| self.dropped(voice));
     }
     fn tick(&mut self, around: &mut Around<'_>) {
         self.tick(around.now);

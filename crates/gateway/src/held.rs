@@ -33,13 +33,13 @@ impl Origin {
 #[derive(Debug)]
 pub struct Held {
     packet: RealPacket,
-    origin: Origin,
+    pub(crate) origin: Origin,
     /// What a discipline may edit, as it was on arrival.
     before: (u16, Ecn),
     /// The node that sent it, if that is held to a budget.
-    node: Option<NodeId>,
+    pub(crate) node: Option<NodeId>,
     /// What is known of it if it is a packet of a call.
-    call: Option<Voice>,
+    pub(crate) call: Option<Voice>,
     /// True if its rate signal was lowered.
     advised: bool,
 }
@@ -54,35 +54,15 @@ impl Held {
         Self { packet, origin, before, node: None, call, advised: false }
     }
 
-    /// Returns what is needed to let it go on.
-    pub fn origin(&self) -> &Origin {
-        &self.origin
-    }
-
     /// Returns whether the end of the packet is here as well.
     fn is_whole(&self) -> bool {
         !matches!(self.origin, Origin::Verdict { whole: false, .. })
-    }
-
-    /// Returns the node that sent it, if that is held to a budget.
-    pub fn node(&self) -> Option<NodeId> {
-        self.node
-    }
-
-    /// Notes the node that sent it.
-    pub fn set_node(&mut self, node: NodeId) {
-        self.node = Some(node);
     }
 
     /// Returns the window fields of a segment as it came and as it is; `None` for other packets.
     pub fn windows(&self) -> Option<[u16; 2]> {
         let tcp = matches!(self.packet.headers().transport, Transport::Tcp { .. });
         tcp.then(|| [self.before.0, TcpView::window(&self.packet)])
-    }
-
-    /// Returns what is known of it if it is a packet of a call.
-    pub fn call(&self) -> Option<Voice> {
-        self.call
     }
 
     /// Returns the signal of the SCONE packet with which it begins; `None` if there is none, or if it cannot be edited.

@@ -10,12 +10,10 @@ use penstock_core::wire::Transport;
 use penstock_shaper::classify::PacketFacts;
 use penstock_shaper::direction::Direction;
 
-/// Gives advice in both directions.
 #[derive(Debug, Default)]
 pub struct Advice([Advisor; 2]);
 
 impl Advice {
-    /// Returns the counters of both directions.
     pub fn stats(&self) -> [AdviceStats; 2] {
         [&self.0[0], &self.0[1]].map(Advisor::stats)
     }

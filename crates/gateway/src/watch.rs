@@ -7,25 +7,20 @@ use penstock_linux::nfqueue::{self, Listed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// What is asked of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    /// Read back.
+pub enum Order {
     Read,
-    /// Put back what the guard took away.
+    /// Put back the rules that the guard took away.
     Close,
-    /// Write everything anew.
+    /// Write all rules anew, because some are missing.
     Renew,
 }
 
-/// What came of it.
 #[derive(Debug)]
 pub enum Answer {
     /// What was read, with the queues of the kernel before and after that.
     Read(ReadBack, [Vec<Listed>; 2]),
-    /// The rules are back.
     Closed,
-    /// They are not, for this reason.
     Failed(String),
 }
 
@@ -39,10 +34,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn start(rules: Rules) -> Result<Self, Error> {
         let (orders, todo) = sync_channel(4);
         let (done, answers) = sync_channel(16);
@@ -59,22 +50,7 @@ impl Watch {
         Ok(Self { orders: Some(orders), answers, thread: Some(thread) })
     }
 
-    /// Asks for the rules to be read back. Never waits.
-    pub fn read(&self) {
-        self.ask(Order::Read);
-    }
-
-    /// Asks for the rules to be put back that the guard took away. Never waits.
-    pub fn close(&self) {
-        self.ask(Order::Close);
-    }
-
-    /// Asks for all rules to be written anew, because some are missing. Never waits.
-    pub fn renew(&self) {
-        self.ask(Order::Renew);
-    }
-
-    fn ask(&self, order: Order) {
+    pub fn ask(&self, order: Order) {
         let _ = self.orders.as_ref().map(|orders| orders.try_send(order));
     }
 
@@ -84,7 +60,6 @@ impl Watch {
         let _ = self.thread.take().map(JoinHandle::join);
     }
 
-    /// Returns the next answer that has come.
     pub fn next(&self) -> Option<Answer> {
         self.answers.try_recv().ok()
     }

@@ -10,18 +10,14 @@ use serde::Serialize;
 /// unit of their connection. The ratio of the sums tells how much of the windows is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Windows {
-    /// Segments that went on.
     pub segments: u64,
     /// Of these, those whose window was written anew.
     pub rewritten: u64,
-    /// The sum of the fields as they came.
     pub advertised: u64,
-    /// The sum of the fields as they went on.
     pub written: u64,
 }
 
 impl Windows {
-    /// Counts a packet that goes on, if it is a segment.
     pub fn count(&mut self, held: &Held) {
         let Some([came, went]) = held.windows() else { return };
         self.segments += 1;

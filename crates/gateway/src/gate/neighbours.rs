@@ -17,7 +17,6 @@ struct Known {
     seen: Instant,
 }
 
-/// The addresses that were seen.
 #[derive(Debug)]
 pub struct Neighbours(Vec<Option<Known>>);
 

@@ -33,38 +33,29 @@ pub fn row(old: &Value, new: &Value) -> Vec<f32> {
         (Some(part), Some(whole)) if whole > 0.0 => (scale * part / whole) as f32,
         _ => f32::NAN,
     };
+    let sum = |paths: &[String]| paths.iter().filter_map(|path| grown(path)).sum::<f64>();
     let ways = ["forward", "reverse"];
     let passed = |at: usize| {
-        let observed = grown(&format!("/observed/{at}/bytes")).unwrap_or(0.0);
-        (8.0 * (grown(&format!("/{}/delivered/bytes", ways[at])).unwrap_or(0.0) + observed) / seconds) as f32
+        let bytes = [format!("/{}/delivered/bytes", ways[at]), format!("/observed/{at}/bytes")];
+        (8.0 * sum(&bytes) / seconds) as f32
     };
     let delay = |at: usize| ratio(grown(&format!("/delays/{at}/sum_s")), grown(&format!("/delays/{at}/count")), 1e3);
-    let drops = |at: usize| {
-        let causes = ["early", "overflow", "dequeue"]
-            .map(|cause| grown(&format!("/{}/dropped/{cause}", ways[at])).unwrap_or(0.0));
-        causes.iter().sum::<f64>() as f32
-    };
+    let drops =
+        |at: usize| sum(&["early", "overflow", "dequeue"].map(|cause| format!("/{}/dropped/{cause}", ways[at]))) as f32;
     let window =
         |at: usize| ratio(grown(&format!("/windows/{at}/written")), grown(&format!("/windows/{at}/advertised")), 1.0);
-    let past = ["/past/opened/packets", "/past/overflow_at_least"].map(|path| grown(path).unwrap_or(0.0));
-    vec![
-        passed(0),
-        passed(1),
-        now("/forward/rate_bps"),
-        now("/reverse/rate_bps"),
-        delay(0),
-        delay(1),
-        drops(0),
-        drops(1),
-        now("/link/wan_ms"),
-        now("/link/wan_least_ms"),
-        now("/link/lan_least_ms"),
-        now("/link/queue_ms"),
-        window(0),
-        window(1),
-        now("/flows/entries"),
-        past.iter().sum::<f64>() as f32,
+    let past = sum(&["/past/opened/packets", "/past/overflow_at_least"].map(str::to_owned)) as f32;
+    [
+        [0, 1].map(passed),
+        ways.map(|way| now(&format!("/{way}/rate_bps"))),
+        [0, 1].map(delay),
+        [0, 1].map(drops),
+        ["/link/wan_ms", "/link/wan_least_ms"].map(now),
+        ["/link/lan_least_ms", "/link/queue_ms"].map(now),
+        [0, 1].map(window),
+        [now("/flows/entries"), past],
     ]
+    .concat()
 }
 
 #[cfg(test)]
