@@ -34,7 +34,7 @@ fn text(subscribers: usize, round: usize) -> String {
 
 fn parse(text: &str) -> Settings {
     match Kind::parse(text, "f").unwrap() {
-        Kind::Link(file) => Settings::of(&file),
+        Kind::Link(file) => file.settings,
         Kind::Alone(_) => unreachable!("the file has interfaces"),
     }
 }
@@ -42,8 +42,8 @@ fn parse(text: &str) -> Settings {
 fn main() {
     let subscribers = std::env::args().nth(1).map_or(1000, |number| number.parse().expect("a number of subscribers"));
     let file = File::parse(&text(subscribers, 0), "f").unwrap();
-    let first = Settings::of(&file);
-    let config = Config { subscribers: file.subscribers.named(), ..Config::default() };
+    let first = file.settings.clone();
+    let config = Config { subscribers: file.settings.subscribers.named(), ..Config::default() };
     let mut classifier = Classifier::new(config, Keys::from_seed(1), Side::Right);
     let number =
         |classifier: &Classifier, name: &str| classifier.table.subscribers.number_of(name).unwrap_or(NodeId::NOBODY);

@@ -1,28 +1,34 @@
 //! `status`, `top`, `set` and `rollback`: asks a gateway that runs, and prints its answer.
 
 use crate::cli::Verb;
-use crate::error::Error;
+use crate::error::{Error, text_of};
 use crate::file::Kind;
-use crate::hosts::hosts;
-use crate::kernel;
-use penstock_appliance::ask::{self, changed, converse};
+use crate::hosts::{hosts, list, word};
+use penstock_appliance::ask::{self, ROWS, changed, converse};
 use penstock_appliance::cli::{Applied, Ask};
 use penstock_appliance::socket::message::Request;
 use serde_json::Value;
-use std::fmt::Write as _;
 
 /// The beginning of the names of gateways that were given none.
 pub const DEFAULT_NAME: &str = "gateway";
 
-/// The names of the two directions.
 const DIRECTIONS: [&str; 2] = ["download", "upload"];
 /// Rows of the table of a status that only an emulated wire has: its delay and its losses.
 const OF_A_WIRE: [&str; 4] = ["/delay_ms", "/loss", "/lost", "/in_flight"];
+/// Rows that both data paths have, and those that only the kernel's has.
+const OF_BOTH: [&str; 4] = ["/aqm", "/rate_bps", "/limit", "/arrived/packets"];
+const OF_THE_KERNEL: [(&str, &str); 6] = [
+    ("active flows", "/pink/active"),
+    ("use less than a share", "/pink/lacking"),
+    ("idle flows", "/pink/asleep"),
+    ("ACKs", "/pink/acks"),
+    ("windows written", "/pink/rewritten"),
+    ("below one segment", "/pink/below_one_segment"),
+];
+/// Most subscribers that are listed.
+const MOST: usize = 20;
 
 /// Asks what a verb asks, and prints the answer. Verbs that ask nothing do nothing.
-///
-/// # Errors
-/// Returns why there is no answer, or why it cannot be printed.
 pub fn run(verb: &Verb) -> Result<(), Error> {
     let (which, request, show): (&Ask, _, fn(&Value) -> String) = match verb {
         Verb::Status(ask) => (ask, Request::Status, status),
@@ -38,140 +44,128 @@ pub fn run(verb: &Verb) -> Result<(), Error> {
 
 /// Reads a file, so that a mistake is told as by `check`, and makes the request of it.
 fn apply(applied: &Applied) -> Result<Request, Error> {
-    let path = &applied.file;
-    let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
-    let name = path.to_string_lossy().into_owned();
-    Kind::parse(&text, &name).map_err(Box::new)?;
+    let text = text_of(&applied.file)?;
+    Kind::parse(&text, &applied.file.to_string_lossy()).map_err(Box::new)?;
     Ok(applied.request(text)?)
+}
+
+/// Returns the number at a place of an answer; 0 if there is none.
+fn number(answer: &Value, pointer: &str) -> u64 {
+    answer.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
 }
 
 /// Returns the status as a table.
 pub fn status(answer: &Value) -> String {
     let mut text = match answer["datapath"].as_str() {
-        Some("kernel") => kernel::report::text(answer, &DIRECTIONS),
+        Some("kernel") => in_the_kernel(answer),
         _ => in_this_process(answer),
     };
-    if let Some(lapse) = answer["lapse"].as_object() {
-        let seconds = lapse["in_s"].as_f64().unwrap_or_default();
-        let _ = writeln!(text, "the former values return in {seconds:.0} s");
+    if let Some(seconds) = answer["lapse"]["in_s"].as_f64() {
+        text += &format!("the former values return in {seconds:.0} s\n");
     }
-    for event in answer["events"].as_array().into_iter().flatten() {
-        let (at, what) = (event["at_s"].as_f64().unwrap_or_default(), event["what"].as_str().unwrap_or_default());
-        let _ = writeln!(text, "after {at:.1} s: {what}");
+    for event in list(&answer["events"]) {
+        text += &format!("after {:.1} s: {}\n", event["at_s"].as_f64().unwrap_or_default(), word(&event["what"]));
     }
-    for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let _ = writeln!(text, "WRONG: {mark}");
-    }
+    text.extend(list(&answer["marks"]).map(|mark| format!("WRONG: {}\n", word(mark))));
     text
 }
 
 /// What only the data path of this process tells.
 fn in_this_process(answer: &Value) -> String {
-    let rows: Vec<_> = ask::ROWS.into_iter().filter(|(_, pointer)| !OF_A_WIRE.contains(pointer)).collect();
-    let mut text = ask::table(answer, &DIRECTIONS, &rows);
-    let number = |pointer: &str| answer.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
-    let _ = writeln!(text, "state: {}", answer["state"].as_str().unwrap_or_default());
-    let _ = writeln!(
-        text,
-        "past the shaper: {} packets while open ({} times), at least {} because the queue was full",
-        number("/past/opened/packets"),
-        number("/past/times"),
-        number("/past/overflow_at_least")
+    let rows: Vec<_> = ROWS.into_iter().filter(|(_, pointer)| !OF_A_WIRE.contains(pointer)).collect();
+    let past = ["/past/opened/packets", "/past/times", "/past/overflow_at_least"];
+    let flows = ["/flows/entries", "/flows/capacity", "/unclassified/not_from_syn", "/unclassified/signed"];
+    let ([opened, times, full], [entries, capacity, late, signed]) =
+        (past.map(|place| number(answer, place)), flows.map(|place| number(answer, place)));
+    let text = format!(
+        "state: {}\n\
+         past the shaper: {opened} packets while open ({times} times), at least {full} because the queue was full\n\
+         connections: {entries} of {capacity}; not governed: {late} packets that are no TCP or whose start was not seen, \
+         {signed} with a signature\n",
+        word(&answer["state"])
     );
-    let _ = writeln!(
-        text,
-        "connections: {} of {}; not governed: {} packets that are no TCP or whose start was not seen, {} with a signature",
-        number("/flows/entries"),
-        number("/flows/capacity"),
-        number("/unclassified/not_from_syn"),
-        number("/unclassified/signed")
+    let parts = [link(&answer["link"]), calls(&answer["calls"]), callers(&answer["callers"]), scone(&answer["scone"])];
+    ask::table(answer, &DIRECTIONS, &rows) + &text + &parts.concat() + &hosts(answer) + &subscribers(answer)
+}
+
+/// What the data path of the kernel tells.
+fn in_the_kernel(answer: &Value) -> String {
+    let rows: Vec<_> = ROWS.into_iter().filter(|(_, pointer)| OF_BOTH.contains(pointer)).chain(OF_THE_KERNEL).collect();
+    let places = ["/table/lines", "/capacity", "/table/not_tcp", "/table/unknown", "/table/signed", "/table/stale"];
+    let [lines, capacity, other, late, signed, stale] = places.map(|place| number(answer, place));
+    let text = format!(
+        "state: {}, in the kernel ({})\n\
+         connections: {lines} of {capacity}; untouched: {other} packets that are no TCP, {late} of connections whose start \
+         was not seen, {signed} with a signature, {stale} while this process hung\n",
+        word(&answer["state"]),
+        word(&answer["attached"])
     );
-    text += &link(&answer["link"]);
-    text += &calls(&answer["calls"]);
-    text += &callers(&answer["callers"]);
-    text += &scone(&answer["scone"]);
-    text += &hosts(answer);
-    text += &subscribers(answer);
-    text
+    ask::table(answer, &DIRECTIONS, &rows) + &text + &hosts(answer)
 }
 
 /// Returns how calls would sound; empty if there are none.
 fn calls(calls: &Value) -> String {
-    let mut text = String::new();
-    for (call, way) in
-        calls.as_array().into_iter().flatten().zip(["download", "upload"]).filter(|(call, _)| call.is_object())
-    {
-        let number = |key: &str| call[key].as_f64().unwrap_or_default();
-        let gone = 100.0 * (number("lost") + number("late"));
-        let (mos, delay) = (number("mos_estimate"), number("delay_ms"));
-        let _ =
-            writeln!(text, "calls, {way}: MOS {mos:.1} by estimate, {delay:.0} ms to the ear, {gone:.1}% lost or late");
-    }
-    text
+    let told = |(call, way): (&Value, &str)| {
+        let [mos, delay, lost, late] =
+            ["mos_estimate", "delay_ms", "lost", "late"].map(|key| call[key].as_f64().unwrap_or_default());
+        let gone = 100.0 * (lost + late);
+        format!("calls, {way}: MOS {mos:.1} by estimate, {delay:.0} ms to the ear, {gone:.1}% lost or late\n")
+    };
+    list(calls).zip(DIRECTIONS).filter(|(call, _)| call.is_object()).map(told).collect()
 }
 
-/// Returns how calls of subscribers would sound, the worst twenty; empty if there are none.
+/// Returns how calls of subscribers would sound, the worst first; empty if there are none.
 fn callers(callers: &Value) -> String {
-    let mut text = String::new();
-    for one in callers.as_array().into_iter().flatten().take(20) {
-        let mos =
-            |way: &str| one[way]["mos_estimate"].as_f64().map_or_else(|| "-".to_owned(), |mos| format!("{mos:.1}"));
-        let name = one["name"].as_str().unwrap_or("all others");
-        let _ = writeln!(text, "  {name:<20} MOS by estimate: down {}, up {}", mos("download"), mos("upload"));
-    }
-    text
+    let told = |one: &Value| {
+        let [down, up] = DIRECTIONS
+            .map(|way| one[way]["mos_estimate"].as_f64().map_or_else(|| "-".to_owned(), |mos| format!("{mos:.1}")));
+        format!("  {:<20} MOS by estimate: down {down}, up {up}\n", name(one))
+    };
+    list(callers).take(MOST).map(told).collect()
+}
+
+fn name(one: &Value) -> &str {
+    one["name"].as_str().unwrap_or("all others")
 }
 
 /// Returns what flows of QUIC were told; empty if that is switched off.
 fn scone(advice: &Value) -> String {
-    let mut text = String::new();
-    for (one, way) in advice.as_array().into_iter().flatten().zip(["download", "upload"]) {
-        let Value::Object(one) = one else { continue };
-        let number = |key: &str| one.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let (seen, lowered, flows) = (number("seen"), number("lowered"), number("flows"));
-        let _ = writeln!(text, "SCONE, {way}: {seen} packets seen, {lowered} lowered; {flows} flows know their part");
-    }
-    text
+    let told = |(one, way): (&Value, &str)| {
+        let [seen, lowered, flows] = ["/seen", "/lowered", "/flows"].map(|place| number(one, place));
+        format!("SCONE, {way}: {seen} packets seen, {lowered} lowered; {flows} flows know their part\n")
+    };
+    list(advice).zip(DIRECTIONS).filter(|(one, _)| one.is_object()).map(told).collect()
 }
 
-/// Returns what the subscribers of a tree have, the first twenty; empty if there is no tree.
+/// Returns what the subscribers of a tree have; empty if there is no tree.
 fn subscribers(answer: &Value) -> String {
     let Some(all) = answer["subscribers"].as_array() else { return String::new() };
-    let mut text = format!("subscribers: {}\n", all.len().saturating_sub(1));
-    for one in all.iter().take(20) {
-        let way = |way: &str| {
+    let told = |one: &Value| {
+        let [down, up] = ["forward", "reverse"].map(|way| {
             let (sent, waiting) = (&one[way]["sent"]["bytes"], &one[way]["waiting"]["packets"]);
             format!("{sent} bytes sent, {} packets dropped, {waiting} waiting", one[way]["dropped"])
-        };
-        let name = one["name"].as_str().unwrap_or("all others");
-        let _ = writeln!(text, "  {name:<20} down: {}; up: {}", way("forward"), way("reverse"));
-    }
-    text
+        });
+        format!("  {:<20} down: {down}; up: {up}\n", name(one))
+    };
+    let others = all.len().saturating_sub(1);
+    format!("subscribers: {others}\n") + &all.iter().take(MOST).map(told).collect::<String>()
 }
 
 /// Returns what the status tells of the link, in a line or two.
 fn link(link: &Value) -> String {
     let mut text = String::new();
-    let word = |value: &Value| value.as_str().unwrap_or_default().replace('_', " ");
-    if link["source"]["from"].as_str().is_some_and(|from| from != "file") {
-        text += &format!("rates come from: {} ({})\n", word(&link["source"]["from"]), word(&link["source"]["state"]));
+    let [from, state] = ["from", "state"].map(|key| word(&link["source"][key]).replace('_', " "));
+    if !["", "file"].contains(&from.as_str()) {
+        text += &format!("rates come from: {from} ({state})\n");
     }
-    if let Some([down, up]) = link["estimate_bps"].as_array().map(Vec::as_slice) {
-        let mbps = |value: &Value| value.as_f64().unwrap_or_default() / 1e6;
-        text += &format!("estimated: {:.2} Mbit/s down, {:.2} Mbit/s up\n", mbps(down), mbps(up));
+    if let [Some(down), Some(up)] = [0usize, 1].map(|at| link["estimate_bps"][at].as_f64()) {
+        text += &format!("estimated: {:.2} Mbit/s down, {:.2} Mbit/s up\n", down / 1e6, up / 1e6);
     }
-    if let (Some(wan), Some(least)) = (link["wan_ms"].as_f64(), link["wan_least_ms"].as_f64()) {
-        text += &format!(
-            "round trip beyond the WAN: {wan:.1} ms, at least {least:.1} ms ({} connections)\n",
-            link["flows"]
-        );
+    if let [Some(wan), Some(least)] = ["wan_ms", "wan_least_ms"].map(|key| link[key].as_f64()) {
+        let flows = &link["flows"];
+        text += &format!("round trip beyond the WAN: {wan:.1} ms, at least {least:.1} ms ({flows} connections)\n");
     }
-    link["remarks"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .for_each(|one| text += &format!("{one}\n"));
+    text.extend(list(&link["remarks"]).map(|remark| format!("{}\n", word(remark))));
     text
 }
 
@@ -185,39 +179,26 @@ mod tests {
         let text = status(&json!({
             "elapsed_s": 2.0, "state": "open", "marks": ["the interface w0 is down"], "forward": {"aqm": "pink"},
             "events": [{"at_s": 1.0, "what": "this process hung"}], "past": {"opened": {"packets": 7}, "times": 1},
-            "link": {"source": {"from": "estimate", "state": "good"}, "estimate_bps": [9_500_000, 1_000_000]},
             "lapse": {"in_s": 59.6, "waits_for_confirmation": true},
         }));
-        for expected in [
-            "pink",
-            "state: open",
-            "7 packets",
-            "WRONG: the interface w0",
-            "after 1.0 s: this",
-            "in 60 s",
-            "estimated: 9.50",
+        assert!(text.contains("pink") && text.contains("state: open") && text.contains("7 packets"), "{text}");
+        let end = "the former values return in 60 s\nafter 1.0 s: this process hung\nWRONG: the interface w0 is down\n";
+        assert!(text.ends_with(end), "{text}");
+    }
+
+    /// What `set` and `apply` answer.
+    #[test]
+    fn a_change_says_what_it_is_and_when_it_goes() {
+        for (answer, expected) in [
+            (json!({"set": {}}), "nothing differs\n"),
+            (json!({"set": {"rate": "1Mbit/s"}, "for": "5s"}), "rate=1Mbit/s\nreturns after 5s\n"),
+            (
+                json!({"set": {"rate": "5Mbit/s"}, "confirm": "60s"}),
+                "rate=5Mbit/s\nreturns unless `set --keep` comes within 60s\n",
+            ),
         ] {
-            assert!(text.contains(expected), "{expected}: {text}");
+            assert_eq!(changed(&answer), expected);
         }
-    }
-
-    #[test]
-    fn who_exceeds_its_budget_is_seen() {
-        let count = |packets: u64| json!({"packets": packets, "bytes": packets * 1500});
-        let node = json!({"node": 7, "address": "10.0.0.1", "budget_bps": 2_000_000, "used_bps": 1_990_000,
-            "arrived": count(9), "policed": count(4)});
-        let text = hosts(&json!({"c2ml": {}, "enforcement": {"rest_bps": 400_000, "nodes": [node],
-            "strangers": {"policed": count(2)}}}));
-        assert!(text.contains("node 7: uses 1.990 of 2.000 Mbit/s; refused: 4 packets, 6000 bytes\n"), "{text}");
-        assert!(text.contains("share 0.400 Mbit/s; refused: 2 packets, 3000 bytes\n"), "{text}");
-        assert!(!hosts(&json!({"c2ml": {}})).contains("enforced"));
-        assert!(hosts(&json!({"c2ml": {"serves": false}})).contains("standby"));
-    }
-
-    #[test]
-    fn a_temporary_change_says_when_it_goes() {
-        let text = changed(&json!({"set": {"rate": "5Mbit/s"}, "confirm": "60s"}));
-        assert_eq!(text, "rate=5Mbit/s\nreturns unless `set --keep` comes within 60s\n");
     }
 
     /// What only this process sees is told in the order of the parts, in units for people; what is not there is not told.
@@ -272,14 +253,16 @@ mod tests {
     /// The kernel's data path has no classifier and no calls.
     #[test]
     fn the_kernel_tells_nothing_of_a_shaper() {
-        let text = status(&json!({"datapath": "kernel", "marks": ["x"]}));
-        assert!(!text.contains("past the shaper") && text.ends_with("WRONG: x\n"), "{text}");
+        let table = json!({"lines": 3, "not_tcp": 4, "unknown": 5, "signed": 6, "stale": 7});
+        let text = status(&json!({"datapath": "kernel", "state": "governing", "attached": "tcx", "capacity": 64,
+            "table": table, "forward": {"pink": {"acks": 8}}, "marks": ["x"]}));
+        let (rows, rest) = text.split_once("state: ").unwrap();
+        let expected = "governing, in the kernel (tcx)\n\
+            connections: 3 of 64; untouched: 4 packets that are no TCP, 5 of connections whose start was not seen, 6 with \
+            a signature, 7 while this process hung\n\
+            WRONG: x\n";
+        assert_eq!(rest, expected);
+        assert!(rows.contains("ACKs") && rows.contains(" 8 ") && !rows.contains("delivered"), "{rows}");
         assert!(status(&json!({"datapath": "process"})).contains("past the shaper"));
-    }
-
-    #[test]
-    fn a_change_that_changes_nothing_says_so() {
-        assert_eq!(changed(&json!({"set": {}})), "nothing differs\n");
-        assert_eq!(changed(&json!({"set": {"rate": "1Mbit/s"}, "for": "5s"})), "rate=1Mbit/s\nreturns after 5s\n");
     }
 }

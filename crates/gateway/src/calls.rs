@@ -16,6 +16,7 @@ use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Instant, Span};
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The estimate is of the packets of one to two windows.
 const WINDOW: Span = Span::from_secs(10);
@@ -25,21 +26,11 @@ const MOST_CALLERS: usize = 256;
 /// The times in milliseconds for which a receiver may wait for packets that were in the queue here.
 const WAITS_MS: [u64; 16] = [1, 2, 5, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200, 300, 400, 500];
 
-/// What became of packets of calls in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Counts {
     /// Number of packets that waited up to each of [`WAITS_MS`] and longer than the one before; the last waited longest.
     waited: [u64; WAITS_MS.len() + 1],
     dropped: u64,
-}
-
-impl Counts {
-    fn and(&self, other: &Self) -> Self {
-        Self {
-            waited: std::array::from_fn(|at| self.waited[at] + other.waited[at]),
-            dropped: self.dropped + other.dropped,
-        }
-    }
 }
 
 /// What the status tells of the calls of a direction.
@@ -55,24 +46,6 @@ pub struct Call {
     pub delay_ms: f64,
     /// Estimated mean opinion score of a call, 1 to 4.5.
     pub mos_estimate: f64,
-}
-
-/// How the calls of a subscriber would sound.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Caller {
-    /// Its name; `None` for all who are in no list or for whom there was no room.
-    pub name: Option<String>,
-    /// From the WAN to the LAN; `None` without packets of calls.
-    pub download: Option<Call>,
-    /// From the LAN to the WAN.
-    pub upload: Option<Call>,
-}
-
-impl Caller {
-    /// The lower score of both directions.
-    pub fn worst(&self) -> f64 {
-        [self.download, self.upload].into_iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
-    }
 }
 
 /// The present window and the one before, of both directions.
@@ -91,26 +64,21 @@ impl Windows {
     }
 
     fn estimate(&self, direction: Direction, trip: Option<Span>) -> Option<Call> {
-        let [now, before] = &self.0;
-        let counts = now[direction.index()].and(&before[direction.index()]);
-        let packets = counts.waited.iter().sum::<u64>() + counts.dropped;
+        let [now, before] = self.0.map(|both| both[direction.index()]);
+        let waited: [_; WAITS_MS.len() + 1] = std::array::from_fn(|at| now.waited[at] + before.waited[at]);
+        let dropped = now.dropped + before.dropped;
+        let packets = waited.iter().sum::<u64>() + dropped;
         let share = |part: u64| part as f64 / packets.max(1) as f64;
-        let lost = share(counts.dropped);
+        let lost = share(dropped);
         let rest = PACKET_TIME + Span::from_nanos(trip.map_or(0, Span::as_nanos) / 2);
         let until = |at: usize| {
-            let late = share(counts.waited[at + 1..].iter().sum());
+            let late = share(waited[at + 1..].iter().sum());
             let delay = rest + Span::from_millis(WAITS_MS[at]);
             (delay, late, rating(delay, lost + late))
         };
         let best = (0..WAITS_MS.len()).map(until).max_by(|a, b| a.2.total_cmp(&b.2));
-        let told = |(delay, late, r): (Span, f64, f64)| Call {
-            packets,
-            lost,
-            late,
-            delay_ms: delay.as_millis_f64(),
-            mos_estimate: mos(r),
-        };
-        best.filter(|_| packets > 0).map(told)
+        let (delay, late, r) = best.filter(|_| packets > 0)?;
+        Some(Call { packets, lost, late, delay_ms: delay.as_millis_f64(), mos_estimate: mos(r) })
     }
 }
 
@@ -136,7 +104,6 @@ impl Calls {
         self.each(voice, |counts| counts.waited[at] += 1);
     }
 
-    /// A packet of a call was dropped here.
     pub fn dropped(&mut self, voice: Voice) {
         self.each(voice, |counts| counts.dropped += 1);
     }
@@ -155,7 +122,6 @@ impl Calls {
         count(self.callers[at].1.now(direction));
     }
 
-    /// Begins a new window if it is time.
     pub fn tick(&mut self, now: Instant) {
         if now >= self.due {
             self.all.turn();
@@ -170,16 +136,16 @@ impl Calls {
         self.all.estimate(direction, trip)
     }
 
-    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers.
-    fn named(&self, known: &Known<'_>) -> Vec<Caller> {
-        let of = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| Caller {
-            name: known.classifier.table.subscribers.name_of(node).map(str::to_owned),
-            download,
-            upload,
+    /// Returns how calls of subscribers would sound, the worst first; nothing if the file has no subscribers. The name is `None`
+    /// for all who are in no list or for whom there was no room.
+    fn named(&self, known: &Known<'_>) -> Vec<Value> {
+        let worst = |calls: &[Option<Call>; 2]| {
+            calls.iter().flatten().map(|call| call.mos_estimate).fold(f64::INFINITY, f64::min)
         };
-        let mut all: Vec<Caller> = self.callers(known.trip).filter(|_| known.has_subscribers).map(of).collect();
-        all.sort_by(|a, b| a.worst().total_cmp(&b.worst()));
-        all
+        let mut all: Vec<_> = self.callers(known.trip).filter(|_| known.has_subscribers).collect();
+        all.sort_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
+        let told = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| json!({"name": known.classifier.table.subscribers.name_of(node), "download": download, "upload": upload});
+        all.into_iter().map(told).collect()
     }
 
     /// Estimates the calls of each subscriber that has some, download and upload; [`NodeId::NOBODY`] is all others.
@@ -190,19 +156,19 @@ impl Calls {
 
 impl Tap for Calls {
     fn leaves(&mut self, _: Direction, held: &Held, now: Instant) {
-        held.call().into_iter().for_each(|voice| self.passed(voice, now.since(voice.came)));
+        held.call.into_iter().for_each(|voice| self.passed(voice, now.since(voice.came)));
     }
     fn refused(&mut self, held: &Held, _: DropReason) {
-        held.call().into_iter().for_each(|voice| self.dropped(voice));
+        held.call.into_iter().for_each(|voice| self.dropped(voice));
     }
     fn tick(&mut self, around: &mut Around<'_>) {
         self.tick(around.now);
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
-        told.add("calls", Direction::BOTH.map(|d| self.estimate(d, known.trip)));
+        told.insert("calls".into(), json!(Direction::BOTH.map(|d| self.estimate(d, known.trip))));
         let named = self.named(known);
         if !named.is_empty() {
-            told.add("callers", named);
+            told.insert("callers".into(), named.into());
         }
     }
 }

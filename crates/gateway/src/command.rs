@@ -5,14 +5,14 @@ use crate::apply::Read;
 use crate::ask;
 use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
-use crate::error::Error;
+use crate::error::{Error, text_of};
 use crate::explain;
-use crate::file::{Datapath, File, Kind, LOG, Mode};
+use crate::file::{Alone, Datapath, File, Kind, LOG, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::page;
 use crate::rules::Rules;
-use crate::surroundings::{interface, printed, say, server, signals};
+use crate::surroundings::{answered, ended, interface, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::log::Log;
 use penstock_appliance::page::process::{self, Process};
@@ -46,38 +46,34 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
         Verb::Check(asked) => {
-            let file = match read(&asked.file)? {
-                Kind::Alone(alone) => return alone::check(&alone, asked),
-                Kind::Link(file) => file,
+            let what = match read(&asked.file)? {
+                Kind::Alone(alone) => {
+                    let Alone { c2ml, upload, .. } = *alone;
+                    format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen)
+                }
+                Kind::Link(file) => {
+                    let [down, up] =
+                        file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
+                    format!("{down} down, {up} up, on {}", file.interfaces.wan)
+                }
             };
-            let [down, up] = &file.bottlenecks;
-            let text = format!(
-                "{} is right: {} at {} down, {} at {} up, on {}\n",
-                asked.file.display(),
-                down.aqm.name(),
-                down.rate,
-                up.aqm.name(),
-                up.rate,
-                file.interfaces.wan
-            );
-            printed(&if asked.json { format!("{}\n", json!({"file": asked.file, "right": true})) } else { text })
+            let right = json!({"file": asked.file, "right": true});
+            answered(asked.json, &right, |_| format!("{} is right: {what}\n", asked.file.display()))
         }
-        Verb::Explain(asked) => {
-            let file = match read(&asked.file)? {
-                Kind::Alone(alone) => return alone::explain(&alone, asked),
-                Kind::Link(file) => file,
-            };
-            if file.keys.datapath == Datapath::Kernel {
-                let explained = explain::in_the_kernel(&file);
-                return printed(&if asked.json { format!("{explained}\n") } else { explain::kernel_text(&explained) });
+        Verb::Explain(asked) => match read(&asked.file)? {
+            Kind::Alone(alone) => alone::explain(&alone, asked.json),
+            Kind::Link(file) if file.keys.datapath == Datapath::Kernel => {
+                answered(asked.json, &explain::in_the_kernel(&file), explain::kernel_text)
             }
-            let explained = match file.keys.mode {
-                Mode::Bridge => explain::on_a_bridge(&file),
-                Mode::Router => explain::explain(&file, &Rules::of(&file)?),
-            };
-            printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
+            Kind::Link(file) => {
+                let rules = (file.keys.mode == Mode::Router).then(|| Rules::of(&file)).transpose()?;
+                answered(asked.json, &explain::explain(&file, rules.as_ref()), explain::text)
+            }
+        },
+        Verb::Record(options) => {
+            let wan = |status: &Value| Some(Place { interface: status["wan"].as_str()?.to_owned(), netns: None });
+            printed(&record::run(options, ask::DEFAULT_NAME, PROGRAM, wan)?)
         }
-        Verb::Record(options) => printed(&record::run(options, ask::DEFAULT_NAME, PROGRAM, wan)?),
         Verb::Support(options) => printed(&support::run(options, &parts(options.file.as_deref()))?),
         Verb::Guard(options) => Ok(guard::run(options)),
         Verb::Page { file } => {
@@ -91,13 +87,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
 }
 
 fn read(path: &Path) -> Result<Kind, Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.to_owned(), source })?;
-    Kind::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
-}
-
-/// Returns the interface to the link of a gateway that runs.
-fn wan(status: &Value) -> Option<Place> {
-    Some(Place { interface: status["wan"].as_str()?.to_owned(), netns: None })
+    Kind::parse(&text_of(path)?, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
 }
 
 /// Returns what `support` packs for a gateway with this file.
@@ -123,67 +113,37 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
     }
 }
 
+/// Governs as a file says, until a signal comes. `own` is the file at `path` without options.
 fn govern(file: &File, own: File, path: &Path, json: bool) -> Result<u8, Error> {
     let wan = interface("wan", &file.interfaces.wan)?;
     if let Some(lan) = &file.interfaces.lan {
         interface("lan", lan)?;
     }
-    let server = Some(server(&file.keys.name)?);
-    let page = file.page.as_ref().map(|_| Process::new(path));
+    let server = server(&file.keys.name)?;
     if file.keys.datapath == Datapath::Kernel {
         let mut desk = desk(file, own, path, server)?;
         let kernel = Kernel::open(file, wan, &mut desk)?;
         begun(file);
         let (report, failed) = kernel.run(desk);
-        return ended(&serde_json::to_value(&report).unwrap_or(Value::Null), failed, json);
+        return ended(json, &report, ask::status, failed);
     }
-    let mut desk = desk(file, own, path, server)?.showing(page);
+    let mut desk = desk(file, own, path, server)?;
     let daemon = Daemon::open(file, wan, &mut desk)?;
     begun(file);
     let (status, failed) = daemon.run(desk);
-    ended(&serde_json::to_value(&status).unwrap_or(Value::Null), failed, json)
+    ended(json, &status, ask::status, failed)
 }
 
 /// From here on signals end the run. `own` is the file at `path` without options.
-fn desk<A: Appliance<File = Read>>(
-    file: &File,
-    own: File,
-    path: &Path,
-    server: Option<Server>,
-) -> Result<Desk<A>, Error> {
-    let desk = Desk::open(signals()?, server, Log::new(file.keys.log.clone()))?;
-    Ok(desk.reads(path, move |name, text| Read::of(name, text, &own))?)
+fn desk<A: Appliance<File = Read>>(file: &File, own: File, path: &Path, server: Server) -> Result<Desk<A>, Error> {
+    let desk = Desk::open(signals()?, Some(server), Log::new(file.keys.log.clone()))?;
+    let page = file.page.as_ref().map(|_| Process::new(path));
+    Ok(desk.reads(path, move |name, text| Read::of(name, text, &own))?.showing(page))
 }
 
 fn begun(file: &File) {
-    let [down, up] = &file.bottlenecks;
     let what = if file.keys.observe { "observing" } else { "governing" };
-    let [there, back] = [down, up].map(|way| format!("{} {}", way.aqm.name(), way.rate));
-    say(&format!("{what} {}: {there} down, {back} up", file.interfaces.wan));
+    let [down, up] = file.settings.ways.each_ref().map(|way| format!("{} {}", way.aqm.name(), way.rate));
+    say(&format!("{what} {}: {down} down, {up} up", file.interfaces.wan));
     file.page.iter().for_each(process::announce);
-}
-
-/// Prints the last status.
-fn ended(status: &Value, failed: Option<String>, json: bool) -> Result<u8, Error> {
-    printed(&last(status, json))?;
-    failed.iter().for_each(|why| say(&format!("error: {why}")));
-    Ok(u8::from(failed.is_some()))
-}
-
-/// The last status, for programs or for people.
-fn last(status: &Value, json: bool) -> String {
-    if json { format!("{status}\n") } else { ask::status(status) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_last_status_is_a_line_of_json_or_a_table() {
-        let status = json!({"state": "shut"});
-        assert_eq!(last(&status, true), "{\"state\":\"shut\"}\n");
-        assert!(last(&status, false).contains("\nstate: shut\n"));
-    }
 }

@@ -17,14 +17,16 @@ use penstock_budgets::gateway::Grant;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::{Backlog, DropReason};
-use penstock_core::units::{Bytes, Instant, Rate, Span};
+use penstock_core::units::{Bytes, Instant, Rate};
 use penstock_core::wire::{End, HostKey, RealPacket};
 use penstock_shaper::classify::{Classifier, PacketFacts};
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// What came from a node and what of it was refused since it has its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -35,15 +37,9 @@ pub struct Count {
     pub policed: Backlog,
 }
 
-impl Count {
-    fn passed(self) -> u64 {
-        self.arrived.bytes.saturating_sub(self.policed.bytes)
-    }
-}
-
 /// What came of a node in a second may exceed its budget by this part, which packets of the seconds before and after it
 /// make, in percent.
-pub(crate) const TOLERANCE_PERCENT: u64 = 5;
+const TOLERANCE_PERCENT: u64 = 5;
 
 /// A node whose budget was told.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +67,33 @@ pub struct Enforcer {
     ticked: [Instant; 2],
 }
 
+/// What a host with a session used of its budget in the last second, in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Used {
+    /// The budget of its address, of all sessions from there.
+    pub budget_bps: u64,
+    /// What came of it.
+    pub offered_bps: u64,
+    /// What passed of that.
+    pub used_bps: u64,
+    /// True if more came than its budget.
+    pub over: bool,
+}
+
+impl Used {
+    /// Compares a budget with what has come between two counts, the newer one first.
+    pub(crate) fn within(time: Duration, budget_bps: u64, counts: [Count; 2]) -> Self {
+        let rate = |of: fn(&Count) -> u64| {
+            let [now, before] = counts.each_ref().map(of);
+            (u128::from(now.saturating_sub(before)) * 8_000_000_000 / time.as_nanos().max(1)) as u64
+        };
+        let offered_bps = rate(|count| count.arrived.bytes);
+        let used_bps = rate(|count| count.arrived.bytes.saturating_sub(count.policed.bytes));
+        let over = u128::from(offered_bps) * 100 > u128::from(budget_bps) * u128::from(100 + TOLERANCE_PERCENT);
+        Self { budget_bps, offered_bps, used_bps, over }
+    }
+}
+
 /// A host with a session, as the status tells it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Held {
@@ -78,14 +101,9 @@ pub struct Held {
     pub node: u32,
     /// The address of its session.
     pub address: IpAddr,
-    /// The budget of its address, of all sessions from there, in bits per second.
-    pub budget_bps: u64,
-    /// What came of it in the last second, in bits per second.
-    pub offered_bps: u64,
-    /// What passed of that, in bits per second.
-    pub used_bps: u64,
-    /// True if that was more than its budget came to.
-    pub over: bool,
+    /// What it used of its budget.
+    #[serde(flatten)]
+    pub used: Used,
     /// What came and what was refused.
     #[serde(flatten)]
     pub count: Count,
@@ -146,13 +164,11 @@ impl Enforcer {
             }
         }
         self.grants = grants;
-        self.told.retain(|node, _| {
-            let stays = wanted.contains_key(node);
-            if !stays && enforces {
-                tell(&Fact::Budget { node: *node, budget: None });
+        for (node, _) in self.told.extract_if(|node, _| !wanted.contains_key(node)) {
+            if enforces {
+                tell(&Fact::Budget { node, budget: None });
             }
-            stays
-        });
+        }
         wanted.into_iter().for_each(|(node, budget)| self.tell_budget(node, budget, &mut tell));
         self.tell_rest(tell);
     }
@@ -197,42 +213,33 @@ impl Enforcer {
             self.begins(owner.node, host, tell);
         }
         let node = classifier.node_of(Packet::flow(packet));
-        self.count_mut(node).arrived.add(packet.size());
-        self.sum_mut(node).arrived.add(packet.size());
+        self.both(node).into_iter().for_each(|count| count.arrived.add(packet.size()));
         node
     }
 
     /// A number belongs to this host from now on; the discipline has forgotten the host that had it before.
     fn begins(&mut self, node: NodeId, host: HostKey, tell: impl FnMut(&Fact)) {
         self.told.remove(&node);
-        *self.count_mut(node) = Count::default();
+        *self.both(node)[0] = Count::default();
         if let Some(budget) = self.hosts.get(&host).copied() {
             self.tell_budget(node, budget, tell);
         }
     }
 
     fn count(&self, node: NodeId) -> Count {
-        self.counts[self.place(node)]
+        self.counts[place(node, &self.counts)]
     }
 
-    fn count_mut(&mut self, node: NodeId) -> &mut Count {
-        let place = self.place(node);
-        &mut self.counts[place]
-    }
-
-    fn sum_mut(&mut self, node: NodeId) -> &mut Count {
-        &mut self.sums[usize::from(self.told.contains_key(&node))]
-    }
-
-    fn place(&self, node: NodeId) -> usize {
-        (node.0 as usize).min(self.counts.len() - 1)
+    /// Returns what is counted of a node, and the sum of which that is a part.
+    fn both(&mut self, node: NodeId) -> [&mut Count; 2] {
+        let (place, has_session) = (place(node, &self.counts), self.told.contains_key(&node));
+        [&mut self.counts[place], &mut self.sums[usize::from(has_session)]]
     }
 
     /// The discipline has refused a packet of a node.
     pub fn refused(&mut self, node: NodeId, size: Bytes) {
         if self.enforces {
-            self.count_mut(node).policed.add(size);
-            self.sum_mut(node).policed.add(size);
+            self.both(node).into_iter().for_each(|count| count.policed.add(size));
         }
     }
 
@@ -240,8 +247,7 @@ impl Enforcer {
     pub fn tick(&mut self, now: Instant) {
         self.ticked = [now, self.ticked[0]];
         for (node, told) in &mut self.told {
-            let place = (node.0 as usize).min(self.counts.len() - 1);
-            told.counts = [self.counts[place], told.counts[0]];
+            told.counts = [self.counts[place(*node, &self.counts)], told.counts[0]];
         }
     }
 
@@ -253,33 +259,24 @@ impl Enforcer {
 
     /// Returns what the status tells.
     pub fn report(&self, classifier: &Classifier) -> Enforcement {
-        let nanos = self.ticked[0].since(self.ticked[1]).max(Span::from_nanos(1)).as_nanos();
-        let rate = |[now, before]: [u64; 2]| {
-            (u128::from(now.saturating_sub(before)) * 8_000_000_000 / u128::from(nanos)) as u64
-        };
-        let used = |told: &Told| rate(told.counts.map(|count| count.passed()));
-        let offered = |told: &Told| rate(told.counts.map(|count| count.arrived.bytes));
-        let over = |told: &Told| {
-            u128::from(offered(told)) * 100 > u128::from(told.budget.as_bps()) * u128::from(100 + TOLERANCE_PERCENT)
-        };
+        let time = Duration::from_nanos(self.ticked[0].since(self.ticked[1]).as_nanos());
+        let used = |told: &Told| Used::within(time, told.budget.as_bps(), told.counts);
         let held = |grant: &Grant| {
             let node = HostKey::at(grant.address).and_then(|host| classifier.table.subscribers.known(host));
             let told = node.and_then(|node| self.told.get(&node));
+            let unseen = Used { budget_bps: grant.budget.as_bps(), ..Used::default() };
             Held {
                 node: grant.node,
                 address: grant.address,
-                budget_bps: told.map_or(grant.budget, |told| told.budget).as_bps(),
-                offered_bps: told.map_or(0, offered),
-                used_bps: told.map_or(0, used),
-                over: told.is_some_and(over),
+                used: told.map_or(unseen, used),
                 count: node.map(|node| self.count(node)).unwrap_or_default(),
             }
         };
         let [strangers, sessions] = self.sums;
         Enforcement {
             enforces: self.enforces,
-            used_bps: self.told.values().map(used).sum(),
-            over: self.told.values().filter(|told| over(told)).count(),
+            used_bps: self.told.values().map(|told| used(told).used_bps).sum(),
+            over: self.told.values().filter(|told| used(told).over).count(),
             rest_bps: self.rest.unwrap_or(self.upload).as_bps(),
             nodes: self.grants.iter().map(held).collect(),
             sessions,
@@ -296,11 +293,11 @@ impl Tap for Enforcer {
         if direction == UP {
             let tell = |fact: &Fact| around.path.direction_mut(UP).server.on_fact(fact, around.now);
             let node = self.arrives(held.packet(), facts, around.classifier, tell);
-            held.set_node(node);
+            held.node = Some(node);
         }
     }
     fn refused(&mut self, held: &HeldPacket, reason: DropReason) {
-        if let (Some(node), DropReason::Early) = (held.node(), reason) {
+        if let (Some(node), DropReason::Early) = (held.node, reason) {
             self.refused(node, held.packet().size());
         }
     }
@@ -308,11 +305,17 @@ impl Tap for Enforcer {
         self.tick(around.now);
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
-        told.add("enforcement", self.report(known.classifier));
+        told.insert("enforcement".into(), json!(self.report(known.classifier)));
     }
 }
 
+/// The last place is for what belongs to nobody.
+fn place(node: NodeId, counts: &[Count]) -> usize {
+    (node.0 as usize).min(counts.len() - 1)
+}
+
+/// Sums saturate.
 fn add<K: Eq + Hash>(sums: &mut HashMap<K, Rate>, key: K, rate: Rate) {
-    let sum = sums.get(&key).map_or(0, |sum| sum.as_bps());
-    sums.insert(key, Rate::from_bps(sum.saturating_add(rate.as_bps())));
+    let more = |sum: &mut Rate| *sum = Rate::from_bps(sum.as_bps().saturating_add(rate.as_bps()));
+    sums.entry(key).and_modify(more).or_insert(rate);
 }

@@ -2,6 +2,7 @@
 
 use crate::file::File;
 use crate::gate::kernel_queue;
+use crate::hosts::{list, word};
 use crate::rules::{Family, Rules};
 use penstock_core::units::Limit;
 use penstock_shaper::bottleneck::Config;
@@ -15,21 +16,18 @@ const PACKET: u64 = 2048 + 2304;
 /// Memory in bytes of the rings of both ports of a bridge.
 const RINGS: u64 = 16 << 20;
 
+/// The directions in an answer.
+const WAYS: [&str; 2] = ["forward", "reverse"];
+
 /// What is set for a direction.
 fn way(file: &File, direction: Direction) -> Value {
-    let Config { aqm, rate, limit, .. } = &file.bottlenecks[direction.index()];
+    let Config { aqm, rate, limit, .. } = &file.settings.ways[direction.index()];
     json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "limit": limit})
 }
 
-/// Memory in bytes that full queues take.
-fn memory(file: &File) -> u64 {
-    TABLES + file.bottlenecks.iter().map(|config| packets(file.subscribers.room(config.limit))).sum::<u64>() * PACKET
-}
-
-/// Returns what a run of this file would install on a bridge.
-pub fn on_a_bridge(file: &File) -> Value {
-    json!({
-        "mode": "bridge",
+/// Returns what a run of this file would install; without rules on a bridge.
+pub fn explain(file: &File, rules: Option<&Rules>) -> Value {
+    let mut told = json!({
         "wan": file.interfaces.wan,
         "lan": file.interfaces.lan,
         "observe": file.keys.observe,
@@ -37,35 +35,26 @@ pub fn on_a_bridge(file: &File) -> Value {
         "patience_ms": file.keys.patience.as_millis_f64(),
         "forward": way(file, Direction::Forward),
         "reverse": way(file, Direction::Reverse),
-        "memory_most_bytes": memory(file) + RINGS,
-    })
-}
-
-/// Returns what a run of this file would install.
-pub fn explain(file: &File, rules: &Rules) -> Value {
-    let way = |d: Direction| {
-        let mut way = way(file, d);
-        way["queue"] = rules.chains.queue_of(d).into();
-        way["kernel_queue_packets"] = kernel_queue(file.subscribers.room(file.bottlenecks[d.index()].limit)).into();
-        way
+    });
+    let memory = TABLES
+        + file.settings.ways.iter().map(|config| packets(file.settings.subscribers.room(config.limit))).sum::<u64>()
+            * PACKET;
+    let Some(rules) = rules else {
+        told["mode"] = "bridge".into();
+        told["memory_most_bytes"] = (memory + RINGS).into();
+        return told;
     };
-    let lines = |family: Family| match rules.chains.families.contains(&family) {
-        true => rules.lines(family),
-        false => Vec::new(),
-    };
-    json!({
-        "wan": file.interfaces.wan,
-        "lan": file.interfaces.lan,
-        "observe": file.keys.observe,
-        "scone": file.keys.scone,
-        "patience_ms": file.keys.patience.as_millis_f64(),
-        "firewall": rules.chains.firewall.name(),
-        "rules": {"ipv4": lines(Family::V4), "ipv6": lines(Family::V6)},
-        "forward": way(Direction::Forward),
-        "reverse": way(Direction::Reverse),
-        "enforce": file.c2ml.as_ref().map(|c2ml| c2ml.enforce),
-        "memory_most_bytes": memory(file),
-    })
+    for (direction, key) in Direction::BOTH.into_iter().zip(WAYS) {
+        let limit = file.settings.ways[direction.index()].limit;
+        told[key]["queue"] = rules.chains.queue_of(direction).into();
+        told[key]["kernel_queue_packets"] = kernel_queue(file.settings.subscribers.room(limit)).into();
+    }
+    let v6 = if rules.chains.v6 { rules.lines(Family::V6) } else { Vec::new() };
+    told["firewall"] = rules.chains.firewall.name().into();
+    told["rules"] = json!({"ipv4": rules.lines(Family::V4), "ipv6": v6});
+    told["enforce"] = json!(file.c2ml.as_ref().map(|c2ml| c2ml.enforce));
+    told["memory_most_bytes"] = memory.into();
+    told
 }
 
 /// Returns what a run of this file would install with the kernel data path.
@@ -80,26 +69,6 @@ pub fn in_the_kernel(file: &File) -> Value {
     })
 }
 
-/// Returns the same for people.
-pub fn kernel_text(explained: &Value) -> String {
-    let mut text = String::new();
-    for (way, name) in [("forward", "download, from the WAN"), ("reverse", "upload, to the WAN")] {
-        let rate = explained[way]["rate_bps"].as_u64().unwrap_or_default() as f64 / 1e6;
-        let limit = explained[way]["limit"].as_str().unwrap_or_default();
-        text += &format!("{name}: pink at {rate} Mbit/s before a queue of {limit}\n");
-    }
-    let wan = explained["wan"].as_str().unwrap_or_default();
-    text +=
-        &format!("programs `outward` and `inward` at {wan}, by TCX, or by filters of clsact where there is no TCX\n");
-    text += "they write windows into ACKs and drop nothing; without a sign of life for 1 s they pass everything untouched\n";
-    if let Some(lan) = explained["enforced_at"].as_str() {
-        text += &format!(
-            "programs `hold` and `answer` at {lan}, by TCX: they drop what hosts send to {wan} beyond their budgets\n"
-        );
-    }
-    text + "memory: 20 MB in the kernel for 65536 connections\n"
-}
-
 /// Returns how many packets of 1500 bytes a queue may hold.
 fn packets(limit: Limit) -> u64 {
     match limit {
@@ -108,53 +77,64 @@ fn packets(limit: Limit) -> u64 {
     }
 }
 
-/// Returns the same for people.
+/// Returns a line about each direction; `of` has what stands before the limit and after it.
+fn ways<'a>(explained: &'a Value, of: impl Fn(&'a Value) -> String) -> String {
+    let names = ["download, from the WAN", "upload, to the WAN"];
+    WAYS.into_iter().zip(names).map(|(way, name)| format!("{name}: {}\n", of(&explained[way]))).collect()
+}
+
+fn mbps(way: &Value) -> f64 {
+    way["rate_bps"].as_u64().unwrap_or_default() as f64 / 1e6
+}
+
+pub fn kernel_text(explained: &Value) -> String {
+    let queue = |way: &Value| format!("pink at {} Mbit/s before a queue of {}", mbps(way), word(&way["limit"]));
+    let (ways, wan) = (ways(explained, queue), word(&explained["wan"]));
+    let hold = explained["enforced_at"].as_str().map(|lan| {
+        format!(
+            "programs `hold` and `answer` at {lan}, by TCX: they drop what hosts send to {wan} beyond their budgets\n"
+        )
+    });
+    format!(
+        "{ways}programs `outward` and `inward` at {wan}, by TCX, or by filters of clsact where there is no TCX\n\
+         they write windows into ACKs and drop nothing; without a sign of life for 1 s they pass everything untouched\n\
+         {}memory: 20 MB in the kernel for 65536 connections\n",
+        hold.unwrap_or_default()
+    )
+}
+
 pub fn text(explained: &Value) -> String {
-    let mut text = String::new();
-    for (way, name) in [("forward", "download, from the WAN"), ("reverse", "upload, to the WAN")] {
-        let one = &explained[way];
-        let rate = one["rate_bps"].as_u64().unwrap_or_default() as f64 / 1e6;
-        let word = |key: &str| one[key].as_str().unwrap_or_default();
-        text += &format!("{name}: {} at {rate} Mbit/s, limit {}", word("discipline"), word("limit"));
-        if let Some(packets) = one["kernel_queue_packets"].as_u64() {
-            text += &format!("; queue {} of netfilter, {packets} packets at most", one["queue"]);
-        }
-        text += "\n";
-    }
+    let mut text = ways(explained, |way| {
+        let queue = way["kernel_queue_packets"].as_u64();
+        let queue = queue.map(|most| format!("; queue {} of netfilter, {most} packets at most", way["queue"]));
+        let (discipline, limit) = (word(&way["discipline"]), word(&way["limit"]));
+        format!("{discipline} at {} Mbit/s, limit {limit}{}", mbps(way), queue.unwrap_or_default())
+    });
     if explained["observe"] == true {
         text += "observe: packets pass at once and unchanged\n";
-    }
-    if explained["scone"] == true && explained["observe"] != true {
+    } else if explained["scone"] == true {
         text += "SCONE: flows of QUIC that ask for it are told their part\n";
     }
-    if let Some(enforce) = explained["enforce"].as_bool() {
-        text += match enforce {
-            true => "uploads of hosts are held to the budgets of their sessions; hosts without one share the rest\n",
-            false => "hosts get budgets, and nobody holds them to these (enforce = false)\n",
-        };
-    }
+    text += match explained["enforce"].as_bool() {
+        Some(true) => "uploads of hosts are held to the budgets of their sessions; hosts without one share the rest\n",
+        Some(false) => "hosts get budgets, and nobody holds them to these (enforce = false)\n",
+        None => "",
+    };
     let on_a_bridge = explained["mode"] == "bridge";
     let who = if on_a_bridge { "the kernel's bridge has all frames" } else { "the guard lets packets pass" };
     let patience = explained["patience_ms"].as_f64().unwrap_or_default();
     text += &format!("{who} after {patience} ms without a sign of life\n");
     if on_a_bridge {
-        let port = |key: &str| explained[key].as_str().unwrap_or_default().to_owned();
-        text += &format!(
-            "program `hide` at {} and {}, by TCX: it takes IP to one host from the kernel\n",
-            port("wan"),
-            port("lan")
-        );
+        let [wan, lan] = ["wan", "lan"].map(|key| word(&explained[key]));
+        text += &format!("program `hide` at {wan} and {lan}, by TCX: it takes IP to one host from the kernel\n");
         text += "left to the kernel's bridge: what is not IP, broadcasts, multicasts, what is for this machine, neighbour \
                  discovery, router advertisements, DHCP\n";
     }
     let most = explained["memory_most_bytes"].as_u64().unwrap_or_default() >> 20;
     text += &format!("memory: up to {most} MB when queues are full of packets of 1500 bytes\n");
     for (family, name) in [("ipv4", "IPv4"), ("ipv6", "IPv6")].into_iter().filter(|_| !on_a_bridge) {
-        let firewall = explained["firewall"].as_str().unwrap_or_default();
-        text += &format!("rules of {name} in the table mangle, by {firewall}:\n");
-        for line in explained["rules"][family].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            text += &format!("  {line}\n");
-        }
+        text += &format!("rules of {name} in the table mangle, by {}:\n", word(&explained["firewall"]));
+        text.extend(list(&explained["rules"][family]).map(|line| format!("  {}\n", word(line))));
     }
     text
 }
@@ -167,25 +147,25 @@ mod tests {
 
     #[test]
     fn a_bridge_has_no_rules() {
-        let text = "mode = \"bridge\"\n[interfaces]\nwan = \"w0\"\nlan = \"l0\"\n[link]\nrate = \"10Mbit/s\"\n";
-        let text = super::text(&on_a_bridge(&File::parse(text, "f").unwrap()));
-        for expected in
-            ["download, from the WAN: pink at 10 Mbit/s, limit 1000p\n", "program `hide` at w0 and l0", "80 ms"]
-        {
-            assert!(text.contains(expected), "{expected}: {text}");
-        }
-        assert!(!text.contains("rules"), "{text}");
+        let text = "mode = 'bridge'\n[interfaces]\nwan = 'w0'\nlan = 'l0'\n[link]\nrate = '10Mbit/s'\n";
+        let text = super::text(&explain(&File::parse(text, "f").unwrap(), None));
+        let begin = "download, from the WAN: pink at 10 Mbit/s, limit 1000p\nupload, to the WAN: pink at 10 Mbit/s, limit 1000p\n\
+            the kernel's bridge has all frames after 80 ms without a sign of life\nprogram `hide` at w0 and l0";
+        assert!(text.starts_with(begin) && !text.contains("rules"), "{text}");
     }
 
     #[test]
     fn rules_queues_and_memory_are_told() {
-        let file =
-            File::parse("[interfaces]\nwan = \"w0\"\n[link]\nrate = \"10Mbit/s\"\nlimit = \"150kB\"\n", "f").unwrap();
-        let chains = Chains { firewall: Firewall::IptablesLegacy, families: vec![Family::V4], queue: 7010 };
-        let explained = explain(&file, &Rules::new(chains, file.interfaces.clone()));
+        let text = "[interfaces]\nwan = 'w0'\n[link]\nrate = '10Mbit/s'\nlimit = '150kB'\n";
+        let file = File::parse(text, "f").unwrap();
+        let chains = Chains { firewall: Firewall::IptablesLegacy, queue: 7010, v6: false };
+        let explained = explain(&file, Some(&Rules { chains, interfaces: file.interfaces.clone() }));
         assert_eq!(explained["rules"]["ipv6"], json!([]));
         assert_eq!(explained["memory_most_bytes"], json!(TABLES + 2 * 101 * PACKET));
-        let text = text(&explained);
+        // The kernel may hold what the discipline may, and more.
+        assert_eq!(explained["forward"]["kernel_queue_packets"], 150_000 / 64 + 1024);
+        assert_eq!([1000, u64::MAX].map(|most| kernel_queue(Limit::Packets(most))), [2024, 60_000]);
+        let text = super::text(&explained);
         assert!(!text.contains("budgets"));
         for expected in ["download, from the WAN: pink at 10 Mbit/s, limit 150", "80 ms", "-A POSTROUTING -o w0"] {
             assert!(text.contains(expected), "{expected}: {text}");
@@ -221,35 +201,16 @@ mod tests {
 
     #[test]
     fn people_read_what_would_be_in_the_kernel() {
-        let parse = |more: &str| {
-            let text = format!(
-                "datapath = \"kernel\"\n[interfaces]\nwan = \"w0\"\n{more}[link]\nrate = \"20Mbit/s\"\nreverse_rate = \"2500kbit/s\"\nlimit = \"150p\"\n"
-            );
-            in_the_kernel(&File::parse(&text, "f").unwrap())
-        };
-        let text = kernel_text(&parse(""));
-        let first: Vec<&str> = text.lines().take(3).collect();
-        assert_eq!(
-            first,
-            [
-                "download, from the WAN: pink at 20 Mbit/s before a queue of 150p",
-                "upload, to the WAN: pink at 2.5 Mbit/s before a queue of 150p",
-                "programs `outward` and `inward` at w0, by TCX, or by filters of clsact where there is no TCX",
-            ]
-        );
-        assert!(text.ends_with("memory: 20 MB in the kernel for 65536 connections\n"), "{text}");
-        assert!(!text.contains("`hold`"), "{text}");
-        assert!(
-            kernel_text(&json!({"wan": "w0", "enforced_at": "l0"}))
-                .contains("`answer` at l0, by TCX: they drop what hosts send to w0 ")
-        );
-    }
-
-    /// A queue that counts bytes holds a packet more than whole ones of 1500 bytes fit.
-    #[test]
-    fn a_queue_of_bytes_holds_packets_of_1500() {
-        let bytes = |bytes: u64| packets(Limit::Bytes(penstock_core::units::Bytes::new(bytes)));
-        assert_eq!([0, 1499, 1500, 150_000].map(bytes), [1, 1, 2, 101]);
-        assert_eq!(packets(Limit::Packets(7)), 7);
+        let text = "datapath = 'kernel'\n[interfaces]\nwan = 'w0'\n[link]\nrate = '20Mbit/s'\n\
+            reverse_rate = '2500kbit/s'\nlimit = '150p'\n";
+        let explained = in_the_kernel(&File::parse(text, "f").unwrap());
+        let expected = "download, from the WAN: pink at 20 Mbit/s before a queue of 150p\n\
+            upload, to the WAN: pink at 2.5 Mbit/s before a queue of 150p\n\
+            programs `outward` and `inward` at w0, by TCX, or by filters of clsact where there is no TCX\n\
+            they write windows into ACKs and drop nothing; without a sign of life for 1 s they pass everything untouched\n\
+            memory: 20 MB in the kernel for 65536 connections\n";
+        assert_eq!(kernel_text(&explained), expected);
+        let held = kernel_text(&json!({"wan": "w0", "enforced_at": "l0"}));
+        assert!(held.contains("`answer` at l0, by TCX: they drop what hosts send to w0 "), "{held}");
     }
 }

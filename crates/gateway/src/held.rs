@@ -22,24 +22,17 @@ pub enum Origin {
     Frame(Lead),
 }
 
-impl Origin {
-    /// True if the checksum of the transport is still to be made.
-    pub fn is_pending(&self) -> bool {
-        matches!(self, Self::Frame(lead) if lead.is_pending())
-    }
-}
-
 /// A packet, and how to let it go on.
 #[derive(Debug)]
 pub struct Held {
     packet: RealPacket,
-    origin: Origin,
+    pub(crate) origin: Origin,
     /// What a discipline may edit, as it was on arrival.
     before: (u16, Ecn),
     /// The node that sent it, if that is held to a budget.
-    node: Option<NodeId>,
+    pub(crate) node: Option<NodeId>,
     /// What is known of it if it is a packet of a call.
-    call: Option<Voice>,
+    pub(crate) call: Option<Voice>,
     /// True if its rate signal was lowered.
     advised: bool,
 }
@@ -47,16 +40,12 @@ pub struct Held {
 impl Held {
     /// Takes a packet; `voice` is what is to be known of it if it is one of a call.
     pub fn new(packet: RealPacket, origin: Origin, voice: Voice) -> Self {
-        let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
+        let is_pending = matches!(&origin, Origin::Frame(lead) if lead.is_pending());
+        let checksum = if is_pending { TransportChecksum::Pending } else { TransportChecksum::Complete };
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
         let call = is_call(packet.bytes(), packet.headers()).then_some(voice);
         Self { packet, origin, before, node: None, call, advised: false }
-    }
-
-    /// Returns what is needed to let it go on.
-    pub fn origin(&self) -> &Origin {
-        &self.origin
     }
 
     /// Returns whether the end of the packet is here as well.
@@ -64,25 +53,10 @@ impl Held {
         !matches!(self.origin, Origin::Verdict { whole: false, .. })
     }
 
-    /// Returns the node that sent it, if that is held to a budget.
-    pub fn node(&self) -> Option<NodeId> {
-        self.node
-    }
-
-    /// Notes the node that sent it.
-    pub fn set_node(&mut self, node: NodeId) {
-        self.node = Some(node);
-    }
-
     /// Returns the window fields of a segment as it came and as it is; `None` for other packets.
     pub fn windows(&self) -> Option<[u16; 2]> {
         let tcp = matches!(self.packet.headers().transport, Transport::Tcp { .. });
         tcp.then(|| [self.before.0, TcpView::window(&self.packet)])
-    }
-
-    /// Returns what is known of it if it is a packet of a call.
-    pub fn call(&self) -> Option<Voice> {
-        self.call
     }
 
     /// Returns the signal of the SCONE packet with which it begins; `None` if there is none, or if it cannot be edited.
@@ -143,6 +117,7 @@ impl Carrier for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tap::Tap as _;
     use crate::windows::Windows;
     use penstock_core::packet::FlowId;
     use penstock_core::units::Instant;
@@ -167,9 +142,9 @@ mod tests {
         let bytes = packet.changed().unwrap();
         assert_eq!((bytes.len(), &bytes[34..36]), (40, &900u16.to_be_bytes()[..]));
         assert_eq!((packet.windows(), held(true).windows()), (Some([1000, 900]), Some([1000; 2])));
-        let mut windows = Windows::default();
-        [&packet, &held(true)].into_iter().for_each(|held| windows.count(held));
-        assert_eq!(windows, Windows { segments: 2, rewritten: 1, advertised: 2000, written: 1900 });
+        let mut windows = [Windows::default(); 2];
+        [&packet, &held(true)].into_iter().for_each(|held| windows.leaves(Direction::Forward, held, Instant::ZERO));
+        assert_eq!(windows[0], Windows { segments: 2, rewritten: 1, advertised: 2000, written: 1900 });
         let mut packet = held(true);
         packet.mark_ce();
         assert_eq!(packet.changed().unwrap()[1] & 3, 3);

@@ -1,11 +1,19 @@
 //! Budgets of hosts in the text of a status: what each has, uses and was refused.
 
 use serde_json::Value;
-use std::fmt::Write as _;
 
 /// Returns a rate in Mbit/s.
 fn mbit(bps: &Value) -> String {
     bps.as_u64().map_or_else(|| "-".to_owned(), |bps| format!("{:.3}", bps as f64 / 1e6))
+}
+
+/// Returns the elements of an array; none if it is not there.
+pub fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+pub fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// Returns who keeps to its budget and who does not; empty if no packet is seen.
@@ -14,66 +22,45 @@ fn enforcement(enforced: &Value) -> String {
         return String::new();
     }
     let refused = |one: &Value| format!("{} packets, {} bytes", one["policed"]["packets"], one["policed"]["bytes"]);
-    let mut text = String::from(if enforced["enforces"] == false { "counted, not enforced:\n" } else { "enforced:\n" });
-    for node in enforced["nodes"].as_array().into_iter().flatten() {
-        let address = node["address"].as_str().unwrap_or_default();
-        let (used, budget) = (mbit(&node["used_bps"]), mbit(&node["budget_bps"]));
-        let number = &node["node"];
+    let node = |node: &Value| {
+        let (used, budget, number) = (mbit(&node["used_bps"]), mbit(&node["budget_bps"]), &node["node"]);
         let over = if node["over"] == true { " (more came)" } else { "" };
-        let _ = writeln!(
-            text,
-            "  {address:<20} node {number}: uses {used} of {budget} Mbit/s{over}; refused: {}",
-            refused(node)
-        );
-    }
+        let (address, refused) = (word(&node["address"]), refused(node));
+        format!("  {address:<20} node {number}: uses {used} of {budget} Mbit/s{over}; refused: {refused}\n")
+    };
+    let begin = if enforced["enforces"] == false { "counted, not enforced:\n" } else { "enforced:\n" };
     let (rest, strangers) = (mbit(&enforced["rest_bps"]), refused(&enforced["strangers"]));
-    text + &format!("  hosts without a session share {rest} Mbit/s; refused: {strangers}\n")
+    let nodes: String = list(&enforced["nodes"]).map(node).collect();
+    format!("{begin}{nodes}  hosts without a session share {rest} Mbit/s; refused: {strangers}\n")
 }
 
 /// Returns the budgets of hosts as a table; empty if there are none.
 pub fn hosts(answer: &Value) -> String {
     let Some(c2ml) = answer.get("c2ml") else { return String::new() };
-    let mut text = format!(
-        "budgets: {} of {} Mbit/s among {} hosts; {} have enrolled\n",
-        mbit(&c2ml["granted_bps"]),
-        mbit(&c2ml["rate_bps"]),
-        c2ml["holders"],
-        c2ml["enrolled"]
-    );
+    let [granted, rate, floors] = ["granted_bps", "rate_bps", "floors_bps"].map(|key| mbit(&c2ml[key]));
+    let (holders, enrolled) = (&c2ml["holders"], &c2ml["enrolled"]);
+    let mut text = format!("budgets: {granted} of {rate} Mbit/s among {holders} hosts; {enrolled} have enrolled\n");
     if c2ml["serves"] == false {
         text += "  this is a standby: the gateway before it is there, and serves them\n";
     }
     if c2ml["floors_bps"].as_u64() > c2ml["rate_bps"].as_u64() {
-        let _ = writeln!(
-            text,
-            "  floors of {} Mbit/s exceed that and are cut, the last class first",
-            mbit(&c2ml["floors_bps"])
-        );
+        text += &format!("  floors of {floors} Mbit/s exceed that and are cut, the last class first\n");
     }
-    for node in c2ml["nodes"].as_array().into_iter().flatten() {
-        let _ = writeln!(
-            text,
-            "  {:<20} node {}, class {}, weight {}{}: {} Mbit/s, can use {}; round trip {:.0} ms",
-            node["name"].as_str().unwrap_or_default(),
-            node["node"],
-            node["class"],
-            node["weight"],
-            node["floor_bps"]
-                .as_u64()
-                .filter(|floor| *floor > 0)
-                .map_or_else(String::new, |_| { format!(", floor {}", mbit(&node["floor_bps"])) }),
-            mbit(&node["budget_bps"]),
-            node["claim_bps"].as_u64().map_or_else(|| "all".to_owned(), |_| mbit(&node["claim_bps"])),
-            node["rtt_ms"].as_f64().unwrap_or_default()
-        );
+    for node in list(&c2ml["nodes"]) {
+        let [budget, claim, floor] = ["budget_bps", "claim_bps", "floor_bps"].map(|key| mbit(&node[key]));
+        let floor = if node["floor_bps"].as_u64() > Some(0) { format!(", floor {floor}") } else { String::new() };
+        let claim = if node["claim_bps"].is_u64() { &claim } else { "all" };
+        let (name, number, class, weight) = (word(&node["name"]), &node["node"], &node["class"], &node["weight"]);
+        let rtt = node["rtt_ms"].as_f64().unwrap_or_default();
+        text += &format!("  {name:<20} node {number}, class {class}, weight {weight}{floor}: ");
+        text += &format!("{budget} Mbit/s, can use {claim}; round trip {rtt:.0} ms\n");
     }
     text += &enforcement(&answer["enforcement"]);
-    let counters = [("refused", "refused of nodes"), ("sessions", "sessions"), ("messages", "messages")];
-    for (key, name) in counters {
+    for (key, name) in [("refused", "refused of nodes"), ("sessions", "sessions"), ("messages", "messages")] {
         let some = c2ml[key].as_object().into_iter().flatten().filter(|(_, count)| count.as_u64() > Some(0));
         let counts: Vec<String> = some.map(|(what, count)| format!("{what} {count}")).collect();
         if !counts.is_empty() {
-            let _ = writeln!(text, "{name}: {}", counts.join(", "));
+            text += &format!("{name}: {}\n", counts.join(", "));
         }
     }
     text
@@ -107,12 +94,22 @@ mod tests {
 
     #[test]
     fn who_sends_more_than_it_may_is_marked_and_counting_is_not_enforcing() {
-        let node = |over: bool| json!({"node": 7, "address": "10.0.0.1", "used_bps": 1, "over": over});
-        let text = enforcement(&json!({"enforces": false, "nodes": [node(true), node(false)]}));
-        assert!(text.starts_with("counted, not enforced:\n"), "{text}");
-        let marked: Vec<bool> = text.lines().map(|line| line.contains("Mbit/s (more came); refused")).collect();
-        assert_eq!(marked, [false, true, false, false], "{text}");
+        let count = |packets: u64| json!({"packets": packets, "bytes": packets * 1500});
+        let node = |over: bool| {
+            json!({"node": 7, "address": "10.0.0.1", "budget_bps": 2_000_000, "used_bps": 1_990_000, "over": over,
+                "policed": count(4)})
+        };
+        let told = |enforces: bool| {
+            enforcement(&json!({"enforces": enforces, "rest_bps": 400_000, "nodes": [node(true), node(false)],
+                "strangers": {"policed": count(2)}}))
+        };
+        let nodes = "\x20 10.0.0.1             node 7: uses 1.990 of 2.000 Mbit/s (more came); refused: 4 packets, 6000 bytes\n\
+            \x20 10.0.0.1             node 7: uses 1.990 of 2.000 Mbit/s; refused: 4 packets, 6000 bytes\n\
+            \x20 hosts without a session share 0.400 Mbit/s; refused: 2 packets, 3000 bytes\n";
+        assert_eq!(told(true), format!("enforced:\n{nodes}"));
+        assert_eq!(told(false), format!("counted, not enforced:\n{nodes}"));
         assert!(enforcement(&json!({"nodes": []})).starts_with("enforced:\n"));
         assert_eq!(enforcement(&Value::Null), "");
+        assert!(hosts(&json!({"c2ml": {"serves": false}})).contains("standby"));
     }
 }

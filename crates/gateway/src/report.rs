@@ -1,6 +1,7 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
 use crate::tap::Entries;
+use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::change::{Change, Event};
 use penstock_appliance::history::Lapse;
 use penstock_conntrack::Gauges;
@@ -15,51 +16,58 @@ use penstock_shaper::histogram::Spans;
 use penstock_shaper::report::DirectionReport;
 use serde::Serialize;
 
+/// What the status of each kind of gateway begins with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Common {
+    /// Time since the start in seconds.
+    elapsed_s: f64,
+    /// What is wrong now, as sentences; empty if all is well.
+    marks: Vec<String>,
+    events: Vec<Event>,
+    changes: Vec<Change>,
+    /// The change that will go by itself, if there is one.
+    lapse: Option<Lapse>,
+}
+
+impl Common {
+    /// Takes what is wrong with the gateway itself; the desk adds its own.
+    pub fn of<A: Appliance>(desk: &Desk<A>, marks: impl Iterator<Item = String>) -> Self {
+        Self {
+            elapsed_s: desk.now().as_secs_f64(),
+            marks: marks.chain(desk.marks()).collect(),
+            events: desk.events().to_vec(),
+            changes: desk.changes().to_vec(),
+            lapse: desk.lapse(),
+        }
+    }
+}
+
 /// The status of a gateway at one time, as `penstock-gateway status --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
-    /// Time since the start in seconds.
-    pub elapsed_s: f64,
-    /// What is done with packets.
+    #[serde(flatten)]
+    pub common: Common,
     pub state: State,
-    /// What is wrong now, as sentences; empty if all is well.
-    pub marks: Vec<String>,
-    /// What happened, the last of it.
-    pub events: Vec<Event>,
     /// The interface to the link.
     pub wan: String,
     /// The interface on the other side, if the file has one.
     pub lan: Option<String>,
-    /// Packets that went past the shaper.
-    pub past: Past,
+    #[serde(flatten)]
+    pub gate: Told,
     /// Packets that were seen with `observe`, in both directions.
     pub observed: [Backlog; 2],
-    /// The queues of the kernel.
-    pub kernel_queues: Vec<Listed>,
-    /// What became of frames, with `mode = "bridge"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frames: Option<Frames>,
-    /// Number of verdicts that the kernel refused, because the packet was gone with its interface.
-    pub refused_verdicts: u64,
     /// Numbers of packets that elements on the ACK path do not see.
     pub unclassified: Unclassified,
-    /// Counters of the table of connections.
     pub flows: Gauges,
     /// Times in which this process did not run although it had to.
     pub stalled: Stalls,
     /// Number of times at which there was no memory for another packet, which then waited in the kernel.
     pub short_of_memory: u64,
-    /// What was set since the start.
-    pub changes: Vec<Change>,
-    /// The change that will go by itself, if there is one.
-    pub lapse: Option<Lapse>,
-    /// Queueing delays of both directions as counters.
     pub delays: [Delays; 2],
     /// From the WAN to the LAN.
     pub forward: DirectionReport,
     /// From the LAN to the WAN.
     pub reverse: DirectionReport,
-    /// The budgets of hosts, if the file has `[c2ml]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c2ml: Option<penstock_budgets::gateway::Status>,
     /// What observers tell: `link`, `windows`, `calls` and `callers`, `enforcement`, `scone`.
@@ -70,36 +78,41 @@ pub struct Status {
     pub subscribers: Vec<Subscriber>,
 }
 
-/// A subscriber of a tree.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Subscriber {
-    /// Its name; `None` for all who are in no list.
-    pub name: Option<String>,
-    /// From the WAN to the LAN.
-    pub forward: Part,
-    /// From the LAN to the WAN.
-    pub reverse: Part,
+/// What the status tells of the way of packets to this process and on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Told {
+    pub past: Past,
+    pub kernel_queues: Vec<Listed>,
+    /// Number of verdicts that the kernel refused, because the packet was gone with its interface.
+    pub refused_verdicts: u64,
+    /// Number of packets that the kernel dropped in each direction, because they were not read in time.
+    #[serde(skip)]
+    pub unread: [u64; 2],
+    /// What became of frames, with `mode = "bridge"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Frames>,
 }
 
-/// What a subscriber has in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Part {
-    /// The name of its discipline.
-    pub aqm: String,
-    /// Packets and bytes that came.
-    pub arrived: Backlog,
-    /// Packets and bytes that were sent.
-    pub sent: Backlog,
-    /// Number of packets that were dropped.
-    pub dropped: u64,
-    /// Number of packets that were marked CE.
-    pub marked: u64,
-    /// What waits.
-    pub waiting: Backlog,
+pub struct Subscriber {
+    /// `None` for all who are in no list.
+    name: Option<String>,
+    forward: Part,
+    reverse: Part,
+}
+
+/// What a subscriber has in one direction: its discipline, and numbers of packets and bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Part {
+    aqm: String,
+    arrived: Backlog,
+    sent: Backlog,
+    dropped: u64,
+    marked: u64,
+    waiting: Backlog,
 }
 
 impl Part {
-    /// That of an account.
     fn of(account: &Account<'_>) -> Self {
         let Account { discipline, stats, backlog, .. } = account;
         Self {
@@ -139,40 +152,33 @@ pub const BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 20, 30, 50, 100, 200, 500, 1000, 
 /// Queueing delays as counters that only grow, so that two readings tell those of the time between.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Delays {
-    /// Number of packets.
-    pub count: u64,
+    count: u64,
     /// The sum of their delays in seconds.
-    pub sum_s: f64,
+    sum_s: f64,
     /// Number of packets with a delay up to each of [`BOUNDS_MS`].
-    pub up_to: [u64; BOUNDS_MS.len()],
+    up_to: [u64; BOUNDS_MS.len()],
 }
 
 impl Delays {
-    /// Reads a histogram.
     pub fn of(spans: &Spans) -> Self {
         Self { count: spans.len(), sum_s: spans.sum_s(), up_to: spans.up_to(BOUNDS_MS.map(Span::from_millis)) }
     }
 }
 
-/// What is done with packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// They are shaped.
     Governing,
-    /// They are only measured.
     Observing,
     /// The guard lets them pass, because this process hung.
     Open,
 }
 
-/// Packets that went past the shaper.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Past {
     /// Packets and bytes that passed while the guard had opened the rules. Packets that an interface has merged count as
     /// one.
     pub opened: Backlog,
-    /// How often the guard has opened the rules.
     pub times: u64,
     /// For how long they were open, in seconds.
     pub open_s: f64,

@@ -9,15 +9,12 @@ use crate::error::Error;
 use crate::file::{File, Firewall, Interfaces};
 use penstock_core::qdisc::Backlog;
 use penstock_shaper::direction::Direction;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
-/// A family of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4.
     V4,
-    /// IPv6.
     V6,
 }
 
@@ -31,14 +28,17 @@ impl Firewall {
 }
 
 /// The chains of one gateway. Whoever knows the number of the queue can open and remove them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Chains {
-    /// The program of the kernel's firewall which makes the chains.
+    /// Firewall programs to use
+    #[arg(long, value_enum)]
     pub firewall: Firewall,
-    /// The families of this machine.
-    pub families: Vec<Family>,
-    /// Number of the queue from WAN to LAN.
+    /// Number of the first netfilter queue
+    #[arg(long)]
     pub queue: u16,
+    /// Handle the rules of IPv6 as well
+    #[arg(long)]
+    pub v6: bool,
 }
 
 /// Numbers of packets and bytes that rules have counted. Packets that an interface has merged count as one.
@@ -52,24 +52,25 @@ pub struct Counted {
 
 impl Chains {
     /// Finds the program that works here; `wanted` is the only one to try, if there is one.
-    ///
-    /// # Errors
-    /// Returns what the last program said.
     pub fn find(wanted: Option<Firewall>, queue: u16) -> Result<Self, Error> {
-        let families = match std::path::Path::new("/proc/net/if_inet6").exists() {
-            true => vec![Family::V4, Family::V6],
-            false => vec![Family::V4],
-        };
+        let v6 = std::path::Path::new("/proc/net/if_inet6").exists();
         let candidates = wanted.map_or(vec![Firewall::IptablesLegacy, Firewall::Iptables], |one| vec![one]);
         let mut said = String::new();
         for firewall in candidates {
-            let chains = Self { firewall, families: families.clone(), queue };
-            match chains.families.iter().try_for_each(|family| chains.saved(*family).map(drop)) {
+            let chains = Self { firewall, queue, v6 };
+            match chains.families().try_for_each(|family| chains.saved(family).map(drop)) {
                 Ok(()) => return Ok(chains),
                 Err(error) => said = error.to_string(),
             }
         }
-        Err(Error::NoFirewall(said))
+        Err(Error::User(format!(
+            "neither iptables-legacy nor iptables works here ({said}); install one (`apt install iptables`), and run as root or \
+             with CAP_NET_ADMIN and CAP_NET_RAW"
+        )))
+    }
+
+    pub fn families(&self) -> impl Iterator<Item = Family> + use<> {
+        [Some(Family::V4), self.v6.then_some(Family::V6)].into_iter().flatten()
     }
 
     /// Returns the number of the queue of a direction.
@@ -86,7 +87,6 @@ impl Chains {
         format!("-j NFQUEUE --queue-num {} --queue-bypass", self.queue_of(direction))
     }
 
-    /// Returns the table `mangle` as the program saves it, with counters.
     fn saved(&self, family: Family) -> Result<String, Error> {
         run(&self.firewall.program(family, "save"), &["-c", "-t", "mangle"], "")
     }
@@ -97,37 +97,27 @@ impl Chains {
     }
 
     /// Lets packets pass: the rules that hand them over go. The rest stays, and counts what passes.
-    ///
-    /// # Errors
-    /// Returns what the program said.
     pub fn open(&self) -> Result<(), Error> {
         let line = |d| format!("-D {} {}", self.chain(d), self.handing(d));
-        self.families.iter().try_for_each(|family| self.restore(*family, &Direction::BOTH.map(line)))
+        self.families().try_for_each(|family| self.restore(family, &Direction::BOTH.map(line)))
     }
 
     /// Puts the rules back that [`Chains::open`] took away.
-    ///
-    /// # Errors
-    /// Returns what the program said.
     pub fn close(&self) -> Result<(), Error> {
-        self.families.iter().try_for_each(|family| {
-            let place = spared(*family).len() + 1;
-            self.restore(*family, &Direction::BOTH.map(|d| format!("-I {} {place} {}", self.chain(d), self.handing(d))))
+        self.families().try_for_each(|family| {
+            let place = spared(family).len() + 1;
+            self.restore(family, &Direction::BOTH.map(|d| format!("-I {} {place} {}", self.chain(d), self.handing(d))))
         })
     }
 
     /// Removes every rule of this gateway; returns whether there was any.
-    ///
-    /// # Errors
-    /// Returns what the program said.
     pub fn remove(&self) -> Result<bool, Error> {
         let mut any = false;
-        for family in &self.families {
-            let saved = self.saved(*family)?;
-            let lines = self.removal(&saved);
-            any |= !lines.is_empty();
+        for family in self.families() {
+            let lines = self.removal(&self.saved(family)?);
             if !lines.is_empty() {
-                self.restore(*family, &lines)?;
+                any = true;
+                self.restore(family, &lines)?;
             }
         }
         Ok(any)
@@ -142,22 +132,17 @@ impl Chains {
             own.then(|| rule.replacen("-A ", "-D ", 1))
         });
         let there = |chain: &&String| saved.lines().any(|line| line.starts_with(&format!(":{chain} ")));
-        let ours: Vec<&String> = chains.iter().filter(there).collect();
-        let flushes = ours.iter().map(|chain| format!("-F {chain}"));
-        let ends = ours.iter().map(|chain| format!("-X {chain}"));
-        jumps.chain(flushes).chain(ends).collect()
+        let ours = |what: &'static str| chains.iter().filter(there).map(move |chain| format!("{what} {chain}"));
+        jumps.chain(ours("-F")).chain(ours("-X")).collect()
     }
 }
 
-/// The rules of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// The chains of the firewall in which the rules are.
     pub chains: Chains,
-    interfaces: Interfaces,
+    pub interfaces: Interfaces,
 }
 
-/// What was read back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadBack {
     /// The first rule that should be there and is not.
@@ -167,18 +152,9 @@ pub struct ReadBack {
 }
 
 impl Rules {
-    /// The rules of a file.
-    ///
-    /// # Errors
-    /// Fails if no program of the firewall works here.
     pub fn of(file: &File) -> Result<Self, Error> {
         let chains = Chains::find(file.keys.firewall, file.keys.queue)?;
-        Ok(Self::new(chains, file.interfaces.clone()))
-    }
-
-    /// The rules for these interfaces.
-    pub fn new(chains: Chains, interfaces: Interfaces) -> Self {
-        Self { chains, interfaces }
+        Ok(Self { chains, interfaces: file.interfaces.clone() })
     }
 
     /// Returns all rules of a family, each as the program saves it.
@@ -198,39 +174,26 @@ impl Rules {
     fn jumps(&self) -> Vec<String> {
         let Interfaces { wan, lan } = &self.interfaces;
         let [down, up] = Direction::BOTH.map(|d| self.chains.chain(d));
-        match lan {
-            Some(lan) => {
-                vec![format!("-A FORWARD -i {wan} -o {lan} -j {down}"), format!("-A FORWARD -i {lan} -o {wan} -j {up}")]
-            }
-            None => vec![
-                format!("-A FORWARD -i {wan} -j {down}"),
-                format!("-A INPUT -i {wan} -j {down}"),
-                format!("-A POSTROUTING -o {wan} -j {up}"),
-            ],
-        }
+        let jumps = match lan {
+            Some(lan) => format!("FORWARD -i {wan} -o {lan} -j {down}\nFORWARD -i {lan} -o {wan} -j {up}"),
+            None => format!("FORWARD -i {wan} -j {down}\nINPUT -i {wan} -j {down}\nPOSTROUTING -o {wan} -j {up}"),
+        };
+        jumps.lines().map(|jump| format!("-A {jump}")).collect()
     }
 
-    /// Writes the rules and reads them back.
-    ///
-    /// # Errors
-    /// Returns what the program said, or the rule that is missing.
     pub fn install(&self) -> Result<(), Error> {
-        for family in &self.chains.families {
+        for family in self.chains.families() {
             let chains = Direction::BOTH.map(|d| format!(":{} - [0:0]", self.chains.chain(d)));
-            self.chains.restore(*family, &[&chains[..], &self.lines(*family)].concat())?;
+            self.chains.restore(family, &[&chains[..], &self.lines(family)].concat())?;
         }
-        self.read_back()?.missing.map_or(Ok(()), |rule| Err(Error::ReadBack(rule)))
+        let missing = Error::io("the rules of the firewall are not those that were written; missing");
+        self.read_back()?.missing.map_or(Ok(()), |rule| Err(missing(io::Error::other(rule))))
     }
 
-    /// Reads the rules back, with what they have counted.
-    ///
-    /// # Errors
-    /// Returns what the program said.
     pub fn read_back(&self) -> Result<ReadBack, Error> {
         let mut all = ReadBack::default();
-        for family in &self.chains.families {
-            let saved = self.chains.saved(*family)?;
-            self.compare(*family, &saved, &mut all);
+        for family in self.chains.families() {
+            self.compare(family, &self.chains.saved(family)?, &mut all);
         }
         Ok(all)
     }
@@ -247,19 +210,16 @@ impl Rules {
             let counted = &mut all.counted[direction.index()];
             for (count, rule) in &there {
                 let Some(rule) = rule.strip_prefix(&format!("-A {chain} ")) else { continue };
-                if rule == handing {
-                    add(&mut counted.handed, count);
-                } else if rule.contains("past the shaper") {
-                    add(&mut counted.past, count);
-                }
+                let sum = match rule == handing {
+                    true => &mut counted.handed,
+                    false if rule.contains("past the shaper") => &mut counted.past,
+                    false => continue,
+                };
+                sum.packets += count.packets;
+                sum.bytes += count.bytes;
             }
         }
     }
-}
-
-fn add(sum: &mut Backlog, more: &Backlog) {
-    sum.packets += more.packets;
-    sum.bytes += more.bytes;
 }
 
 /// What must never wait in a queue, as matches of rules.
@@ -281,9 +241,8 @@ fn rule(line: &str) -> Option<(Backlog, &str)> {
     rule.starts_with("-A ").then_some((count, rule.trim_end()))
 }
 
-/// Runs a program with this input; returns its output.
 fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
-    let failed = |said: String| Error::Rules { program: program.to_owned(), said };
+    let failed = |said: String| Error::User(format!("{program}: {said}"));
     // Some shells of people have no /usr/sbin in their path.
     let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new(program);
@@ -306,8 +265,8 @@ mod tests {
     use super::*;
 
     fn rules(lan: Option<&str>) -> Rules {
-        let chains = Chains { firewall: Firewall::IptablesLegacy, families: vec![Family::V4, Family::V6], queue: 7010 };
-        Rules::new(chains, Interfaces { wan: "w0".into(), lan: lan.map(str::to_owned) })
+        let chains = Chains { firewall: Firewall::IptablesLegacy, queue: 7010, v6: true };
+        Rules { chains, interfaces: Interfaces { wan: "w0".into(), lan: lan.map(str::to_owned) } }
     }
 
     /// What `iptables-legacy-save -c -t mangle` printed after these rules were written by hand.
@@ -329,20 +288,17 @@ COMMIT
 "#;
 
     #[test]
-    fn what_the_program_saves_is_what_was_meant() {
-        let mut read = ReadBack::default();
-        rules(Some("l0")).compare(Family::V4, SAVED, &mut read);
+    fn what_the_program_saves_is_what_was_meant_unless_somebody_removed_a_rule() {
+        let read = |saved: &str| {
+            let mut read = ReadBack::default();
+            rules(Some("l0")).compare(Family::V4, saved, &mut read);
+            read
+        };
         let handed = Backlog { packets: 2, bytes: 200 };
         let counted = Counted { handed, past: Backlog { packets: 5, bytes: 700 } };
-        assert_eq!(read, ReadBack { missing: None, counted: [counted, Counted::default()] });
-    }
-
-    #[test]
-    fn a_rule_that_somebody_removed_is_missed() {
+        assert_eq!(read(SAVED), ReadBack { missing: None, counted: [counted, Counted::default()] });
         let gone = "-A FORWARD -i l0 -o w0 -j penstock-7010-up";
-        let mut read = ReadBack::default();
-        rules(Some("l0")).compare(Family::V4, &SAVED.replace(gone, ""), &mut read);
-        assert_eq!(read.missing.as_deref(), Some(gone));
+        assert_eq!(read(&SAVED.replace(gone, "")).missing.as_deref(), Some(gone));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The keys of a subscriber that is a table.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Keys {
     #[serde(default)]
     prefixes: Vec<Prefix>,
@@ -48,47 +48,28 @@ struct Keys {
     _discipline: Option<IgnoredAny>,
 }
 
-/// The rates of a subscriber in one direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Rates {
-    guaranteed: Option<Rate>,
-    ceiling: Option<Rate>,
-}
-
 /// A subscriber, or a group of them.
 #[derive(Debug, Clone, PartialEq)]
-struct Subscriber {
+pub struct Subscriber {
     name: String,
     /// Prefixes and hardware addresses; none for a group.
     prefixes: Vec<Prefix>,
-    parent: Option<usize>,
-    weight: Weight,
-    rates: [Rates; 2],
+    /// What it is in the trees of both directions.
+    branches: [Branch; 2],
     discipline: Option<AnyConfig>,
-}
-
-impl Subscriber {
-    fn branch(&self, direction: Direction) -> Branch {
-        let Rates { guaranteed, ceiling } = self.rates[direction.index()];
-        Branch { parent: self.parent, weight: self.weight, guaranteed, ceiling }
-    }
 }
 
 /// The table `[subscribers]`, in the order of the names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Subscribers {
-    list: Vec<Subscriber>,
-    tree: bool,
+    pub list: Vec<Subscriber>,
+    /// True if each has a part of the link.
+    pub tree: bool,
 }
 
-/// The keys of rates, by direction.
 const RATES: [[&str; 2]; 2] = [["guaranteed", "ceiling"], ["reverse_guaranteed", "reverse_ceiling"]];
 
 impl Subscribers {
-    /// Reads the table from a file.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
     pub fn read(source: &Text<'_>) -> Result<Self, Diagnosis> {
         let Some(value) = source.get(&["subscribers"]) else { return Ok(Self::default()) };
         let names: Vec<String> = source.read::<BTreeMap<String, IgnoredAny>>(value)?.into_keys().collect();
@@ -102,21 +83,17 @@ impl Subscribers {
     }
 
     fn check_prefixes(&self, source: &Text<'_>) -> Result<(), Diagnosis> {
-        let parents: BTreeSet<usize> = self.list.iter().filter_map(|one| one.parent).collect();
+        let parents: BTreeSet<usize> = self.list.iter().filter_map(|one| one.branches[0].parent).collect();
         for (at, Subscriber { name, prefixes, discipline, .. }) in self.list.iter().enumerate() {
-            let wrong = |key: &str, what: &str| Err(source.at(&["subscribers", name, key], what));
-            match (prefixes.is_empty(), parents.contains(&at)) {
-                (true, false) => {
-                    return wrong("prefixes", "it needs at least one prefix, or members that name it as `parent`");
-                }
-                (false, true) => {
-                    return wrong("prefixes", "it has members, so it is a group: give its prefixes to a member");
-                }
+            let (key, what) = match (prefixes.is_empty(), parents.contains(&at)) {
+                (true, false) => ("prefixes", "it needs at least one prefix, or members that name it as `parent`"),
+                (false, true) => ("prefixes", "it has members, so it is a group: give its prefixes to a member"),
                 (true, true) if discipline.is_some() => {
-                    return wrong("discipline", "a group holds no packets: each of its members has a discipline");
+                    ("discipline", "a group holds no packets: each of its members has a discipline")
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            return Err(source.at(&["subscribers", name, key], what));
         }
         self.check_overlaps(source)
     }
@@ -131,13 +108,10 @@ impl Subscribers {
         all.sort_unstable();
         let mut around: Option<(Prefix, (usize, usize))> = None;
         for (prefix, place) in all {
-            match around {
-                Some((outer, first)) if outer.contains(prefix) => {
-                    if first.0 != place.0 {
-                        return Err(self.overlap(source, [first, place]));
-                    }
-                }
-                _ => around = Some((prefix, place)),
+            match around.filter(|(outer, _)| outer.contains(prefix)) {
+                Some((_, first)) if first.0 != place.0 => return Err(self.overlap(source, [first, place])),
+                Some(_) => {}
+                None => around = Some((prefix, place)),
             }
         }
         Ok(())
@@ -164,9 +138,6 @@ impl Subscribers {
     }
 
     /// Refuses hardware addresses, if there are some, with this sentence.
-    ///
-    /// # Errors
-    /// Returns the place of the first.
     pub fn refuse_hardware(&self, source: &Text<'_>, why: &str) -> Result<(), Diagnosis> {
         let of = |one: &Subscriber| one.prefixes.iter().position(|prefix| prefix.is_hardware());
         let found = self.list.iter().enumerate().find_map(|(at, one)| Some((at, of(one)?)));
@@ -176,9 +147,6 @@ impl Subscribers {
     }
 
     /// Checks that a tree can be kept before links of these rates, with these disciplines of the others.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
     pub fn check(&self, source: &Text<'_>, rates: [Rate; 2], others: [&AnyConfig; 2]) -> Result<(), Diagnosis> {
         for direction in Direction::BOTH.into_iter().filter(|_| self.tree) {
             let at = direction.index();
@@ -204,15 +172,9 @@ impl Subscribers {
         Ok(())
     }
 
-    /// The subscribers with their prefixes.
     pub fn named(&self) -> Vec<Named> {
         let own = self.list.iter().filter(|subscriber| !subscriber.prefixes.is_empty());
         own.map(|Subscriber { name, prefixes, .. }| Named { name: name.clone(), prefixes: prefixes.clone() }).collect()
-    }
-
-    /// True if each has a part of the link.
-    pub fn is_tree(&self) -> bool {
-        self.tree
     }
 
     /// Returns how much all queues of a direction together may hold, if each has this limit.
@@ -224,19 +186,9 @@ impl Subscribers {
         }
     }
 
-    /// Number of subscribers and groups.
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     /// Returns what all of them have guaranteed in a direction.
     pub fn guaranteed(&self, direction: Direction) -> u64 {
-        let branches: Vec<Branch> = self.list.iter().map(|of| of.branch(direction)).collect();
+        let branches: Vec<Branch> = self.list.iter().map(|of| of.branches[direction.index()]).collect();
         let sums = guaranteed(&branches);
         branches.iter().zip(sums).filter(|(branch, _)| branch.parent.is_none()).map(|(_, sum)| sum).sum()
     }
@@ -252,7 +204,7 @@ impl Subscribers {
             let discipline = of.discipline.as_ref().unwrap_or(others);
             tree::Member {
                 name: of.name.clone(),
-                branch: of.branch(direction),
+                branch: of.branches[direction.index()],
                 queue: (!of.prefixes.is_empty()).then(|| (number(&of.name), discipline.clone())),
             }
         };
@@ -262,8 +214,12 @@ impl Subscribers {
     /// Tells what is another: how many came, went and changed.
     pub fn difference(&self, new: &Self) -> String {
         let by_name = |all: &Self| {
-            let parent = |of: &Subscriber| of.parent.map(|at| all.list[at].name.clone());
-            let one = |of: &Subscriber| (of.name.clone(), (parent(of), Subscriber { parent: None, ..of.clone() }));
+            // Places in the list are others if somebody came or went.
+            let one = |of: &Subscriber| {
+                let parent = of.branches[0].parent.map(|at| all.list[at].name.clone());
+                let branches = of.branches.map(|branch| Branch { parent: None, ..branch });
+                (of.name.clone(), (parent, Subscriber { branches, ..of.clone() }))
+            };
             all.list.iter().map(one).collect::<BTreeMap<_, _>>()
         };
         let (old, new) = (by_name(self), by_name(new));
@@ -279,19 +235,10 @@ fn subscriber(source: &Text<'_>, name: &str, value: &Value<'_>, names: &[String]
     if name.is_empty() {
         return Err(source.span(value.span(), "a subscriber needs a name"));
     }
-    if value.get_ref().as_table().is_none() {
-        let prefixes = source.read(value)?;
-        let rates = [Rates::default(); 2];
-        return Ok(Subscriber {
-            name: name.into(),
-            prefixes,
-            parent: None,
-            weight: Weight::ONE,
-            rates,
-            discipline: None,
-        });
-    }
-    let keys: Keys = source.table(value, &[fields::of::<Keys>()])?.part()?;
+    let keys = match value.get_ref().as_table() {
+        Some(_) => source.table(value, &[fields::of::<Keys>()])?.part()?,
+        None => Keys { prefixes: source.read(value)?, ..Keys::default() },
+    };
     let rates = [[keys.guaranteed, keys.ceiling], [keys.reverse_guaranteed, keys.reverse_ceiling]];
     for (key, rate) in RATES.as_flattened().iter().zip(rates.as_flattened()) {
         rate.map_or(Ok(()), |rate| link::rate(key, rate)).map_err(invalid)?;
@@ -304,114 +251,9 @@ fn subscriber(source: &Text<'_>, name: &str, value: &Value<'_>, names: &[String]
             source.unknown(&["subscribers", name, "parent"], "group", &parent, &known)
         })
     };
+    let (parent, weight) = (keys.parent.map(parent).transpose()?, keys.weight.unwrap_or(Weight::ONE));
+    let branches = rates.map(|[guaranteed, ceiling]| Branch { parent, weight, guaranteed, ceiling });
     let discipline = source.get(&["subscribers", name, "discipline"]);
-    Ok(Subscriber {
-        name: name.into(),
-        prefixes: keys.prefixes,
-        parent: keys.parent.map(parent).transpose()?,
-        weight: keys.weight.unwrap_or(Weight::ONE),
-        rates: rates.map(|[guaranteed, ceiling]| Rates { guaranteed, ceiling }),
-        discipline: discipline.map(|value| source.named(value, &Disciplines::built_in())).transpose()?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::file::File;
-    use penstock_core::packet::NodeId;
-    use penstock_core::registry::AnyConfig;
-    use penstock_core::units::{Limit, Rate};
-    use penstock_shaper::direction::Direction;
-
-    const GOOD: &str = r#"[interfaces]
-wan = "eth0"
-[link]
-rate = "20Mbit/s"
-reverse_rate = "2Mbit/s"
-[subscribers]
-house = ["10.1.0.0/28"]
-[subscribers.street]
-ceiling = "15Mbit/s"
-reverse_guaranteed = "1Mbit/s"
-[subscribers.shop]
-prefixes = ["10.2.0.0/16"]
-parent = "street"
-weight = 2
-guaranteed = "5Mbit/s"
-discipline = { name = "codel", target = "10ms" }
-"#;
-
-    #[test]
-    fn a_tree_is_read() {
-        let file = File::parse(GOOD, "f").unwrap();
-        assert_eq!(file.bottlenecks[0].aqm.name(), "fq-codel", "PINK divides a whole link");
-        let number = |name: &str| NodeId(if name == "shop" { 7 } else { 3 });
-        let [down, up] = Direction::BOTH.map(|d| file.subscribers.discipline(d, &file.bottlenecks[0].aqm, number));
-        let (AnyConfig::Tree(down), AnyConfig::Tree(up)) = (down, up) else { panic!("a tree") };
-        let names: Vec<&str> = down.members.iter().map(|member| member.name.as_str()).collect();
-        assert_eq!(names, ["house", "shop", "street"]);
-        let shop = &down.members[1];
-        assert_eq!((shop.branch.parent, shop.branch.weight.get()), (Some(2), 2));
-        assert_eq!(shop.branch.guaranteed, Some(Rate::from_bps(5_000_000)));
-        let (of, discipline) = shop.queue.as_ref().unwrap();
-        assert_eq!((of.0, discipline.name()), (7, "codel"));
-        assert_eq!(down.members[0].queue.as_ref().unwrap().1.name(), "fq-codel");
-        assert_eq!(
-            (down.members[2].branch.ceiling, down.members[2].queue.is_none()),
-            (Some(Rate::from_bps(15_000_000)), true)
-        );
-        assert_eq!((up.members[1].branch.guaranteed, up.members[2].branch.ceiling), (None, None));
-        let guaranteed = Direction::BOTH.map(|d| file.subscribers.guaranteed(d));
-        assert_eq!(guaranteed, [5_000_000, 1_000_000]);
-        assert_eq!(file.subscribers.room(Limit::Packets(1000)), Limit::Packets(16_000));
-        assert_eq!(file.subscribers.named().len(), 2, "a group has no prefixes");
-    }
-
-    #[test]
-    fn lists_alone_are_no_tree() {
-        let (lists, _) = GOOD.split_once("[subscribers.street]").unwrap();
-        let file = File::parse(lists, "f").unwrap();
-        assert!(!file.subscribers.is_tree() && file.bottlenecks[0].aqm.name() == "pink");
-        assert_eq!(file.subscribers.room(Limit::Packets(1000)), Limit::Packets(1000));
-    }
-
-    #[test]
-    fn mistakes_are_told_with_line_and_column() {
-        for (from, to, line, said) in [
-            ("guaranteed = \"5Mbit/s\"", "guaranteed = \"25Mbit/s\"", 9, "25Mbit/s guaranteed"),
-            (
-                "ceiling = \"15Mbit/s\"\n",
-                "guaranteed = \"30Mbit/s\"\n",
-                9,
-                "the rate of the link is 20Mbit/s (`rate` in line 4)",
-            ),
-            ("reverse_guaranteed = \"1", "reverse_guaranteed = \"3", 10, "(`reverse_rate` in line 5)"),
-            ("ceiling = \"15Mbit/s\"", "ceiling = \"4Mbit/s\"", 9, "5Mbit/s guaranteed"),
-            ("parent = \"street\"", "parent = \"stret\"", 13, "did you mean \"street\"?"),
-            ("parent = \"street\"", "parent = \"house\"", 7, "it has members"),
-            ("weight = 2", "weigth = 2", 14, "did you mean `weight`?"),
-            ("weight = 2", "weight = 0", 14, "1 to 1048576"),
-            ("\"codel\", target = \"10ms\"", "\"pink\"", 16, "divides the rate of a whole link"),
-            ("\"codel\", target", "\"codle\", target", 16, "did you mean \"codel\"?"),
-            (
-                "prefixes = [\"10.2.0.0/16\"]",
-                "prefixes = [\"10.1.0.0/28\"]",
-                12,
-                "10.1.0.0/28 is 10.1.0.0/28 of \"house\" in line 7",
-            ),
-            (
-                "prefixes = [\"10.2.0.0/16\"]",
-                "prefixes = [\"fe:80:00:00:00:01\", \"10.0.0.0/8\"]",
-                12,
-                "10.0.0.0/8 has addresses of 10.1.0.0/28 of \"house\" in line 7",
-            ),
-            ("prefixes = [\"10.2.0.0/16\"]\nparent = \"street\"", "parent = \"street\"", 11, "at least one prefix"),
-            ("ceiling = \"15Mbit/s\"", "parent = \"street\"", 9, "no group \"street\""),
-            ("[link]", "[discipline]\nname = \"pink\"\n[link]", 3, "such as \"fq-codel\""),
-        ] {
-            assert_eq!(GOOD.matches(from).count(), 1, "{from}");
-            let mistake = File::parse(&GOOD.replacen(from, to, 1), "f").unwrap_err();
-            assert!(mistake.line == line && mistake.to_string().contains(said), "{to}: {mistake}");
-        }
-    }
+    let discipline = discipline.map(|value| source.named(value, &Disciplines::built_in())).transpose()?;
+    Ok(Subscriber { name: name.into(), prefixes: keys.prefixes, branches, discipline })
 }

@@ -4,28 +4,63 @@ use crate::error::Error;
 use nix::sys::signal::Signal;
 use penstock_appliance::error::Error as AskError;
 use penstock_appliance::output::print;
-pub(crate) use penstock_appliance::output::say;
+pub use penstock_appliance::output::say;
+use penstock_appliance::socket::message::Refusal;
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::Server;
-use penstock_linux::links;
+use penstock_linux::links::{self, Facts, LinkWatch};
 use penstock_linux::signals::Signals;
+use serde::Serialize;
+use serde_json::Value;
 
-/// Returns the index of an interface.
-pub(crate) fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
-    links::index(name).map_err(|source| Error::NoInterface { key, source })
+/// Returns the index of an interface, which a key of the file names.
+pub fn interface(key: &str, name: &str) -> Result<u32, Error> {
+    links::index(name).map_err(|error| Error::User(format!("`{key}`: {error}")))
+}
+
+/// Returns what is wrong with an interface that is watched.
+pub fn mark(watch: &LinkWatch, name: &str) -> Option<String> {
+    match watch.facts() {
+        Facts { gone: true, .. } => Some(format!("the interface {name} is gone")),
+        Facts { up: false, .. } => Some(format!("the interface {name} is down")),
+        _ => None,
+    }
 }
 
 /// Opens the control socket of this name.
-pub(crate) fn server(name: &str) -> Result<Server, Error> {
+pub fn server(name: &str) -> Result<Server, Error> {
     Server::open(&place::named(name)?).map_err(|e| AskError::Control(format!("{e} (`name` in the file)")).into())
 }
 
 /// Opens the signals. SIGHUP applies the file, also if `nohup` or a supervisor lets the process ignore it.
-pub(crate) fn signals() -> Result<Signals, Error> {
+pub fn signals() -> Result<Signals, Error> {
     Ok(Signals::open(&[Signal::SIGHUP])?)
 }
 
-/// Prints on the standard output; returns the exit code 0.
-pub(crate) fn printed(text: &str) -> Result<u8, Error> {
+/// Refuses what a file or a value has wrong. Whoever shows a refusal says that it is an error.
+pub fn refusal(wrong: &impl ToString) -> Refusal {
+    let said = wrong.to_string();
+    Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
+}
+
+/// Prints a text on the standard output; returns the exit code 0.
+pub fn printed(text: &str) -> Result<u8, Error> {
     print(text).map(|()| 0).map_err(Error::io("cannot write to the standard output"))
+}
+
+/// Prints an answer, for programs or for people.
+pub fn answered(json: bool, answer: &Value, text: impl FnOnce(&Value) -> String) -> Result<u8, Error> {
+    printed(&if json { format!("{answer}\n") } else { text(answer) })
+}
+
+/// Prints the last status of a run, and why it failed if it did; returns the exit code.
+pub fn ended(
+    json: bool,
+    status: &impl Serialize,
+    text: fn(&Value) -> String,
+    failed: Option<String>,
+) -> Result<u8, Error> {
+    answered(json, &serde_json::to_value(status).unwrap_or(Value::Null), text)?;
+    failed.iter().for_each(|why| say(&format!("error: {why}")));
+    Ok(u8::from(failed.is_some()))
 }

@@ -8,28 +8,21 @@ use penstock_shaper::classify::{Classifier, PacketFacts};
 use penstock_shaper::direction::Direction;
 use penstock_shaper::path::Path;
 use penstock_shaper::talkers::Talkers;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What an observer may see and tell beside a packet.
 pub struct Around<'a> {
-    /// Who is who.
     pub classifier: &'a Classifier,
     /// The queues, whose disciplines can be told facts.
     pub path: &'a mut Path<Held>,
-    /// The present time.
     pub now: Instant,
 }
 
 /// What the status has beside an observer.
 pub struct Known<'a> {
-    /// Who is who.
     pub classifier: &'a Classifier,
     /// The round trip without the queues here, as far as it is known.
     pub trip: Option<Span>,
-    /// True if the file has subscribers.
     pub has_subscribers: bool,
-    /// The present time.
     pub now: Instant,
 }
 
@@ -38,35 +31,20 @@ pub trait Tap {
     /// A packet came; the disciplines have been told the facts that come with it.
     fn arrives(&mut self, _: Direction, _: &mut Held, _: &PacketFacts, _: &mut Around<'_>) {}
 
-    /// A packet goes on.
     fn leaves(&mut self, _: Direction, _: &Held, _: Instant) {}
 
     /// A packet passes that is only observed.
     fn passes(&mut self, _: Direction, _: &RealPacket, _: Instant) {}
 
-    /// A discipline refused a packet, for this reason.
     fn refused(&mut self, _: &Held, _: DropReason) {}
 
-    /// A second is over.
     fn tick(&mut self, _: &mut Around<'_>) {}
 
-    /// Adds what the status tells.
     fn status(&self, _: &Known<'_>, _: &mut Entries) {}
 }
 
 /// What observers add to the status, by its keys.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Entries(Map<String, Value>);
-
-impl Entries {
-    /// Adds a key; a value that cannot be written is not there.
-    pub fn add(&mut self, key: &str, value: impl Serialize) {
-        if let Ok(value) = serde_json::to_value(value) {
-            self.0.insert(key.to_owned(), value);
-        }
-    }
-}
+pub type Entries = Map<String, Value>;
 
 /// An observer that the file may ask for.
 impl<T: Tap> Tap for Option<T> {

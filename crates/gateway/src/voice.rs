@@ -18,12 +18,9 @@ pub fn is_call(bytes: &[u8], headers: &Headers) -> bool {
     matches!(headers.transport, Transport::Udp { .. }) && CALLS.contains(&(class >> 2))
 }
 
-/// A packet of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Voice {
-    /// The direction in which it travels.
     pub direction: Direction,
-    /// When it came.
     pub came: Instant,
     /// The subscriber with a name to whom it belongs; [`NodeId::NOBODY`] if it is in no list.
     pub caller: NodeId,

@@ -7,25 +7,14 @@ use penstock_linux::nfqueue::{self, Listed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// What is asked of the thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    /// Read back.
-    Read,
-    /// Put back what the guard took away.
-    Close,
-    /// Write everything anew.
-    Renew,
-}
+/// What is asked of the thread: one of the functions below.
+pub type Order = fn(&Rules) -> Result<Answer, Error>;
 
-/// What came of it.
 #[derive(Debug)]
 pub enum Answer {
     /// What was read, with the queues of the kernel before and after that.
     Read(ReadBack, [Vec<Listed>; 2]),
-    /// The rules are back.
     Closed,
-    /// They are not, for this reason.
     Failed(String),
 }
 
@@ -39,16 +28,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn start(rules: Rules) -> Result<Self, Error> {
-        let (orders, todo) = sync_channel(4);
+        let (orders, todo) = sync_channel::<Order>(4);
         let (done, answers) = sync_channel(16);
         let work = move || {
             for order in todo {
-                let answer = obey(&rules, order).unwrap_or_else(|error| Answer::Failed(error.to_string()));
+                let answer = order(&rules).unwrap_or_else(|error| Answer::Failed(error.to_string()));
                 if done.send(answer).is_err() {
                     return;
                 }
@@ -59,22 +44,7 @@ impl Watch {
         Ok(Self { orders: Some(orders), answers, thread: Some(thread) })
     }
 
-    /// Asks for the rules to be read back. Never waits.
-    pub fn read(&self) {
-        self.ask(Order::Read);
-    }
-
-    /// Asks for the rules to be put back that the guard took away. Never waits.
-    pub fn close(&self) {
-        self.ask(Order::Close);
-    }
-
-    /// Asks for all rules to be written anew, because some are missing. Never waits.
-    pub fn renew(&self) {
-        self.ask(Order::Renew);
-    }
-
-    fn ask(&self, order: Order) {
+    pub fn ask(&self, order: Order) {
         let _ = self.orders.as_ref().map(|orders| orders.try_send(order));
     }
 
@@ -84,25 +54,24 @@ impl Watch {
         let _ = self.thread.take().map(JoinHandle::join);
     }
 
-    /// Returns the next answer that has come.
     pub fn next(&self) -> Option<Answer> {
         self.answers.try_recv().ok()
     }
 }
 
-fn obey(rules: &Rules, order: Order) -> Result<Answer, Error> {
-    match order {
-        Order::Read => {
-            let before = nfqueue::listed();
-            let read = rules.read_back()?;
-            Ok(Answer::Read(read, [before, nfqueue::listed()]))
-        }
-        Order::Close => rules.chains.close().or_else(|_| renew(rules)).map(|()| Answer::Closed),
-        Order::Renew => renew(rules).map(|()| Answer::Closed),
-    }
+pub fn read(rules: &Rules) -> Result<Answer, Error> {
+    let before = nfqueue::listed();
+    let read = rules.read_back()?;
+    Ok(Answer::Read(read, [before, nfqueue::listed()]))
 }
 
-fn renew(rules: &Rules) -> Result<(), Error> {
+/// Puts back the rules that the guard took away.
+pub fn close(rules: &Rules) -> Result<Answer, Error> {
+    rules.chains.close().map_or_else(|_| renew(rules), |()| Ok(Answer::Closed))
+}
+
+/// Writes all rules anew, because some are missing.
+pub fn renew(rules: &Rules) -> Result<Answer, Error> {
     rules.chains.remove()?;
-    rules.install()
+    rules.install().map(|()| Answer::Closed)
 }

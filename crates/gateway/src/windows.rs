@@ -5,37 +5,29 @@ use crate::tap::{Entries, Known, Tap};
 use penstock_core::units::Instant;
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
+use serde_json::json;
 
 /// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
 /// unit of their connection. The ratio of the sums tells how much of the windows is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Windows {
-    /// Segments that went on.
     pub segments: u64,
     /// Of these, those whose window was written anew.
     pub rewritten: u64,
-    /// The sum of the fields as they came.
     pub advertised: u64,
-    /// The sum of the fields as they went on.
     pub written: u64,
-}
-
-impl Windows {
-    /// Counts a packet that goes on, if it is a segment.
-    pub fn count(&mut self, held: &Held) {
-        let Some([came, went]) = held.windows() else { return };
-        self.segments += 1;
-        self.rewritten += u64::from(came != went);
-        self.advertised += u64::from(came);
-        self.written += u64::from(went);
-    }
 }
 
 impl Tap for [Windows; 2] {
     fn leaves(&mut self, direction: Direction, held: &Held, _: Instant) {
-        self[direction.index()].count(held);
+        let Some([came, went]) = held.windows() else { return };
+        let windows = &mut self[direction.index()];
+        windows.segments += 1;
+        windows.rewritten += u64::from(came != went);
+        windows.advertised += u64::from(came);
+        windows.written += u64::from(went);
     }
     fn status(&self, _: &Known<'_>, told: &mut Entries) {
-        told.add("windows", self);
+        told.insert("windows".into(), json!(self));
     }
 }

@@ -1,25 +1,23 @@
 //! Frames of two ports of a bridge of the kernel, which has everything that this process does not take, and all of it when
 //! this process dies or hangs (`penstock_linux::bpf::bridge`).
 
-use super::neighbours::Neighbours;
-
-use super::{Arrived, Told};
+use super::{Arrived, Gate};
 use crate::error::Error;
 use crate::file::File;
 use crate::held::{Held, Origin};
-
-use crate::report::{Frames, Past};
+use crate::report::{Frames, Past, Told};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Span};
-use penstock_linux::bpf::bridge::{Bridge as Programs, Count, Mac, Taking};
+use penstock_linux::bpf::bridge::{Bridge as Programs, Mac, Taking};
 use penstock_linux::lead::Lead;
 use penstock_linux::links::{self, Facts, LinkWatch, Listed};
-use penstock_linux::port::{self, Port};
+use penstock_linux::port::{self, Port, Virtio};
 use penstock_linux::scheduling;
 use penstock_linux::segments::Segments;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::pool::Pool;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -27,6 +25,11 @@ use std::time::Duration;
 const LOOKED_AT: usize = 64;
 /// `errno` of a frame that is longer than its interface may send (EMSGSIZE).
 const TOO_LONG: i32 = nix::errno::Errno::EMSGSIZE as i32;
+
+/// Number of places, a power of two.
+const PLACES: usize = 4096;
+/// An address is forgotten after this time, as with the kernel's bridge by default.
+const AGE: Span = Span::from_secs(300);
 
 /// Two ports. In pairs, the WAN is first: its frames travel forward, and those of the LAN in reverse.
 pub struct Bridge {
@@ -38,7 +41,6 @@ pub struct Bridge {
     neighbours: Neighbours,
 }
 
-/// What reads and sends, and what became of it.
 struct Ports {
     both: [Port; 2],
     ready: Epoll,
@@ -58,21 +60,17 @@ struct Guard {
     names: [String; 2],
     bridge: u32,
     patience: Span,
-    /// When there was a sign of life last.
     alive: Instant,
     /// Why the kernel has all frames, if it has.
     resting: Option<String>,
     past: Past,
 }
 
-/// A packet that has come, and where its bytes are.
-enum Next {
-    Segment(Lead),
-    Frame(usize, Lead, usize),
-}
+/// A packet that has come: its direction, and where in the frame it begins; `None` for a segment of one that is taken apart.
+type Next = (usize, Lead, Option<usize>);
 
-fn wrong(what: impl Into<String>) -> Error {
-    Error::Bridge(what.into())
+fn wrong(what: impl std::fmt::Display) -> Error {
+    Error::User(format!("mode = \"bridge\": {what}"))
 }
 
 /// Finds both ports and their bridge, and checks that it is one behind which this process can stand.
@@ -83,25 +81,22 @@ fn found(all: &[Listed], names: &[String; 2]) -> Result<([Listed; 2], Listed), E
     let master = a.facts.bridge.filter(|_| a.facts.bridge == b.facts.bridge);
     let bridge = master.and_then(|index| all.iter().find(|one| one.index == index)).cloned();
     let Some(bridge) = bridge else {
-        return Err(wrong(format!(
+        return Err(wrong(format_args!(
             "{wan} and {lan} are not ports of one bridge of the kernel, which forwards when this process does not; make one: \
              ip link add br0 type bridge && ip link set {wan} master br0 && ip link set {lan} master br0 && ip link set br0 up"
         )));
     };
     let of_bridge = |one: &&Listed| one.facts.bridge == Some(bridge.index) && ![a.index, b.index].contains(&one.index);
-    if let Some(other) = all.iter().find(of_bridge) {
-        let (name, other) = (&bridge.name, &other.name);
-        return Err(wrong(format!(
+    let (name, other) = (&bridge.name, all.iter().find(of_bridge).map(|other| &other.name));
+    match other {
+        Some(other) => Err(wrong(format_args!(
             "{name} has another port, {other}; only {wan} and {lan} can be there (ip link set {other} nomaster)"
-        )));
-    }
-    if bridge.filters_vlans {
-        let name = &bridge.name;
-        return Err(wrong(format!(
+        ))),
+        None if bridge.filters_vlans => Err(wrong(format_args!(
             "{name} filters virtual LANs, and here tags pass as they are: ip link set {name} type bridge vlan_filtering 0"
-        )));
+        ))),
+        None => Ok(([a, b], bridge)),
     }
-    Ok(([a, b], bridge))
 }
 
 fn mac(listed: &Listed) -> Result<Mac, Error> {
@@ -111,14 +106,10 @@ fn mac(listed: &Listed) -> Result<Mac, Error> {
 
 /// Returns why frames cannot be taken from these ports now; `None` if they can.
 fn unready(names: &[String; 2], facts: [Facts; 2], bridge: u32) -> Option<String> {
-    names.iter().zip(facts).find_map(|(name, facts)| {
-        if facts.gone {
-            Some(format!("{name} is gone"))
-        } else if facts.bridge != Some(bridge) {
-            Some(format!("{name} has left its bridge"))
-        } else {
-            (!facts.forwards).then(|| format!("{name} does not forward (spanning tree, or no carrier)"))
-        }
+    names.iter().zip(facts).find_map(|(name, facts)| match facts {
+        Facts { gone: true, .. } => Some(format!("{name} is gone")),
+        _ if facts.bridge != Some(bridge) => Some(format!("{name} has left its bridge")),
+        _ => (!facts.forwards).then(|| format!("{name} does not forward (spanning tree, or no carrier)")),
     })
 }
 
@@ -135,37 +126,21 @@ impl Bridge {
         let watches = [LinkWatch::here(listed[0].index)?, LinkWatch::here(listed[1].index)?];
         let ports = Ports::open(&listed, &mut programs, file.keys.observe)?;
         let (patience, alive, past) = (file.keys.patience, Instant::ZERO, Past::default());
-        let mut gate = Self {
-            ports,
-            guard: Guard { programs, watches, names, bridge: bridge.index, patience, alive, resting: None, past },
-            segments: Segments::default(),
-            taken_apart: 0,
-            neighbours: Neighbours::default(),
-        };
-        gate.look();
+        let guard = Guard { programs, watches, names, bridge: bridge.index, patience, alive, resting: None, past };
+        let (segments, neighbours) = Default::default();
+        let mut gate = Self { ports, guard, segments, taken_apart: 0, neighbours };
+        gate.look(Instant::ZERO);
         Ok(gate)
     }
 
-    pub fn read(&mut self) -> Option<Arrived<'_>> {
-        let next = self.advance()?;
-        let (way, lead, bytes) = self.packet(next);
-        let [to, from] = lead.addresses();
-        let direction = Direction::BOTH[way];
-        let hardware = Some(if direction == Direction::Forward { to } else { from }.into());
-        Some(Arrived { direction, origin: Origin::Frame(lead), hardware, bytes })
-    }
-
-    fn packet(&self, next: Next) -> (usize, Lead, &[u8]) {
-        match next {
-            Next::Segment(lead) => (self.taken_apart, lead, self.segments.packet()),
-            Next::Frame(way, lead, at) => (way, lead, &self.ports.both[way].frame().bytes[at..]),
-        }
+    fn bytes(&self, way: usize, at: Option<usize>) -> &[u8] {
+        at.map_or_else(|| self.segments.packet(), |at| &self.ports.both[way].frame().bytes[at..])
     }
 
     fn advance(&mut self) -> Option<Next> {
         for _ in 0..LOOKED_AT {
             if let Some(lead) = self.segments.advance() {
-                return Some(Next::Segment(lead));
+                return Some((self.taken_apart, lead, None));
             }
             let way = self.ports.advance()?;
             let frame = self.ports.both[way].frame();
@@ -177,7 +152,7 @@ impl Bridge {
             if self.neighbours.stays(lead.addresses(), Direction::BOTH[way], self.guard.alive) {
                 self.ports.frames.same_side[way] += 1;
             } else if frame.virtio.merged == 0 {
-                return Some(Next::Frame(way, lead, at));
+                return Some((way, lead, Some(at)));
             } else if self.segments.begin(lead, &frame.bytes[at..], &frame.virtio) {
                 self.taken_apart = way;
                 self.ports.frames.taken_apart[way] += 1;
@@ -187,19 +162,29 @@ impl Bridge {
         }
         None
     }
+}
+
+impl Gate for Bridge {
+    fn read(&mut self) -> io::Result<Option<Arrived<'_>>> {
+        let Some((way, lead, at)) = self.advance() else { return Ok(None) };
+        let ([to, from], bytes) = (lead.addresses(), self.bytes(way, at));
+        let direction = Direction::BOTH[way];
+        let hardware = Some(if direction == Direction::Forward { to } else { from }.into());
+        Ok(Some(Arrived { direction, origin: Origin::Frame(lead), hardware, bytes }))
+    }
 
     /// Lets a packet leave that is not later than its due time by more than the patience: the kernel has forwarded newer ones
     /// since.
-    pub fn accept(&mut self, direction: Direction, held: Held, late: Span, pool: &mut Pool) {
+    fn accept(&mut self, direction: Direction, held: Held, late: Span, pool: &mut Pool) {
         self.ports.accept(direction.index(), held, is_too_late(late, self.guard.patience), pool);
     }
 
-    pub fn flush(&mut self, pool: &mut Pool) {
+    fn flush(&mut self, pool: &mut Pool) {
         (0..2).for_each(|way| self.ports.send(way, pool));
     }
 
-    /// Gives a sign of life. If the last one is too long ago, the kernel has forwarded since; what came before that is old.
-    pub fn beat(&mut self, now: Instant) -> Vec<String> {
+    /// If the last sign of life is too long ago, the kernel has forwarded since; what came before that is old.
+    fn beat(&mut self, now: Instant) -> Vec<String> {
         let hung = self.guard.hung(now).map(|open| {
             self.segments.clear();
             self.ports.discard();
@@ -208,8 +193,7 @@ impl Bridge {
         hung.into_iter().chain(self.guard.beat(now).err().map(|error| error.to_string())).collect()
     }
 
-    /// Looks whether both ports forward.
-    pub fn look(&mut self) -> Option<String> {
+    fn look(&mut self, _: Instant) -> Option<String> {
         let event = self.guard.look();
         for (port, lost) in self.ports.both.iter_mut().zip(&mut self.ports.lost) {
             *lost = port.lost();
@@ -217,42 +201,35 @@ impl Bridge {
         event
     }
 
-    /// The kernel has all frames from now on.
-    pub fn close(&mut self) -> Result<(), Error> {
+    fn close(&mut self) -> Result<(), Error> {
         Ok(self.guard.programs.rest()?)
     }
 
-    pub fn empty(&mut self, pool: &mut Pool) {
-        while let Some(next) = self.advance() {
-            let (way, lead, bytes) = self.packet(next);
+    fn empty(&mut self, pool: &mut Pool) {
+        while let Some((way, lead, at)) = self.advance() {
             if !self.ports.observe {
-                self.ports.both[way ^ 1].send(std::iter::once([lead.bytes(), bytes]));
+                self.ports.both[way ^ 1].send(std::iter::once([lead.bytes(), self.bytes(way, at)]));
             }
         }
         self.flush(pool);
     }
 
-    pub fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.guard.resting.is_some()
     }
 
-    pub fn marks(&self) -> Vec<String> {
+    fn marks(&self) -> Vec<String> {
         let told = |why| format!("packets pass ungoverned; the kernel has all frames: {why}");
         let resting = self.guard.resting.as_ref().map(told);
         resting.into_iter().chain(self.ports.marks(&self.guard.names)).collect()
     }
 
-    pub fn told(&self) -> Told {
+    fn told(&self) -> Told {
         let passed = self.guard.programs.passed().unwrap_or_default();
         let [a, b] = passed.hung;
-        let sum = |get: fn(Count) -> u64| get(a) + get(b);
-        let opened = Backlog { packets: sum(|count| count.packets), bytes: sum(|count| count.bytes) };
-        Told {
-            past: Past { opened, ..self.guard.past },
-            unread: self.ports.lost,
-            frames: Some(Frames { passed, ..self.ports.frames }),
-            ..Told::default()
-        }
+        let opened = Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes };
+        let (past, frames) = (Past { opened, ..self.guard.past }, Frames { passed, ..self.ports.frames });
+        Told { past, unread: self.ports.lost, frames: Some(frames), ..Told::default() }
     }
 }
 
@@ -284,18 +261,12 @@ impl Ports {
             return;
         }
         let frame = self.both[way].frame();
-        let (addresses, rest) = frame.bytes.split_at(frame.bytes.len().min(12));
-        let mut head = [0; port::VIRTIO + 16];
-        let mut virtio = frame.virtio;
-        let tag = frame.tag.map(|[protocol, value]| [protocol.to_be_bytes(), value.to_be_bytes()].concat());
-        let tag = tag.unwrap_or_default();
-        virtio.pending = virtio.pending.map(|(start, offset)| (start.saturating_add(tag.len() as u16), offset));
-        let headers = virtio.pending.map_or(0, |(start, offset)| start.saturating_add(offset).saturating_add(2));
-        head[..port::VIRTIO].copy_from_slice(&virtio.write(headers));
-        let end = port::VIRTIO + addresses.len() + tag.len();
-        head[port::VIRTIO..port::VIRTIO + addresses.len()].copy_from_slice(addresses);
-        head[end - tag.len()..end].copy_from_slice(&tag);
-        let (refused, _) = self.both[way ^ 1].send(std::iter::once([&head[..end], rest]));
+        let Some((mut lead, at)) = Lead::of_ethernet(&frame) else { return };
+        let tag = lead.link_len() - at as u16;
+        let pending = frame.virtio.pending.map(|(start, offset)| (start.saturating_add(tag), offset));
+        let headers = pending.map_or(0, |(start, offset)| start.saturating_add(offset).saturating_add(2));
+        lead.say(&Virtio { pending, ..frame.virtio }, headers);
+        let (refused, _) = self.both[way ^ 1].send(std::iter::once([lead.bytes(), &frame.bytes[at..]]));
         self.frames.refused[way] += refused;
     }
 
@@ -334,33 +305,25 @@ impl Ports {
     fn marks(&self, [wan, lan]: &[String; 2]) -> impl Iterator<Item = String> {
         let (whole, refused) = (self.frames.whole.iter().sum::<u64>(), self.frames.refused.iter().sum::<u64>());
         let lost: u64 = self.lost.iter().sum();
-        let whole = (whole > 0).then(|| {
-            format!(
-                "{whole} merged frames passed whole and unshaped; let interfaces merge nothing: ethtool -K {wan} gro off \
-                 lro off; ethtool -K {lan} gro off lro off"
-            )
-        });
-        let refused = (refused > 0).then(|| {
-            let cure = if self.frames.too_long {
-                format!("; frames with two tags need room: ip link set {wan} mtu 1508; ip link set {lan} mtu 1508")
-            } else {
-                String::new()
-            };
-            format!("{refused} packets were refused by the interface on the other side{cure}")
-        });
-        let lost = (lost > 0).then(|| format!("{lost} frames were lost because this process was too slow"));
-        [whole, refused, lost].into_iter().flatten()
+        let cure = format!("; frames with two tags need room: ip link set {wan} mtu 1508; ip link set {lan} mtu 1508");
+        let cure = if self.frames.too_long { cure.as_str() } else { "" };
+        let off = format!("ethtool -K {wan} gro off lro off; ethtool -K {lan} gro off lro off");
+        let marks = [
+            (whole, format!("{whole} merged frames passed whole and unshaped; let interfaces merge nothing: {off}")),
+            (refused, format!("{refused} packets were refused by the interface on the other side{cure}")),
+            (lost, format!("{lost} frames were lost because this process was too slow")),
+        ];
+        marks.into_iter().filter_map(|(count, mark)| (count > 0).then_some(mark))
     }
 }
 
 impl Guard {
     /// Returns for how long the kernel has forwarded because there was no sign of life.
     fn hung(&mut self, now: Instant) -> Option<Span> {
-        let gap = now.since(self.alive);
-        if self.alive == Instant::ZERO || gap <= self.patience || self.resting.is_some() {
+        let open = now.since(self.alive).saturating_sub(self.patience);
+        if self.alive == Instant::ZERO || open == Span::ZERO || self.resting.is_some() {
             return None;
         }
-        let open = gap - self.patience;
         self.past.times += 1;
         self.past.open_s += open.as_secs_f64();
         Some(open)
@@ -394,6 +357,39 @@ impl AsFd for Bridge {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    address: [u8; 6],
+    /// The direction of frames from there.
+    direction: Direction,
+    seen: Instant,
+}
+
+/// On which side of a bridge an address was seen last, so that a frame between two hosts of one side stays there, as with the
+/// kernel's bridge. A table of fixed size; an address that lost its place is unknown, and its frames go to the other side.
+#[derive(Debug)]
+struct Neighbours(Vec<Option<Known>>);
+
+impl Default for Neighbours {
+    fn default() -> Self {
+        Self(vec![None; PLACES])
+    }
+}
+
+fn place([a, b, c, d, e, f]: [u8; 6]) -> usize {
+    // Fibonacci hashing: the upper bits of a product with 2^64 over the golden ratio.
+    (u64::from_be_bytes([0, 0, a, b, c, d, e, f]).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % PLACES
+}
+
+impl Neighbours {
+    /// Learns from whom a frame is, and returns whether it is for somebody on the same side.
+    fn stays(&mut self, [to, from]: [[u8; 6]; 2], direction: Direction, now: Instant) -> bool {
+        self.0[place(from)] = Some(Known { address: from, direction, seen: now });
+        self.0[place(to)]
+            .is_some_and(|known| known.address == to && known.direction == direction && now.since(known.seen) < AGE)
+    }
+}
+
 /// What is late by just the patience still leaves.
 fn is_too_late(late: Span, patience: Span) -> bool {
     late > patience
@@ -411,23 +407,15 @@ mod tests {
         Listed { index, name: name.into(), address: vec![2, 0, 0, 0, 0, index as u8], facts, ..Listed::default() }
     }
 
-    fn why(all: &[Listed]) -> String {
-        found(all, &["w0".into(), "l0".into()]).map(drop).unwrap_err().to_string()
-    }
-
+    /// Other ports, and ports of no bridge, are in the test with real ones.
     #[test]
-    fn a_bridge_has_these_two_ports_and_no_others() {
-        let all = [listed(1, "w0", Some(3)), listed(2, "l0", Some(3)), listed(3, "br0", None)];
-        let ([wan, _], bridge) = found(&all, &["w0".into(), "l0".into()]).unwrap();
+    fn a_bridge_has_these_two_ports_and_filters_no_tags() {
+        let names = ["w0".into(), "l0".into()];
+        let mut all = [listed(1, "w0", Some(3)), listed(2, "l0", Some(3)), listed(3, "br0", None)];
+        let ([wan, _], bridge) = found(&all, &names).unwrap();
         assert_eq!((wan.index, bridge.name.as_str(), mac(&bridge).unwrap()), (1, "br0", [2, 0, 0, 0, 0, 3]));
-        let mut more = all.to_vec();
-        more.push(listed(4, "l1", Some(3)));
-        assert!(why(&more).contains("ip link set l1 nomaster"));
-        let mut filters = all.clone();
-        filters[2].filters_vlans = true;
-        assert!(why(&filters).contains("vlan_filtering 0"));
-        let apart = [listed(1, "w0", Some(3)), listed(2, "l0", None), listed(3, "br0", None)];
-        assert!(why(&apart).contains("ip link add br0 type bridge && ip link set w0 master br0"));
+        all[2].filters_vlans = true;
+        assert!(found(&all, &names).unwrap_err().to_string().contains("vlan_filtering 0"));
     }
 
     #[test]
@@ -467,5 +455,23 @@ mod tests {
         assert_eq!(accept(true), (1, 0, 0));
         (1..port::BATCH).for_each(|kept| assert_eq!(accept(false), (1, kept, 0)));
         assert_eq!(accept(false), (1, 0, port::BATCH as u64));
+    }
+
+    fn host(n: u8) -> [u8; 6] {
+        [2, 0, 0, 0, 0, n]
+    }
+
+    #[test]
+    fn only_frames_between_two_of_one_side_stay() {
+        let mut known = Neighbours::default();
+        let mut stays =
+            |to, from, direction, s| known.stays([host(to), host(from)], direction, Instant::ZERO + Span::from_secs(s));
+        let [down, up] = Direction::BOTH;
+        assert!(!stays(1, 2, up, 0), "nobody knows 1");
+        assert!(stays(2, 3, up, 1), "2 is on this side");
+        assert!(!stays(2, 1, down, 1) && !stays(1, 2, up, 2), "they are on different sides");
+        assert!(!stays(3, 2, up, 302), "3 was not seen for long");
+        assert!(!stays(1, 2, down, 303), "2 has moved, and 1 was not seen for long");
+        assert!(stays(2, 1, down, 304), "2 is on the other side now");
     }
 }

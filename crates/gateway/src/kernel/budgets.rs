@@ -1,7 +1,7 @@
 //! Budgets for hosts in the kernel data path: sessions fill the programs that hold hosts to them (`bpf/police.bpf.c`), with the
 //! rules and defaults of QRM.
 
-use crate::enforce::{Count, Enforcement, Held, TOLERANCE_PERCENT};
+use crate::enforce::{Count, Enforcement, Held, Used};
 use penstock_budgets::gateway::Grant;
 use penstock_budgets::served::{Keys, Served};
 use penstock_core::ack::qrm;
@@ -80,7 +80,6 @@ impl Budgets {
         policing.police.check_budgets()
     }
 
-    /// What the status tells of hosts and their budgets; nothing if no packet is seen.
     pub fn report(&self) -> Result<Option<Enforcement>, penstock_linux::bpf::Error> {
         self.police.as_ref().map(Policing::report).transpose()
     }
@@ -121,45 +120,37 @@ impl Policing {
 
     fn report(&self) -> Result<Enforcement, penstock_linux::bpf::Error> {
         let [now, before] = self.ticked;
-        let nanos = now.duration_since(before).as_nanos().max(1);
         let wanted = self.wanted();
-        let count = |arrived: [u64; 2], policed: [u64; 2]| {
-            let backlog = |[packets, bytes]: [u64; 2]| Backlog { packets, bytes };
-            Count { arrived: backlog(arrived), policed: backlog(policed) }
+        let used = |(key, budget): (&Key, &u64)| {
+            let counts = self.known.get(key).map(|known| known.map(|host| count(host.arrived, host.policed)));
+            Used::within(now.duration_since(before), *budget, counts.unwrap_or_default())
         };
-        let rate = |key: &Key, bytes: fn(&Host) -> u64| {
-            let [new, old] = self.known.get(key).map_or([0; 2], |known| [bytes(&known[0]), bytes(&known[1])]);
-            (u128::from(new.saturating_sub(old)) * 8_000_000_000 / nanos) as u64
-        };
-        let used = |key: &Key| rate(key, |host| host.arrived[1].saturating_sub(host.policed[1]));
-        let offered = |key: &Key| rate(key, |host| host.arrived[1]);
-        let over = |key: &Key, budget: u64| {
-            u128::from(offered(key)) * 100 > u128::from(budget) * u128::from(100 + TOLERANCE_PERCENT)
-        };
+        let all: BTreeMap<Key, Used> = wanted.iter().map(|(key, budget)| (*key, used((key, budget)))).collect();
         let mut nodes = Vec::new();
         for Grant { node, address, .. } in &self.grants {
             let key = Key::from(*address);
-            let budget_bps = wanted.get(&key).copied().unwrap_or_default();
             let host = self.police.host(key)?.unwrap_or_default();
             nodes.push(Held {
                 node: *node,
                 address: *address,
-                budget_bps,
-                offered_bps: offered(&key),
-                used_bps: used(&key),
-                over: over(&key, budget_bps),
+                used: all.get(&key).copied().unwrap_or_default(),
                 count: count(host.arrived, host.policed),
             });
         }
         let totals = self.police.totals()?;
         Ok(Enforcement {
             enforces: self.police.told().enforces,
-            used_bps: wanted.keys().map(used).sum(),
-            over: wanted.iter().filter(|(key, budget)| over(key, **budget)).count(),
+            used_bps: all.values().map(|used| used.used_bps).sum(),
+            over: all.values().filter(|used| used.over).count(),
             rest_bps: self.rest(),
             nodes,
             strangers: count(totals.arrived[0], totals.policed[0]),
             sessions: count(totals.arrived[1], totals.policed[1]),
         })
     }
+}
+
+fn count(arrived: [u64; 2], policed: [u64; 2]) -> Count {
+    let backlog = |[packets, bytes]: [u64; 2]| Backlog { packets, bytes };
+    Count { arrived: backlog(arrived), policed: backlog(policed) }
 }

@@ -2,26 +2,26 @@
 //! process only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
 
 mod budgets;
-pub mod report;
 
 use crate::apply::Read;
 use crate::error::Error;
 use crate::file::{File, parameters};
-use crate::report::State;
+use crate::report::{Common, State};
 use crate::settings::Settings;
+use crate::surroundings::{mark, refusal};
 use budgets::Budgets;
 use nix::ifaddrs::getifaddrs;
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
 use penstock_appliance::run::run;
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_budgets::served::Served;
+use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_linux::bpf::{Attached, Control, Datapath, Way};
 use penstock_linux::links::LinkWatch;
 use penstock_linux::random;
 use penstock_shaper::bottleneck::Config;
 use penstock_shaper::keys::Keys;
-use report::Report;
 use serde_json::{Value, json};
 
 /// How often the programs get a sign of life.
@@ -33,7 +33,6 @@ const SETS: u32 = 4096;
 /// The hardware type of interfaces whose packets have an Ethernet header (ARPHRD_ETHER, ARPHRD_LOOPBACK).
 const ETHERNET: [u16; 2] = [1, 772];
 
-/// A gateway with the kernel data path.
 pub struct Kernel {
     settings: Settings,
     path: Datapath,
@@ -59,13 +58,8 @@ fn ways(settings: &Settings) -> Result<[Way; 2], String> {
             Limit::Packets(packets) => (packets, true),
         };
         let rate = pink.rate.unwrap_or(config.rate);
-        Ok::<Way, String>(Way {
-            rate_bps: rate.as_bps(),
-            capacity: pink.capacity(rate),
-            room: room.min(1 << 40),
-            in_packets,
-            backlog: 0,
-        })
+        let (rate_bps, capacity, room) = (rate.as_bps(), pink.capacity(rate), room.min(1 << 40));
+        Ok::<Way, String>(Way { rate_bps, capacity, room, in_packets, backlog: 0 })
     };
     Ok([way(up)?, way(down)?])
 }
@@ -78,16 +72,13 @@ fn is_ethernet(interface: &str) -> bool {
 }
 
 impl Kernel {
-    /// Loads the programs and attaches them to the interface with the number `wan`.
-    ///
-    /// # Errors
-    /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
+    /// Loads the programs and attaches them to the interface with the number `wan`. Nothing of a start that failed remains.
     pub fn open(file: &File, wan: u32, desk: &mut Desk<Self>) -> Result<Self, Error> {
         let watch = LinkWatch::here(wan)?;
         desk.watch(&watch)?;
         let keys = random::bytes().map(|bytes| Keys::from_random(&bytes).connections);
         let keys = keys.map_err(Error::io("cannot draw random numbers"))?;
-        let ways = ways(&Settings::of(file)).map_err(Error::Kernel)?;
+        let ways = ways(&file.settings).map_err(Error::User)?;
         let control = Control {
             heartbeat: penstock_linux::bpf::datapath::clock(),
             ethernet: is_ethernet(&file.interfaces.wan),
@@ -97,13 +88,13 @@ impl Kernel {
         let mut path = Datapath::load(control)?;
         let attached = path.attach(&file.interfaces.wan)?;
         let lan = file.interfaces.lan.as_deref().map(|lan| (lan, is_ethernet(lan)));
-        let upload = file.bottlenecks[1].rate;
+        let upload = file.settings.ways[1].rate;
         let budgets = file.c2ml.as_ref().map(|keys| Budgets::open(keys, upload, lan, wan, file.keys.observe));
-        let budgets = budgets.transpose().map_err(Error::Hosts)?;
+        let budgets = budgets.transpose().map_err(Error::budgets)?;
         let details = json!({"wan": file.interfaces.wan, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")});
         desk.log("start", &details);
         Ok(Self {
-            settings: Settings::of(file),
+            settings: file.settings.clone(),
             path,
             budgets,
             attached,
@@ -117,24 +108,21 @@ impl Kernel {
     }
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
-    pub fn run(mut self, mut desk: Desk<Self>) -> (Report, Option<String>) {
+    pub fn run(mut self, mut desk: Desk<Self>) -> (Value, Option<String>) {
         let ended = run(&mut self, &mut desk);
         desk.log("end", &json!({ "why": ended.failure() }));
         (self.status(&desk), ended.failure())
     }
 
-    /// Does what is due.
     fn do_what_is_due(&mut self, now: Instant) -> Result<(), Error> {
-        let due = self.next.map(|next| now >= next);
-        for (next, (due, period)) in self.next.iter_mut().zip(due.into_iter().zip([BEAT, SWEEP])) {
-            *next = if due { now + period } else { *next };
-        }
-        if due[0] {
+        if now >= self.next[0] {
+            self.next[0] = now + BEAT;
             self.path.beat()?;
-            let upload = self.settings[1].rate;
+            let upload = self.settings.ways[1].rate;
             self.budgets.iter_mut().try_for_each(|budgets| budgets.beat(upload))?;
         }
-        if due[1] {
+        if now >= self.next[1] {
+            self.next[1] = now + SWEEP;
             self.path.sweep()?;
         }
         Ok(())
@@ -146,8 +134,7 @@ impl Kernel {
             desk.note(format!("this process hung: {} packets passed untouched", stale - self.stale));
             self.stale = stale;
         }
-        let told = self.budgets.as_ref().map(|budgets| budgets.served.events()).unwrap_or_default();
-        told.into_iter().for_each(|what| desk.note(what));
+        self.budgets.iter().flat_map(|budgets| budgets.served.events()).for_each(|what| desk.note(what));
         if !self.budgets.as_mut().map_or(Ok(true), Budgets::tick)? {
             desk.note("the kernel had other budgets than it was told; it has been told again".into());
         }
@@ -158,7 +145,7 @@ impl Kernel {
 impl Appliance for Kernel {
     type Settings = Settings;
     type File = Read;
-    type Status = Report;
+    type Status = Value;
     const APPLIES_AT_HANGUP: bool = true;
 
     fn turn(&mut self, _: &mut Desk<Self>) -> Result<Instant, String> {
@@ -182,41 +169,41 @@ impl Appliance for Kernel {
     }
 
     /// Counters that cannot be read are zero, and a mark says so.
-    fn status(&mut self, desk: &Desk<Self>) -> Report {
+    fn status(&mut self, desk: &Desk<Self>) -> Value {
         let read = self.path.sums().and_then(|sums| Ok((sums, self.path.gauges()?)));
         let failed = read.as_ref().err().map(|error| format!("the counters cannot be read: {error}"));
         let (sums, gauges) = read.unwrap_or_default();
         let enforced = self.budgets.as_ref().map_or(Ok(None), Budgets::report);
         let unread = enforced.as_ref().err().map(|error| format!("the accounts of hosts cannot be read: {error}"));
         let c2ml = self.budgets.as_ref().map(|budgets| &budgets.served);
-        let facts = self.wan.facts();
+        let stopped = c2ml.filter(|served| served.has_failed());
         let marks = [
             failed,
             unread,
-            c2ml.filter(|served| served.has_failed())
-                .map(|_| "budgets for hosts have stopped by a fault of this program".into()),
-            facts.gone.then(|| format!("the interface {} is gone", self.name)),
-            (!facts.gone && !facts.up).then(|| format!("the interface {} is down", self.name)),
+            stopped.map(|_| "budgets for hosts have stopped by a fault of this program".into()),
+            mark(&self.wan, &self.name),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
             (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
         ];
-        Report {
-            elapsed_s: self.clock.now().as_secs_f64(),
-            state: if self.observe { State::Observing } else { State::Governing },
-            datapath: "kernel",
-            attached: self.attached,
-            marks: marks.into_iter().flatten().chain(desk.marks()).collect(),
-            events: desk.events().to_vec(),
-            wan: self.name.clone(),
-            changes: desk.changes().to_vec(),
-            lapse: desk.lapse(),
-            capacity: SETS * penstock_linux::bpf::datapath::WAYS,
-            forward: report::way(&self.settings[0], &sums[1], gauges.packets[1], gauges.bytes[1]),
-            reverse: report::way(&self.settings[1], &sums[0], gauges.packets[0], gauges.bytes[0]),
-            c2ml: c2ml.and_then(Served::status),
-            enforcement: enforced.ok().flatten(),
-            table: gauges,
+        let mut status = json!(Common::of(desk, marks.into_iter().flatten()));
+        let mut tell = |key: &str, value: Value| status[key] = value;
+        tell("state", json!(if self.observe { State::Observing } else { State::Governing }));
+        tell("datapath", "kernel".into());
+        tell("attached", json!(self.attached));
+        tell("wan", json!(self.name));
+        tell("capacity", (SETS * penstock_linux::bpf::datapath::WAYS).into());
+        tell("table", json!(gauges));
+        // The programs count what goes to the link first. What arrived is what passed the interface.
+        for (config, (key, own)) in self.settings.ways.iter().zip([("forward", 1), ("reverse", 0)]) {
+            let Config { aqm, rate, limit, .. } = config;
+            let arrived = Backlog { packets: gauges.packets[own], bytes: gauges.bytes[own] };
+            let (name, rate_bps, pink) = (aqm.name(), rate.as_bps(), sums[own]);
+            let way = json!({"aqm": name, "parameters": aqm, "rate_bps": rate_bps, "limit": limit, "arrived": arrived, "pink": pink});
+            tell(key, way);
         }
+        c2ml.and_then(Served::status).into_iter().for_each(|budgets| tell("c2ml", json!(budgets)));
+        enforced.ok().flatten().into_iter().for_each(|enforced| tell("enforcement", json!(enforced)));
+        status
     }
 
     fn top(&self, _: By, _: usize, _: Instant) -> Result<Value, Refusal> {
@@ -231,14 +218,13 @@ impl Appliance for Kernel {
         self.settings.with(values, [true; 2])
     }
 
-    /// What the programs do not have, a file cannot have.
     fn wanted(&self, file: &Read) -> Result<Settings, Refusal> {
         file.wanted(&self.settings, |_, _| None)
     }
 
     fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
         let control = Control { ways: ways(wanted).map_err(Refusal::new)?, ..self.path.told().clone() };
-        self.path.tell(control).map_err(|error| Refusal::new(error.to_string()))?;
+        self.path.tell(control).map_err(|error| refusal(&error))?;
         self.settings.clone_from(wanted);
         Ok(self.clock.now())
     }
@@ -257,41 +243,16 @@ impl Appliance for Kernel {
 mod tests {
     use super::*;
 
-    const FILE: &str = "datapath = \"kernel\"\n[interfaces]\nwan = \"w0\"\n[link]\nrate = \"10Mbit/s\"\nreverse_rate = \"2Mbit/s\"\nlimit = \"125kB\"\n";
+    const FILE: &str = "datapath = 'kernel'\n[interfaces]\nwan = 'w0'\n[link]\nrate = '10Mbit/s'\n\
+                        reverse_rate = '2Mbit/s'\nlimit = '125kB'\n";
 
     /// 0.95 of 10 Mbit/s and of 2 Mbit/s, in thousandths of a byte per second.
     #[test]
     fn the_programs_are_told_rates_and_queues() {
         let file = File::parse(FILE, "f").unwrap();
-        let [up, down] = ways(&Settings::of(&file)).unwrap();
-        assert_eq!(
-            (down.rate_bps, down.capacity, down.room, down.in_packets),
-            (10_000_000, 1_187_500_000, 125_000, false)
-        );
+        let [up, down] = ways(&file.settings).unwrap();
+        let told = (down.rate_bps, down.capacity, down.room, down.in_packets);
+        assert_eq!(told, (10_000_000, 1_187_500_000, 125_000, false));
         assert_eq!((up.rate_bps, up.capacity), (2_000_000, 237_500_000));
-    }
-
-    #[test]
-    fn what_the_programs_do_not_have_is_refused() {
-        let refused = |piece: &str| File::parse(&format!("{FILE}[discipline]\n{piece}"), "f").unwrap_err().to_string();
-        assert!(refused("name = \"codel\"").contains("allowed is \"pink\""));
-        assert!(refused("name = \"pink\"\nwindow = \"literal\"").contains("only c, rate and reserve"));
-        assert!(File::parse(&format!("{FILE}[discipline]\nname = \"pink\"\nc = 0.9"), "f").is_ok());
-    }
-
-    /// Budgets are given with any file; they are enforced at the interface of the LAN, so it must be named, and only then.
-    #[test]
-    fn budgets_are_enforced_where_the_file_says() {
-        let with = |lan: &str, c2ml: &str| {
-            File::parse(&format!("{}{c2ml}", FILE.replace("wan =", &format!("{lan}wan ="))), "f")
-        };
-        let (lan, enforce) = ("lan = \"h1\"\n", "[c2ml]\npercent = 90\nenforce = true\n");
-        assert!(with("", "[c2ml]\n").is_ok() && with(lan, enforce).is_ok());
-        for (lan, c2ml, said) in
-            [("", enforce, "write lan"), (lan, "[c2ml]\n", "leave `lan` out"), (lan, "", "leave `lan` out")]
-        {
-            let refused = with(lan, c2ml).unwrap_err();
-            assert!(refused.line > 2 && refused.to_string().contains(said), "{refused}");
-        }
     }
 }

@@ -33,10 +33,8 @@ const FASTEST: f64 = 1.0;
 const LESS: f64 = 0.02;
 const MOST_LESS: f64 = 0.3;
 
-/// What was seen in one step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seen {
-    /// How long the step was.
     pub span: Span,
     /// Bytes that came from the link, or that we sent to it.
     pub bytes: u64,
@@ -51,7 +49,7 @@ pub struct Seen {
 }
 
 /// The estimate of one direction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Estimator {
     /// What the shaper gets, in bit/s.
     rate: f64,
@@ -66,8 +64,8 @@ pub struct Estimator {
     wait: f64,
     /// Seconds for which nothing has stood in a queue behind us while we hold traffic back.
     calm: f64,
-    /// True once a full link was seen.
-    measured: bool,
+    /// True once a full link was seen; until then the estimate is a lower bound at best.
+    pub measured: bool,
 }
 
 impl Estimator {
@@ -80,21 +78,12 @@ impl Estimator {
             lowest: bps(lowest),
             highest: bps(highest),
             ahead,
-            steps: VecDeque::new(),
-            wait: 0.0,
-            calm: 0.0,
-            measured: false,
+            ..Self::default()
         }
     }
 
-    /// Returns what the link is thought to carry.
     pub fn estimate(&self) -> Rate {
         Rate::from_bps(self.estimate as u64)
-    }
-
-    /// Returns whether the link was seen full since the start; until then the estimate is a lower bound at best.
-    pub fn is_measured(&self) -> bool {
-        self.measured
     }
 
     /// Takes a step; returns the rate for the shaper.
@@ -176,22 +165,16 @@ mod tests {
 
     /// Who sends: a queue of ours that is never empty, whose packets wait again before the link, or downloads whose
     /// windows are held to a part of the product of the shaper's rate and the round trip.
-    #[derive(Clone, Copy, PartialEq)]
+    #[derive(Debug, Clone, Copy, PartialEq)]
     enum Load {
         Up,
         Down(f64),
     }
 
-    /// The parts of the time after 20 s in which the estimate is within 10 % of the link, and of its capacity that is used,
-    /// and the 95th percentile of the queue before the link in ms.
-    struct Played {
-        within: f64,
-        used: f64,
-        p95: f64,
-    }
-
-    /// Plays 240 s over a link whose rate is a function of time; round trips have a jitter of up to 8 ms.
-    fn play(link: impl Fn(f64) -> f64, base: f64, load: Load) -> Played {
+    /// Plays 240 s over a link whose rate is a function of time; round trips have a jitter of up to 8 ms. Returns the part of
+    /// the time after 20 s in which the estimate is within 10 % of the link, the part of its capacity that is used, and the
+    /// 95th percentile of the queue before the link in ms.
+    fn play(link: impl Fn(f64) -> f64, base: f64, load: Load) -> [f64; 3] {
         let first = Rate::from_bps(link(0.0) as u64 * 8 / 10);
         let (lowest, highest) = (Rate::from_bps(first.as_bps() / 20), Rate::from_bps(first.as_bps() * 20));
         let mut estimator = Estimator::new(first, lowest, highest, load == Load::Up);
@@ -239,8 +222,7 @@ mod tests {
             }
         }
         queues.sort_by(f64::total_cmp);
-        let p95 = 1e3 * queues[queues.len() * 95 / 100];
-        Played { within: f64::from(within) / queues.len() as f64, used: used / all, p95 }
+        [f64::from(within) / queues.len() as f64, used / all, 1e3 * queues[queues.len() * 95 / 100]]
     }
 
     /// Another beam every 15 s, with 40 to 120 Mbit/s.
@@ -250,17 +232,9 @@ mod tests {
 
     /// Rain takes 60 % of 20 Mbit/s within a minute, and gives them back.
     fn rain(t: f64) -> f64 {
-        let phase = t % 240.0;
-        let left = if phase < 60.0 {
-            1.0
-        } else if phase < 120.0 {
-            1.0 - 0.6 * (phase - 60.0) / 60.0
-        } else if phase < 180.0 {
-            0.4
-        } else {
-            0.4 + 0.6 * (phase - 180.0) / 60.0
-        };
-        20e6 * left
+        // Down from 60 s on and up from 180 s on, within a minute each.
+        let part = |since: f64| ((t % 240.0 - since) / 60.0).clamp(0.0, 1.0);
+        20e6 * (1.0 - 0.6 * part(60.0) + 0.6 * part(180.0))
     }
 
     /// A cell: the sum of two waves, up to 40 % of 20 Mbit/s, the faster one with 11 s.
@@ -289,21 +263,12 @@ mod tests {
             ("beams", beams, 0.04),
         ];
         for (name, link, base) in links {
-            for load in [Load::Up, Load::Down(0.95), Load::Down(0.75)] {
-                let Played { within, used, p95 } = play(link, base, load);
-                let way = match load {
-                    Load::Up => "up",
-                    Load::Down(part) if part > 0.9 => "down",
-                    Load::Down(_) => "down, units of windows",
-                };
-                println!("{name}, {:.0} ms, {way}: within {within:.3}, used {used:.3}, p95 {p95:.0} ms", 1e3 * base);
-                let bar = match (name, way) {
-                    ("beams", "up") => 0.87,
-                    (_, "up" | "down") => 0.9,
-                    _ => 0.75,
-                };
-                assert!(within >= bar && used >= 0.8, "{name}, {base} s, {way}: {within} {used}");
-                assert!(p95 <= 70.0 + 200.0 * base, "{name}, {base} s, {way}: {p95} ms");
+            let beams = if name == "beams" { 0.87 } else { 0.9 };
+            for (load, bar) in [(Load::Up, beams), (Load::Down(0.95), 0.9), (Load::Down(0.75), 0.75)] {
+                let [within, used, p95] = play(link, base, load);
+                let told = format!("{name}, {base} s, {load:?}: within {within:.3}, used {used:.3}, p95 {p95:.0} ms");
+                println!("{told}");
+                assert!(within >= bar && used >= 0.8 && p95 <= 70.0 + 200.0 * base, "{told}");
             }
         }
     }
@@ -323,7 +288,7 @@ mod tests {
         for idle in [seen(0, 0.0, None), seen(125_000, 1.0, None), seen(30_000, 0.2, Some(3))] {
             (0..50).for_each(|_| assert_eq!(estimator.step(&idle), mbps(10)));
         }
-        assert_eq!((estimator.estimate(), estimator.is_measured()), (mbps(10), false));
+        assert_eq!((estimator.estimate(), estimator.measured), (mbps(10), false));
     }
 
     #[test]

@@ -23,10 +23,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn start(words: Vec<String>, every: Span) -> Result<Self, Error> {
         let ((send, told), (alive, ended)) = (sync_channel(16), channel());
         let every = Duration::from_nanos(every.as_nanos());
@@ -36,7 +32,6 @@ impl Script {
         Ok(Self { told, _alive: alive })
     }
 
-    /// Returns the next result that has come.
     pub fn next(&self) -> Option<Result<Told, String>> {
         self.told.try_recv().ok()
     }
@@ -119,26 +114,5 @@ mod tests {
         assert!(run(&sh("exit 3"), Duration::from_secs(20)).unwrap_err().contains('3'));
         assert!(run(&sh("exec sleep 20"), short).unwrap_err().contains("did not end within 0.3 s"));
         assert!(run(&["/nowhere/at/all".to_owned()], short).unwrap_err().contains("/nowhere/at/all"));
-    }
-
-    /// The first rates come as soon as the command has ended, and the next ones after the time between two calls.
-    #[test]
-    fn rates_come_again_and_again_and_a_mistake_is_told() {
-        let started =
-            |line: &str| Script::start(["sh", "-c", line].map(str::to_owned).to_vec(), Span::from_millis(500));
-        let next = |script: &Script| {
-            let begin = Instant::now();
-            loop {
-                match script.next() {
-                    Some(told) => return told,
-                    None => assert!(begin.elapsed() < Duration::from_secs(60)),
-                }
-                std::thread::sleep(LOOK);
-            }
-        };
-        let script = started("echo 18Mbit/s 2Mbit/s").unwrap();
-        assert_eq!(next(&script), Ok([mbps(18), mbps(2)]));
-        assert_eq!(next(&script), Ok([mbps(18), mbps(2)]));
-        assert!(next(&started("exit 7").unwrap()).unwrap_err().contains('7'));
     }
 }

@@ -3,18 +3,24 @@
 
 use crate::link::script::Told;
 use crate::link::timetable::Timetable;
+use jiff::civil::Time;
+use penstock_core::config::ConfigError;
 use penstock_core::units::{Instant, Rate, Span};
-use penstock_grammar::link::MAX_RATE;
+use penstock_grammar::link::{self, MAX_DELAY, MAX_RATE};
+use penstock_grammar::range::within;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::ops::RangeInclusive;
+
+/// Without `lowest` and `highest`, rates up to so many times lower or higher than `rate` are right.
+const FACTOR: u64 = 20;
 
 /// What tells the rates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum From {
     /// The file, and whoever sets another one.
-    #[default]
     File,
-    /// The time of day.
     Timetable,
     /// A command that prints them.
     Command,
@@ -22,7 +28,97 @@ pub enum From {
     Estimate,
 }
 
-/// The settings of the source.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Keys {
+    rate_from: Option<From>,
+    #[serde(default)]
+    pub timetable: Timetable,
+    #[serde(default)]
+    pub reverse_timetable: Timetable,
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// How often the command runs.
+    #[serde(default = "ten_seconds")]
+    pub every: Span,
+    /// After this time without a good value the source is said to be silent.
+    #[serde(default = "a_minute")]
+    pub stale_after: Span,
+    /// After this time without a good value packets pass as if there were no shaper.
+    #[serde(default = "a_quarter")]
+    pub plain_after: Span,
+    lowest: Option<Rate>,
+    highest: Option<Rate>,
+    reverse_lowest: Option<Rate>,
+    reverse_highest: Option<Rate>,
+    /// What a round trip over the link takes at least, such as 500 ms of a geostationary satellite.
+    pub round_trip: Option<Span>,
+}
+
+fn ten_seconds() -> Span {
+    Span::from_secs(10)
+}
+fn a_minute() -> Span {
+    Span::from_secs(60)
+}
+fn a_quarter() -> Span {
+    Span::from_secs(900)
+}
+
+impl Keys {
+    /// Checks the keys; `rates` are `rate` and `reverse_rate`. The error names the first key that is wrong.
+    pub fn settings(self, rates: [Rate; 2]) -> Result<Settings, ConfigError> {
+        let from = self.from()?;
+        for (key, table) in [("timetable", &self.timetable), ("reverse_timetable", &self.reverse_timetable)] {
+            table.rates().try_for_each(|rate| link::rate(key, rate))?;
+        }
+        let day = Span::from_secs(86_400);
+        within("every", &self.every, Span::from_secs(1)..=day)?;
+        within("stale_after", &self.stale_after, self.every..=day)?;
+        within("plain_after", &self.plain_after, self.stale_after..=Span::from_secs(7 * 86_400))?;
+        if let Some(round_trip) = &self.round_trip {
+            within("round_trip", round_trip, Span::from_millis(1)..=MAX_DELAY)?;
+        }
+        let given = [(self.lowest, self.highest), (self.reverse_lowest, self.reverse_highest)];
+        let bounds = [0, 1].map(|at| {
+            let (bps, (lowest, highest)) = (rates[at].as_bps(), given[at]);
+            let most = Rate::from_bps(bps.saturating_mul(FACTOR)).min(MAX_RATE);
+            lowest.unwrap_or(Rate::from_bps((bps / FACTOR).max(1)))..=highest.unwrap_or(most)
+        });
+        for (at, key) in ["rate", "reverse_rate"].into_iter().enumerate() {
+            let (rate, lowest, highest) = (rates[at], bounds[at].start(), bounds[at].end());
+            if !bounds[at].contains(&rate) {
+                let what = format!("{key} is {rate}; allowed are `lowest` to `highest`, {lowest} to {highest}");
+                return Err(ConfigError::new(key, what));
+            }
+        }
+        Ok(Settings { from, rates, bounds, keys: self })
+    }
+
+    /// Returns the source, which `timetable` and `command` tell by themselves.
+    fn from(&self) -> Result<From, ConfigError> {
+        let wrong = |key, what: &str| Err(ConfigError::new(key, what));
+        let timetable = !self.timetable.is_empty() || !self.reverse_timetable.is_empty();
+        let told = match (timetable, !self.command.is_empty()) {
+            (true, true) => return wrong("command", "rates come from `timetable` or from `command`, not from both"),
+            (true, false) => From::Timetable,
+            (false, true) => From::Command,
+            (false, false) => From::File,
+        };
+        let missing = match (self.rate_from.unwrap_or(told), told) {
+            (from, told) if from == told => return Ok(told),
+            (From::Estimate, From::File) => return Ok(From::Estimate),
+            (From::Timetable, From::File) => {
+                "the key `timetable` is missing; write for example timetable = { \"06:00\" = \"8Mbit/s\", \"22:00\" = \"50Mbit/s\" }"
+            }
+            (From::Command, From::File) => {
+                "the key `command` is missing; write for example command = [\"/usr/local/bin/modem-rate\"]"
+            }
+            _ => "another source than the one whose keys are there; remove one of them",
+        };
+        wrong("rate_from", missing)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// What tells the rates.
@@ -30,84 +126,39 @@ pub struct Settings {
     /// The rates of the file, which hold until the source has told others.
     pub rates: [Rate; 2],
     /// Rates outside of these are wrong.
-    pub lowest: [Rate; 2],
-    /// Rates outside of these are wrong.
-    pub highest: [Rate; 2],
-    /// The timetables of both directions.
-    pub timetables: [Timetable; 2],
-    /// The command with its arguments.
-    pub command: Vec<String>,
-    /// How often the command runs.
-    pub every: Span,
-    /// After this time without a good value the source is said to be silent.
-    pub stale_after: Span,
-    /// After this time without a good value packets pass as if there were no shaper.
-    pub plain_after: Span,
-    /// What a round trip over the link takes at least, such as 500 ms of a geostationary satellite.
-    pub round_trip: Option<Span>,
-}
-
-/// What the status tells of the source.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SourceReport {
-    /// What tells the rates.
-    pub from: From,
-    /// `good`, `waiting` for a first value, `stale`: the last good rates hold, `plain`: packets pass as if there were no
-    /// shaper, or `by_hand`: what somebody has set holds.
-    pub state: Standing,
-    /// The last good rates in bits per second, download and upload.
-    pub rate_bps: [u64; 2],
-    /// For how long there has been no good value, in seconds.
-    pub silent_s: f64,
-    /// Why the last value was wrong.
-    pub wrong: Option<String>,
+    pub bounds: [RangeInclusive<Rate>; 2],
+    pub keys: Keys,
 }
 
 /// How the source stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// What it tells holds.
     Good,
     /// It has told nothing yet: the rates of the file hold.
     Waiting,
-    /// The last good rates hold.
     Stale,
-    /// Packets pass as if there were no shaper.
     Plain,
-    /// What somebody has set holds.
     ByHand,
 }
 
-/// The source of the rates.
 #[derive(Debug)]
 pub struct Source {
-    settings: Settings,
+    pub settings: Settings,
     good: [Rate; 2],
     /// When the last good value came, or the run began.
     since: Instant,
     told: bool,
     wrong: Option<String>,
-    by_hand: bool,
+    /// True while a rate holds that somebody has set.
+    pub by_hand: bool,
 }
 
 impl Source {
-    /// Begins with the rates of the file.
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self { good: settings.rates, settings, since: now, told: false, wrong: None, by_hand: false }
     }
 
-    /// Returns the settings.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    /// Somebody has set a rate (true), or has taken that back (false).
-    pub fn by_hand(&mut self, is: bool) {
-        self.by_hand = is;
-    }
-
-    /// Takes what the source told.
     pub fn offer(&mut self, told: Result<Told, String>, now: Instant) {
         match told.and_then(|told| self.checked(told)) {
             Ok(rates) => (self.good, self.since, self.told, self.wrong) = (rates, now, true, None),
@@ -119,9 +170,9 @@ impl Source {
         let mut rates = self.good;
         for (at, rate) in told.into_iter().enumerate() {
             let Some(rate) = rate else { continue };
-            let (lowest, highest) = (self.settings.lowest[at], self.settings.highest[at]);
-            if !(lowest.as_bps()..=highest.as_bps()).contains(&rate.as_bps()) {
-                return Err(format!("it told {rate}; allowed are {lowest} to {highest}"));
+            let bounds = &self.settings.bounds[at];
+            if !bounds.contains(&rate) {
+                return Err(format!("it told {rate}; allowed are {} to {}", bounds.start(), bounds.end()));
             }
             rates[at] = rate;
         }
@@ -129,21 +180,20 @@ impl Source {
     }
 
     /// Takes the time of day; `None` if the clock was not set.
-    pub fn clock(&mut self, clock: Option<(u8, u8)>, now: Instant) {
-        if self.settings.from != From::Timetable {
+    pub fn clock(&mut self, clock: Option<Time>, now: Instant) {
+        let Settings { from, rates, keys, .. } = &self.settings;
+        if *from != From::Timetable {
             return;
         }
-        match clock {
-            Some((hour, minute)) => {
-                let told =
-                    [0, 1].map(|at| self.settings.timetables[at].at(hour, minute).or(Some(self.settings.rates[at])));
-                self.offer(Ok(told), now);
-            }
-            None => self.wrong = Some("the clock of this machine was not set; the timetable waits for it".into()),
-        }
+        let Some(clock) = clock else {
+            self.wrong = Some("the clock of this machine was not set; the timetable waits for it".into());
+            return;
+        };
+        let at = |table: &Timetable, rate: Rate| table.at(clock).or(Some(rate));
+        let told = [at(&keys.timetable, rates[0]), at(&keys.reverse_timetable, rates[1])];
+        self.offer(Ok(told), now);
     }
 
-    /// Returns how the source stands.
     pub fn standing(&self, now: Instant) -> Standing {
         let silent = now.since(self.since);
         let may_be_silent = matches!(self.settings.from, From::File | From::Estimate);
@@ -151,9 +201,9 @@ impl Source {
         match () {
             () if self.by_hand => Standing::ByHand,
             () if may_be_silent => Standing::Good,
-            () if !waits && silent >= self.settings.plain_after => Standing::Plain,
+            () if !waits && silent >= self.settings.keys.plain_after => Standing::Plain,
             () if !self.told => Standing::Waiting,
-            () if silent >= self.settings.stale_after => Standing::Stale,
+            () if silent >= self.settings.keys.stale_after => Standing::Stale,
             () => Standing::Good,
         }
     }
@@ -168,44 +218,39 @@ impl Source {
         }
     }
 
-    /// Returns what is wrong, as a sentence.
     pub fn mark(&self, now: Instant) -> Option<String> {
         let silent = now.since(self.since).as_secs_f64();
         let why = self.wrong.as_ref().map_or(String::new(), |why| format!(" ({why})"));
         let [down, up] = self.good;
-        match self.standing(now) {
-            Standing::ByHand => None,
-            Standing::Plain => Some(format!(
-                "the source of the rate is silent for {silent:.0} s{why}: packets pass as if there were no shaper"
-            )),
-            Standing::Stale => Some(format!(
-                "the source of the rate is silent for {silent:.0} s{why}: the last good rates hold, {down} down and {up} up"
-            )),
-            Standing::Waiting if self.wrong.is_some() => {
-                Some(format!("the source of the rate has told nothing yet{why}: the rates of the file hold"))
+        let said = match self.standing(now) {
+            Standing::ByHand => return None,
+            Standing::Plain => format!("is silent for {silent:.0} s{why}: packets pass as if there were no shaper"),
+            Standing::Stale => {
+                format!("is silent for {silent:.0} s{why}: the last good rates hold, {down} down and {up} up")
             }
-            Standing::Good | Standing::Waiting => self
-                .wrong
-                .as_ref()
-                .map(|why| format!("the source of the rate is wrong: {why}; the last good rates hold")),
-        }
+            Standing::Waiting if self.wrong.is_some() => {
+                format!("has told nothing yet{why}: the rates of the file hold")
+            }
+            Standing::Good | Standing::Waiting => {
+                format!("is wrong: {}; the last good rates hold", self.wrong.as_ref()?)
+            }
+        };
+        Some(format!("the source of the rate {said}"))
     }
 
-    /// Returns what the status tells.
-    pub fn report(&self, now: Instant) -> SourceReport {
-        SourceReport {
-            from: self.settings.from,
-            state: self.standing(now),
-            rate_bps: self.good.map(Rate::as_bps),
-            silent_s: if self.settings.from == From::File { 0.0 } else { now.since(self.since).as_secs_f64() },
-            wrong: self.wrong.clone(),
-        }
+    /// Returns what the status tells: the last good rates, and for how long there has been no good value.
+    pub fn report(&self, now: Instant) -> Value {
+        let (from, state, silent) = (self.settings.from, self.standing(now), now.since(self.since).as_secs_f64());
+        let silent = if from == From::File { 0.0 } else { silent };
+        let rates = self.good.map(Rate::as_bps);
+        json!({"from": from, "state": state, "rate_bps": rates, "silent_s": silent, "wrong": self.wrong})
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::civil::time;
 
     fn mbps(n: u64) -> Rate {
         Rate::from_bps(n * 1_000_000)
@@ -216,20 +261,9 @@ mod tests {
     }
 
     fn source(from: From) -> Source {
-        let table = |text: &str| serde_json::from_str(text).unwrap();
-        let settings = Settings {
-            from,
-            rates: [mbps(20), mbps(2)],
-            lowest: [mbps(1); 2],
-            highest: [mbps(100); 2],
-            timetables: [table(r#"{"06:00": "8Mbit/s", "22:00": "50Mbit/s"}"#), Timetable::default()],
-            command: Vec::new(),
-            every: Span::from_secs(10),
-            stale_after: Span::from_secs(60),
-            plain_after: Span::from_secs(900),
-            round_trip: None,
-        };
-        Source::new(settings, at(0))
+        let text = r#"{"timetable": {"06:00": "8Mbit/s", "22:00": "50Mbit/s"}}"#;
+        let (rates, bounds) = ([mbps(20), mbps(2)], [(); 2].map(|()| mbps(1)..=mbps(100)));
+        Source::new(Settings { from, rates, bounds, keys: serde_json::from_str(text).unwrap() }, at(0))
     }
 
     #[test]
@@ -264,9 +298,9 @@ mod tests {
         source.clock(None, at(1));
         assert_eq!((source.standing(at(5000)), source.rates(at(5000))), (Standing::Waiting, Some([mbps(20), mbps(2)])));
         assert!(source.mark(at(1)).unwrap().contains("the timetable waits"));
-        source.clock(Some((7, 30)), at(5001));
+        source.clock(Some(time(7, 30, 0, 0)), at(5001));
         assert_eq!((source.rates(at(5001)), source.mark(at(5001))), (Some([mbps(8), mbps(2)]), None));
-        source.clock(Some((23, 0)), at(5002));
+        source.clock(Some(time(23, 0, 0, 0)), at(5002));
         assert_eq!(source.rates(at(5002)), Some([mbps(50), mbps(2)]));
     }
 
@@ -274,9 +308,9 @@ mod tests {
     fn what_somebody_set_holds_until_it_is_taken_back() {
         let mut source = source(From::Command);
         source.offer(Ok([Some(mbps(10)), None]), at(0));
-        source.by_hand(true);
+        source.by_hand = true;
         assert_eq!((source.rates(at(5000)), source.standing(at(5000))), (None, Standing::ByHand));
-        source.by_hand(false);
+        source.by_hand = false;
         assert_eq!(source.rates(at(1)), Some([mbps(10), mbps(2)]));
     }
 }

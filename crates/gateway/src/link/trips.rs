@@ -20,7 +20,6 @@ const FORGET: Span = Span::from_secs(30);
 /// A sample counts for two of the smallest round trips, and at least so long.
 const FRESH: Span = Span::from_millis(300);
 
-/// The round trips of all flows that are known.
 #[derive(Debug)]
 pub struct Trips {
     places: Vec<Option<Flow>>,
@@ -47,20 +46,16 @@ struct Half {
     least: Option<Span>,
 }
 
-/// What all flows show together.
+/// Medians of the flows that have a sample that is fresh: their WAN halves now and at least, their smallest LAN halves.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct View {
-    /// Number of flows with a sample that is fresh.
     pub flows: usize,
-    /// The median of their WAN halves now.
     pub wan: Option<Span>,
-    /// The median of their queues behind the WAN, above the smallest round trip of the last minute.
+    /// Their queues behind the WAN, above the smallest round trip of the last minute.
     pub queue: Option<Span>,
     /// The same above the smallest round trip of each connection.
     pub risen: Option<Span>,
-    /// The median of their smallest WAN halves.
     pub least: Option<Span>,
-    /// The median of their smallest LAN halves.
     pub lan: Option<Span>,
 }
 
@@ -89,7 +84,6 @@ fn smaller(a: Option<Span>, b: Option<Span>) -> Option<Span> {
 }
 
 impl Trips {
-    /// Creates an empty table; flows find their place by the hash.
     pub fn new(hash: SipHash) -> Self {
         Self { places: (0..PLACES).map(|_| None).collect(), hash, forgotten: Instant::ZERO }
     }
@@ -124,7 +118,6 @@ impl Trips {
         }
     }
 
-    /// Returns what is seen now.
     pub fn view(&mut self, now: Instant) -> View {
         if now.since(self.forgotten) > FORGET {
             self.forgotten = now;

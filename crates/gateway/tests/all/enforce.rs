@@ -210,8 +210,9 @@ fn who_is_only_counted_is_not_held() {
     let kept = second(&mut gateway, 1000, [8, 20]);
     assert_eq!((kept.over, kept.enforces), (0, false));
     let told = second(&mut gateway, 2000, [11, 20]);
-    assert_eq!((told.over, told.nodes[0].over, told.nodes[1].over), (1, true, false));
-    assert_eq!([told.nodes[0].offered_bps, told.nodes[0].used_bps, told.used_bps], [88_000, 88_000, 248_000]);
+    assert_eq!((told.over, told.nodes[0].used.over, told.nodes[1].used.over), (1, true, false));
+    let used = told.nodes[0].used;
+    assert_eq!([used.offered_bps, used.used_bps, told.used_bps], [88_000, 88_000, 248_000]);
     assert_eq!(told.sessions.policed.packets, 0);
 }
 
@@ -340,7 +341,7 @@ fn budgets_of_sessions_have_the_fates_that_qrm_has_by_itself() {
     // Host 0 is the only one with a session at the end.
     let report = gateway.enforcer.report(&gateway.classifier);
     let [held] = &report.nodes[..] else { panic!("{report:?}") };
-    assert_eq!((held.node, held.budget_bps, report.rest_bps), (77, 2_000_000, 1_000_000));
+    assert_eq!((held.node, held.used.budget_bps, report.rest_bps), (77, 2_000_000, 1_000_000));
     assert_eq!(held.count.policed.packets, count(0, false) as u64);
     assert_eq!(held.count.arrived.packets, (count(0, true) + count(0, false)) as u64);
     let both = [report.sessions, report.strangers];
