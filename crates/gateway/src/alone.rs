@@ -129,10 +129,6 @@ pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     ended(json, &running.status(&desk), hosts, failed)
 }
 
-pub fn checked(Alone { c2ml, upload, .. }: &Alone) -> String {
-    format!("{} are shared among hosts, at {}", c2ml.shared(*upload), c2ml.listen)
-}
-
 pub fn explain(Alone { c2ml, upload, .. }: &Alone, json: bool) -> Result<u8, Error> {
     let Keys { listen, directory, lease, most, .. } = c2ml;
     let (shared, sharing) = (c2ml.shared(*upload), json!(c2ml.settings(*upload).policy.sharing));

@@ -24,16 +24,14 @@ fn fixed(old: &File, new: &File) -> Option<Vec<String>> {
     differs(json!(old.keys), json!(new.keys)).map(|key| vec![key]).or_else(interface).or_else(table)
 }
 
-/// Bytes of a file: of the limit and of the discipline of each direction.
-type Places = [[Range<usize>; 2]; 2];
-
 /// A file that was read and compared with the one with which a run began.
 #[derive(Debug, Clone)]
 pub struct Read {
     settings: Settings,
     name: String,
     text: String,
-    places: Places,
+    /// Bytes of the text: of the limit and of the discipline of each direction.
+    places: [[Range<usize>; 2]; 2],
 }
 
 impl Read {

@@ -33,15 +33,6 @@ struct Counts {
     dropped: u64,
 }
 
-impl Counts {
-    fn and(&self, other: &Self) -> Self {
-        Self {
-            waited: std::array::from_fn(|at| self.waited[at] + other.waited[at]),
-            dropped: self.dropped + other.dropped,
-        }
-    }
-}
-
 /// What the status tells of the calls of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Call {
@@ -73,26 +64,21 @@ impl Windows {
     }
 
     fn estimate(&self, direction: Direction, trip: Option<Span>) -> Option<Call> {
-        let [now, before] = &self.0;
-        let counts = now[direction.index()].and(&before[direction.index()]);
-        let packets = counts.waited.iter().sum::<u64>() + counts.dropped;
+        let [now, before] = self.0.map(|both| both[direction.index()]);
+        let waited: [_; WAITS_MS.len() + 1] = std::array::from_fn(|at| now.waited[at] + before.waited[at]);
+        let dropped = now.dropped + before.dropped;
+        let packets = waited.iter().sum::<u64>() + dropped;
         let share = |part: u64| part as f64 / packets.max(1) as f64;
-        let lost = share(counts.dropped);
+        let lost = share(dropped);
         let rest = PACKET_TIME + Span::from_nanos(trip.map_or(0, Span::as_nanos) / 2);
         let until = |at: usize| {
-            let late = share(counts.waited[at + 1..].iter().sum());
+            let late = share(waited[at + 1..].iter().sum());
             let delay = rest + Span::from_millis(WAITS_MS[at]);
             (delay, late, rating(delay, lost + late))
         };
         let best = (0..WAITS_MS.len()).map(until).max_by(|a, b| a.2.total_cmp(&b.2));
-        let told = |(delay, late, r): (Span, f64, f64)| Call {
-            packets,
-            lost,
-            late,
-            delay_ms: delay.as_millis_f64(),
-            mos_estimate: mos(r),
-        };
-        best.filter(|_| packets > 0).map(told)
+        let (delay, late, r) = best.filter(|_| packets > 0)?;
+        Some(Call { packets, lost, late, delay_ms: delay.as_millis_f64(), mos_estimate: mos(r) })
     }
 }
 
@@ -179,10 +165,10 @@ impl Tap for Calls {
         self.tick(around.now);
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
-        told.add("calls", Direction::BOTH.map(|d| self.estimate(d, known.trip)));
+        told.insert("calls".into(), json!(Direction::BOTH.map(|d| self.estimate(d, known.trip))));
         let named = self.named(known);
         if !named.is_empty() {
-            told.add("callers", named);
+            told.insert("callers".into(), named.into());
         }
     }
 }

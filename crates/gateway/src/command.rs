@@ -7,7 +7,7 @@ use crate::cli::{Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::{Error, text_of};
 use crate::explain;
-use crate::file::{Datapath, File, Kind, LOG, Mode};
+use crate::file::{Alone, Datapath, File, Kind, LOG, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::page;
@@ -49,7 +49,10 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
         Verb::Check(asked) => {
             let what = match read(&asked.file)? {
-                Kind::Alone(alone) => alone::checked(&alone),
+                Kind::Alone(alone) => {
+                    let Alone { c2ml, upload, .. } = *alone;
+                    format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen)
+                }
                 Kind::Link(file) => {
                     let [down, up] =
                         file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
@@ -69,7 +72,10 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
                 answered(asked.json, &explain::explain(&file, rules.as_ref()), explain::text)
             }
         },
-        Verb::Record(options) => printed(&record::run(options, ask::DEFAULT_NAME, PROGRAM, wan)?),
+        Verb::Record(options) => {
+            let wan = |status: &Value| Some(Place { interface: status["wan"].as_str()?.to_owned(), netns: None });
+            printed(&record::run(options, ask::DEFAULT_NAME, PROGRAM, wan)?)
+        }
         Verb::Support(options) => printed(&support::run(options, &parts(options.file.as_deref()))?),
         Verb::Guard(options) => Ok(guard::run(options)),
         Verb::Page { file } => {
@@ -84,11 +90,6 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
 
 fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text_of(path)?, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
-}
-
-/// Returns the interface to the link of a gateway that runs.
-fn wan(status: &Value) -> Option<Place> {
-    Some(Place { interface: status["wan"].as_str()?.to_owned(), netns: None })
 }
 
 /// Returns what `support` packs for a gateway with this file.

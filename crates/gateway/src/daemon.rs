@@ -11,7 +11,7 @@ use crate::gate::{self, Arrived, Traffic};
 use crate::held::{Held, Origin};
 use crate::link::source::From;
 use crate::link::steer::{self, Passed, Steer};
-use crate::report::{self, Common, Delays, State, Status, Subscriber};
+use crate::report::{self, Common, Delays, State, Status};
 use crate::scone::Advice;
 use crate::settings::Settings;
 use crate::surroundings::mark;
@@ -281,13 +281,6 @@ impl Daemon {
         }
     }
 
-    fn subscribers(&self) -> Vec<Subscriber> {
-        match Direction::BOTH.map(|d| self.path.direction(d).tree().map(|(_, accounts)| accounts)) {
-            [Some(down), Some(up)] => report::subscribers([down, up]),
-            _ => Vec::new(),
-        }
-    }
-
     /// Tells if what subscribers have guaranteed in a direction is more than the rate that holds now.
     fn cut(&self, direction: Direction) -> Option<String> {
         let (at, guaranteed) = (direction.index(), self.settings.subscribers.guaranteed(direction));
@@ -304,22 +297,6 @@ impl Daemon {
         let marks = gate.marks().into_iter().chain(mark(&self.wan, &self.interfaces.wan)).chain(budgets);
         let cut = Direction::BOTH.into_iter().filter_map(|direction| self.cut(direction));
         marks.chain(cut).chain(taps.steer.marks(self.now()))
-    }
-
-    fn state(&self) -> State {
-        match (self.traffic.gate.is_open(), self.keys.observe) {
-            (true, _) => State::Open,
-            (false, true) => State::Observing,
-            (false, false) => State::Governing,
-        }
-    }
-
-    fn observed_by(&self) -> Entries {
-        let mut told = Entries::default();
-        let (classifier, taps, now) = (&self.classifier, &self.traffic.taps, self.now());
-        let (trip, has_subscribers) = (taps.steer.trip(), !self.settings.subscribers.list.is_empty());
-        taps.status(&Known { classifier, trip, has_subscribers, now }, &mut told);
-        told
     }
 }
 
@@ -389,6 +366,11 @@ impl Appliance for Daemon {
     }
 
     fn status(&mut self, desk: &Desk<Self>) -> Status {
+        let (classifier, taps, now) = (&self.classifier, &self.traffic.taps, self.now());
+        let (trip, has_subscribers) = (taps.steer.trip(), !self.settings.subscribers.list.is_empty());
+        let mut observed_by = Entries::default();
+        taps.status(&Known { classifier, trip, has_subscribers, now }, &mut observed_by);
+        let accounts = Direction::BOTH.map(|d| self.path.direction(d).tree().map(|(_, accounts)| accounts));
         let gate = self.traffic.gate.told();
         let one = |d: Direction| {
             let mut intake = Intake::default();
@@ -398,7 +380,11 @@ impl Appliance for Daemon {
         };
         Status {
             common: Common::of(desk, self.marks()),
-            state: self.state(),
+            state: match (self.traffic.gate.is_open(), self.keys.observe) {
+                (true, _) => State::Open,
+                (false, true) => State::Observing,
+                (false, false) => State::Governing,
+            },
             wan: self.interfaces.wan.clone(),
             lan: self.interfaces.lan.clone(),
             observed: self.own.observed,
@@ -410,8 +396,11 @@ impl Appliance for Daemon {
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
             c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
-            observed_by: self.observed_by(),
-            subscribers: self.subscribers(),
+            observed_by,
+            subscribers: match accounts {
+                [Some(down), Some(up)] => report::subscribers([down, up]),
+                _ => Vec::new(),
+            },
             gate,
         }
     }

@@ -22,6 +22,7 @@ use penstock_core::wire::{End, HostKey, RealPacket};
 use penstock_shaper::classify::{Classifier, PacketFacts};
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -34,12 +35,6 @@ pub struct Count {
     pub arrived: Backlog,
     /// Packets and bytes that the discipline refused, because they were beyond the budget.
     pub policed: Backlog,
-}
-
-impl Count {
-    fn passed(&self) -> u64 {
-        self.arrived.bytes.saturating_sub(self.policed.bytes)
-    }
 }
 
 /// What came of a node in a second may exceed its budget by this part, which packets of the seconds before and after it
@@ -92,7 +87,8 @@ impl Used {
             let [now, before] = counts.each_ref().map(of);
             (u128::from(now.saturating_sub(before)) * 8_000_000_000 / time.as_nanos().max(1)) as u64
         };
-        let (offered_bps, used_bps) = (rate(|count| count.arrived.bytes), rate(Count::passed));
+        let offered_bps = rate(|count| count.arrived.bytes);
+        let used_bps = rate(|count| count.arrived.bytes.saturating_sub(count.policed.bytes));
         let over = u128::from(offered_bps) * 100 > u128::from(budget_bps) * u128::from(100 + TOLERANCE_PERCENT);
         Self { budget_bps, offered_bps, used_bps, over }
     }
@@ -309,7 +305,7 @@ impl Tap for Enforcer {
         self.tick(around.now);
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
-        told.add("enforcement", self.report(known.classifier));
+        told.insert("enforcement".into(), json!(self.report(known.classifier)));
     }
 }
 

@@ -162,6 +162,9 @@ mod tests {
         let explained = explain(&file, Some(&Rules { chains, interfaces: file.interfaces.clone() }));
         assert_eq!(explained["rules"]["ipv6"], json!([]));
         assert_eq!(explained["memory_most_bytes"], json!(TABLES + 2 * 101 * PACKET));
+        // The kernel may hold what the discipline may, and more.
+        assert_eq!(explained["forward"]["kernel_queue_packets"], 150_000 / 64 + 1024);
+        assert_eq!([1000, u64::MAX].map(|most| kernel_queue(Limit::Packets(most))), [2024, 60_000]);
         let text = super::text(&explained);
         assert!(!text.contains("budgets"));
         for expected in ["download, from the WAN: pink at 10 Mbit/s, limit 150", "80 ms", "-A POSTROUTING -o w0"] {
@@ -209,13 +212,5 @@ mod tests {
         assert_eq!(kernel_text(&explained), expected);
         let held = kernel_text(&json!({"wan": "w0", "enforced_at": "l0"}));
         assert!(held.contains("`answer` at l0, by TCX: they drop what hosts send to w0 "), "{held}");
-    }
-
-    /// A queue that counts bytes holds a packet more than whole ones of 1500 bytes fit.
-    #[test]
-    fn a_queue_of_bytes_holds_packets_of_1500() {
-        let bytes = |bytes: u64| packets(Limit::Bytes(penstock_core::units::Bytes::new(bytes)));
-        assert_eq!([0, 1499, 1500, 150_000].map(bytes), [1, 1, 2, 101]);
-        assert_eq!(packets(Limit::Packets(7)), 7);
     }
 }

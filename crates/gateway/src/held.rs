@@ -22,13 +22,6 @@ pub enum Origin {
     Frame(Lead),
 }
 
-impl Origin {
-    /// True if the checksum of the transport is still to be made.
-    pub fn is_pending(&self) -> bool {
-        matches!(self, Self::Frame(lead) if lead.is_pending())
-    }
-}
-
 /// A packet, and how to let it go on.
 #[derive(Debug)]
 pub struct Held {
@@ -47,7 +40,8 @@ pub struct Held {
 impl Held {
     /// Takes a packet; `voice` is what is to be known of it if it is one of a call.
     pub fn new(packet: RealPacket, origin: Origin, voice: Voice) -> Self {
-        let checksum = if origin.is_pending() { TransportChecksum::Pending } else { TransportChecksum::Complete };
+        let is_pending = matches!(&origin, Origin::Frame(lead) if lead.is_pending());
+        let checksum = if is_pending { TransportChecksum::Pending } else { TransportChecksum::Complete };
         let packet = packet.with_checksum(checksum);
         let before = (TcpView::window(&packet), packet.ecn());
         let call = is_call(packet.bytes(), packet.headers()).then_some(voice);
@@ -120,6 +114,7 @@ penstock_shaper::carrier!(Held);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tap::Tap as _;
     use crate::windows::Windows;
     use penstock_core::packet::FlowId;
     use penstock_core::units::Instant;
@@ -144,9 +139,9 @@ mod tests {
         let bytes = packet.changed().unwrap();
         assert_eq!((bytes.len(), &bytes[34..36]), (40, &900u16.to_be_bytes()[..]));
         assert_eq!((packet.windows(), held(true).windows()), (Some([1000, 900]), Some([1000; 2])));
-        let mut windows = Windows::default();
-        [&packet, &held(true)].into_iter().for_each(|held| windows.count(held));
-        assert_eq!(windows, Windows { segments: 2, rewritten: 1, advertised: 2000, written: 1900 });
+        let mut windows = [Windows::default(); 2];
+        [&packet, &held(true)].into_iter().for_each(|held| windows.leaves(Direction::Forward, held, Instant::ZERO));
+        assert_eq!(windows[0], Windows { segments: 2, rewritten: 1, advertised: 2000, written: 1900 });
         let mut packet = held(true);
         packet.mark_ce();
         assert_eq!(packet.changed().unwrap()[1] & 3, 3);

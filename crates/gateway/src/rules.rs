@@ -210,19 +210,16 @@ impl Rules {
             let counted = &mut all.counted[direction.index()];
             for (count, rule) in &there {
                 let Some(rule) = rule.strip_prefix(&format!("-A {chain} ")) else { continue };
-                if rule == handing {
-                    add(&mut counted.handed, count);
-                } else if rule.contains("past the shaper") {
-                    add(&mut counted.past, count);
-                }
+                let sum = match rule == handing {
+                    true => &mut counted.handed,
+                    false if rule.contains("past the shaper") => &mut counted.past,
+                    false => continue,
+                };
+                sum.packets += count.packets;
+                sum.bytes += count.bytes;
             }
         }
     }
-}
-
-fn add(sum: &mut Backlog, more: &Backlog) {
-    sum.packets += more.packets;
-    sum.bytes += more.bytes;
 }
 
 /// What must never wait in a queue, as matches of rules.

@@ -3,21 +3,16 @@
 
 use crate::held::Held;
 use crate::tap::{Around, Entries, Known, Tap};
-use penstock_core::advice::{AdviceStats, Advisor};
+use penstock_core::advice::Advisor;
 use penstock_core::fact::Fact;
 use penstock_core::packet::Packet;
 use penstock_core::wire::Transport;
 use penstock_shaper::classify::PacketFacts;
 use penstock_shaper::direction::Direction;
+use serde_json::json;
 
 #[derive(Debug, Default)]
 pub struct Advice([Advisor; 2]);
-
-impl Advice {
-    pub fn stats(&self) -> [AdviceStats; 2] {
-        [&self.0[0], &self.0[1]].map(Advisor::stats)
-    }
-}
 
 impl Tap for Advice {
     fn arrives(&mut self, direction: Direction, held: &mut Held, _: &PacketFacts, around: &mut Around<'_>) {
@@ -44,6 +39,6 @@ impl Tap for Advice {
     }
 
     fn status(&self, _: &Known<'_>, told: &mut Entries) {
-        told.add("scone", self.stats());
+        told.insert("scone".into(), json!(self.0.each_ref().map(Advisor::stats)));
     }
 }

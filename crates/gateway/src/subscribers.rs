@@ -59,12 +59,6 @@ pub struct Subscriber {
     discipline: Option<AnyConfig>,
 }
 
-impl Subscriber {
-    fn parent(&self) -> Option<usize> {
-        self.branches[0].parent
-    }
-}
-
 /// The table `[subscribers]`, in the order of the names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Subscribers {
@@ -89,7 +83,7 @@ impl Subscribers {
     }
 
     fn check_prefixes(&self, source: &Text<'_>) -> Result<(), Diagnosis> {
-        let parents: BTreeSet<usize> = self.list.iter().filter_map(Subscriber::parent).collect();
+        let parents: BTreeSet<usize> = self.list.iter().filter_map(|one| one.branches[0].parent).collect();
         for (at, Subscriber { name, prefixes, discipline, .. }) in self.list.iter().enumerate() {
             let (key, what) = match (prefixes.is_empty(), parents.contains(&at)) {
                 (true, false) => ("prefixes", "it needs at least one prefix, or members that name it as `parent`"),
@@ -222,7 +216,7 @@ impl Subscribers {
         let by_name = |all: &Self| {
             // Places in the list are others if somebody came or went.
             let one = |of: &Subscriber| {
-                let parent = of.parent().map(|at| all.list[at].name.clone());
+                let parent = of.branches[0].parent.map(|at| all.list[at].name.clone());
                 let branches = of.branches.map(|branch| Branch { parent: None, ..branch });
                 (of.name.clone(), (parent, Subscriber { branches, ..of.clone() }))
             };
@@ -262,89 +256,4 @@ fn subscriber(source: &Text<'_>, name: &str, value: &Value<'_>, names: &[String]
     let discipline = source.get(&["subscribers", name, "discipline"]);
     let discipline = discipline.map(|value| source.named(value, &Disciplines::built_in())).transpose()?;
     Ok(Subscriber { name: name.into(), prefixes: keys.prefixes, branches, discipline })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::file::File;
-    use penstock_core::packet::NodeId;
-    use penstock_core::registry::AnyConfig;
-    use penstock_core::units::{Limit, Rate};
-    use penstock_shaper::direction::Direction;
-
-    const GOOD: &str = r#"[interfaces]
-wan = 'eth0'
-[link]
-rate = '20Mbit/s'
-reverse_rate = '2Mbit/s'
-[subscribers]
-house = ['10.1.0.0/28']
-[subscribers.street]
-ceiling = '15Mbit/s'
-reverse_guaranteed = '1Mbit/s'
-[subscribers.shop]
-prefixes = ['10.2.0.0/16']
-parent = 'street'
-weight = 2
-guaranteed = '5Mbit/s'
-discipline = { name = 'codel', target = '10ms' }
-"#;
-
-    #[test]
-    fn a_tree_is_read() {
-        let file = File::parse(GOOD, "f").unwrap();
-        assert_eq!(file.settings.ways[0].aqm.name(), "fq-codel", "PINK divides a whole link");
-        let number = |name: &str| NodeId(if name == "shop" { 7 } else { 3 });
-        let [down, up] =
-            Direction::BOTH.map(|d| file.settings.subscribers.discipline(d, &file.settings.ways[0].aqm, number));
-        let (AnyConfig::Tree(down), AnyConfig::Tree(up)) = (down, up) else { panic!("a tree") };
-        let names: Vec<&str> = down.members.iter().map(|member| member.name.as_str()).collect();
-        assert_eq!(names, ["house", "shop", "street"]);
-        let shop = &down.members[1];
-        assert_eq!((shop.branch.parent, shop.branch.weight.get()), (Some(2), 2));
-        assert_eq!(shop.branch.guaranteed, Some(Rate::from_bps(5_000_000)));
-        let (of, discipline) = shop.queue.as_ref().unwrap();
-        assert_eq!((of.0, discipline.name()), (7, "codel"));
-        assert_eq!(down.members[0].queue.as_ref().unwrap().1.name(), "fq-codel");
-        let street = (down.members[2].branch.ceiling, down.members[2].queue.is_none());
-        assert_eq!(street, (Some(Rate::from_bps(15_000_000)), true));
-        assert_eq!((up.members[1].branch.guaranteed, up.members[2].branch.ceiling), (None, None));
-        let guaranteed = Direction::BOTH.map(|d| file.settings.subscribers.guaranteed(d));
-        assert_eq!(guaranteed, [5_000_000, 1_000_000]);
-        assert_eq!(file.settings.subscribers.room(Limit::Packets(1000)), Limit::Packets(16_000));
-        assert_eq!(file.settings.subscribers.named().len(), 2, "a group has no prefixes");
-    }
-
-    #[test]
-    fn lists_alone_are_no_tree() {
-        let (lists, _) = GOOD.split_once("[subscribers.street]").unwrap();
-        let file = File::parse(lists, "f").unwrap();
-        assert!(!file.settings.subscribers.tree && file.settings.ways[0].aqm.name() == "pink");
-        assert_eq!(file.settings.subscribers.room(Limit::Packets(1000)), Limit::Packets(1000));
-    }
-
-    #[test]
-    fn mistakes_are_told_with_line_and_column() {
-        for (from, to, line, said) in [
-            ("guaranteed = '5Mbit/s'", "guaranteed = '25Mbit/s'", 9, "25Mbit/s guaranteed"),
-            ("ceiling = '15Mbit/s'\n", "guaranteed = '30Mbit/s'\n", 9, "link is 20Mbit/s (`rate` in line 4)"),
-            ("reverse_guaranteed = '1", "reverse_guaranteed = '3", 10, "(`reverse_rate` in line 5)"),
-            ("ceiling = '15Mbit/s'", "ceiling = '4Mbit/s'", 9, "5Mbit/s guaranteed"),
-            ("parent = 'street'", "parent = 'stret'", 13, "did you mean \"street\"?"),
-            ("parent = 'street'", "parent = 'house'", 7, "it has members"),
-            ("weight = 2", "weigth = 2", 14, "did you mean `weight`?"),
-            ("weight = 2", "weight = 0", 14, "1 to 1048576"),
-            ("'codel', target = '10ms'", "'pink'", 16, "divides the rate of a whole link"),
-            ("'codel', target", "'codle', target", 16, "did you mean \"codel\"?"),
-            ("10.2.0.0/16", "10.1.0.0/28", 12, "10.1.0.0/28 is 10.1.0.0/28 of \"house\" in line 7"),
-            ("'10.2.0.0/16", "'fe:80:00:00:00:01', '10.0.0.0/8", 12, "10.0.0.0/8 has addresses of 10.1"),
-            ("prefixes = ['10.2.0.0/16']\nparent = 'street'", "parent = 'street'", 11, "at least one prefix"),
-            ("ceiling = '15Mbit/s'", "parent = 'street'", 9, "no group \"street\""),
-            ("[link]", "[discipline]\nname = 'pink'\n[link]", 3, "such as \"fq-codel\""),
-        ] {
-            assert_eq!(GOOD.matches(from).count(), 1, "{from}");
-            let mistake = File::parse(&GOOD.replacen(from, to, 1), "f").unwrap_err();
-            assert!(mistake.line == line && mistake.to_string().contains(said), "{to}: {mistake}");
-        }
-    }
 }

@@ -8,7 +8,6 @@ use penstock_shaper::classify::{Classifier, PacketFacts};
 use penstock_shaper::direction::Direction;
 use penstock_shaper::path::Path;
 use penstock_shaper::talkers::Talkers;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub struct Around<'a> {
@@ -45,18 +44,7 @@ pub trait Tap {
 }
 
 /// What observers add to the status, by its keys.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Entries(Map<String, Value>);
-
-impl Entries {
-    /// Adds a key; a value that cannot be written is not there.
-    pub fn add(&mut self, key: &str, value: impl Serialize) {
-        if let Ok(value) = serde_json::to_value(value) {
-            self.0.insert(key.to_owned(), value);
-        }
-    }
-}
+pub type Entries = Map<String, Value>;
 
 /// An observer that the file may ask for.
 impl<T: Tap> Tap for Option<T> {

@@ -7,14 +7,8 @@ use penstock_linux::nfqueue::{self, Listed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    Read,
-    /// Put back the rules that the guard took away.
-    Close,
-    /// Write all rules anew, because some are missing.
-    Renew,
-}
+/// What is asked of the thread: one of the functions below.
+pub type Order = fn(&Rules) -> Result<Answer, Error>;
 
 #[derive(Debug)]
 pub enum Answer {
@@ -35,11 +29,11 @@ pub struct Watch {
 
 impl Watch {
     pub fn start(rules: Rules) -> Result<Self, Error> {
-        let (orders, todo) = sync_channel(4);
+        let (orders, todo) = sync_channel::<Order>(4);
         let (done, answers) = sync_channel(16);
         let work = move || {
             for order in todo {
-                let answer = obey(&rules, order).unwrap_or_else(|error| Answer::Failed(error.to_string()));
+                let answer = order(&rules).unwrap_or_else(|error| Answer::Failed(error.to_string()));
                 if done.send(answer).is_err() {
                     return;
                 }
@@ -65,19 +59,19 @@ impl Watch {
     }
 }
 
-fn obey(rules: &Rules, order: Order) -> Result<Answer, Error> {
-    match order {
-        Order::Read => {
-            let before = nfqueue::listed();
-            let read = rules.read_back()?;
-            Ok(Answer::Read(read, [before, nfqueue::listed()]))
-        }
-        Order::Close => rules.chains.close().or_else(|_| renew(rules)).map(|()| Answer::Closed),
-        Order::Renew => renew(rules).map(|()| Answer::Closed),
-    }
+pub fn read(rules: &Rules) -> Result<Answer, Error> {
+    let before = nfqueue::listed();
+    let read = rules.read_back()?;
+    Ok(Answer::Read(read, [before, nfqueue::listed()]))
 }
 
-fn renew(rules: &Rules) -> Result<(), Error> {
+/// Puts back the rules that the guard took away.
+pub fn close(rules: &Rules) -> Result<Answer, Error> {
+    rules.chains.close().map_or_else(|_| renew(rules), |()| Ok(Answer::Closed))
+}
+
+/// Writes all rules anew, because some are missing.
+pub fn renew(rules: &Rules) -> Result<Answer, Error> {
     rules.chains.remove()?;
-    rules.install()
+    rules.install().map(|()| Answer::Closed)
 }

@@ -5,6 +5,7 @@ use crate::tap::{Entries, Known, Tap};
 use penstock_core::units::Instant;
 use penstock_shaper::direction::Direction;
 use serde::Serialize;
+use serde_json::json;
 
 /// Windows of segments as hosts advertised them and as they were written: sums of the fields of the header, which have the
 /// unit of their connection. The ratio of the sums tells how much of the windows is left.
@@ -17,21 +18,16 @@ pub struct Windows {
     pub written: u64,
 }
 
-impl Windows {
-    pub fn count(&mut self, held: &Held) {
-        let Some([came, went]) = held.windows() else { return };
-        self.segments += 1;
-        self.rewritten += u64::from(came != went);
-        self.advertised += u64::from(came);
-        self.written += u64::from(went);
-    }
-}
-
 impl Tap for [Windows; 2] {
     fn leaves(&mut self, direction: Direction, held: &Held, _: Instant) {
-        self[direction.index()].count(held);
+        let Some([came, went]) = held.windows() else { return };
+        let windows = &mut self[direction.index()];
+        windows.segments += 1;
+        windows.rewritten += u64::from(came != went);
+        windows.advertised += u64::from(came);
+        windows.written += u64::from(went);
     }
     fn status(&self, _: &Known<'_>, told: &mut Entries) {
-        told.add("windows", self);
+        told.insert("windows".into(), json!(self));
     }
 }

@@ -1,7 +1,6 @@
 //! Frames of two ports of a bridge of the kernel, which has everything that this process does not take, and all of it when
 //! this process dies or hangs (`penstock_linux::bpf::bridge`).
 
-use super::neighbours::Neighbours;
 use super::{Arrived, Gate};
 use crate::error::Error;
 use crate::file::File;
@@ -13,12 +12,12 @@ use penstock_core::units::{Instant, Span};
 use penstock_linux::bpf::bridge::{Bridge as Programs, Mac, Taking};
 use penstock_linux::lead::Lead;
 use penstock_linux::links::{self, Facts, LinkWatch, Listed};
-use penstock_linux::port::{self, Port};
+use penstock_linux::port::{self, Port, Virtio};
 use penstock_linux::scheduling;
 use penstock_linux::segments::Segments;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::pool::Pool;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -26,6 +25,11 @@ use std::time::Duration;
 const LOOKED_AT: usize = 64;
 /// `errno` of a frame that is longer than its interface may send (EMSGSIZE).
 const TOO_LONG: i32 = nix::errno::Errno::EMSGSIZE as i32;
+
+/// Number of places, a power of two.
+const PLACES: usize = 4096;
+/// An address is forgotten after this time, as with the kernel's bridge by default.
+const AGE: Span = Span::from_secs(300);
 
 /// Two ports. In pairs, the WAN is first: its frames travel forward, and those of the LAN in reverse.
 pub struct Bridge {
@@ -122,13 +126,9 @@ impl Bridge {
         let watches = [LinkWatch::here(listed[0].index)?, LinkWatch::here(listed[1].index)?];
         let ports = Ports::open(&listed, &mut programs, file.keys.observe)?;
         let (patience, alive, past) = (file.keys.patience, Instant::ZERO, Past::default());
-        let mut gate = Self {
-            ports,
-            guard: Guard { programs, watches, names, bridge: bridge.index, patience, alive, resting: None, past },
-            segments: Segments::default(),
-            taken_apart: 0,
-            neighbours: Neighbours::default(),
-        };
+        let guard = Guard { programs, watches, names, bridge: bridge.index, patience, alive, resting: None, past };
+        let (segments, neighbours) = Default::default();
+        let mut gate = Self { ports, guard, segments, taken_apart: 0, neighbours };
         gate.look(Instant::ZERO);
         Ok(gate)
     }
@@ -261,15 +261,12 @@ impl Ports {
             return;
         }
         let frame = self.both[way].frame();
-        let (addresses, rest) = frame.bytes.split_at(frame.bytes.len().min(12));
-        let mut virtio = frame.virtio;
-        let tag = frame.tag.map(|words| words.map(u16::to_be_bytes).concat()).unwrap_or_default();
-        virtio.pending = virtio.pending.map(|(start, offset)| (start.saturating_add(tag.len() as u16), offset));
-        let headers = virtio.pending.map_or(0, |(start, offset)| start.saturating_add(offset).saturating_add(2));
-        let (virtio, mut head) = (virtio.write(headers), io::Cursor::new([0; port::VIRTIO + 16]));
-        [&virtio[..], addresses, &tag].into_iter().for_each(|part| drop(head.write_all(part)));
-        let end = head.position() as usize;
-        let (refused, _) = self.both[way ^ 1].send(std::iter::once([&head.get_ref()[..end], rest]));
+        let Some((mut lead, at)) = Lead::of_ethernet(&frame) else { return };
+        let tag = lead.link_len() - at as u16;
+        let pending = frame.virtio.pending.map(|(start, offset)| (start.saturating_add(tag), offset));
+        let headers = pending.map_or(0, |(start, offset)| start.saturating_add(offset).saturating_add(2));
+        lead.say(&Virtio { pending, ..frame.virtio }, headers);
+        let (refused, _) = self.both[way ^ 1].send(std::iter::once([lead.bytes(), &frame.bytes[at..]]));
         self.frames.refused[way] += refused;
     }
 
@@ -323,11 +320,10 @@ impl Ports {
 impl Guard {
     /// Returns for how long the kernel has forwarded because there was no sign of life.
     fn hung(&mut self, now: Instant) -> Option<Span> {
-        let gap = now.since(self.alive);
-        if self.alive == Instant::ZERO || gap <= self.patience || self.resting.is_some() {
+        let open = now.since(self.alive).saturating_sub(self.patience);
+        if self.alive == Instant::ZERO || open == Span::ZERO || self.resting.is_some() {
             return None;
         }
-        let open = gap - self.patience;
         self.past.times += 1;
         self.past.open_s += open.as_secs_f64();
         Some(open)
@@ -358,6 +354,39 @@ impl Guard {
 impl AsFd for Bridge {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ports.ready.0.as_fd()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    address: [u8; 6],
+    /// The direction of frames from there.
+    direction: Direction,
+    seen: Instant,
+}
+
+/// On which side of a bridge an address was seen last, so that a frame between two hosts of one side stays there, as with the
+/// kernel's bridge. A table of fixed size; an address that lost its place is unknown, and its frames go to the other side.
+#[derive(Debug)]
+struct Neighbours(Vec<Option<Known>>);
+
+impl Default for Neighbours {
+    fn default() -> Self {
+        Self(vec![None; PLACES])
+    }
+}
+
+fn place([a, b, c, d, e, f]: [u8; 6]) -> usize {
+    // Fibonacci hashing: the upper bits of a product with 2^64 over the golden ratio.
+    (u64::from_be_bytes([0, 0, a, b, c, d, e, f]).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % PLACES
+}
+
+impl Neighbours {
+    /// Learns from whom a frame is, and returns whether it is for somebody on the same side.
+    fn stays(&mut self, [to, from]: [[u8; 6]; 2], direction: Direction, now: Instant) -> bool {
+        self.0[place(from)] = Some(Known { address: from, direction, seen: now });
+        self.0[place(to)]
+            .is_some_and(|known| known.address == to && known.direction == direction && now.since(known.seen) < AGE)
     }
 }
 
@@ -402,5 +431,23 @@ mod tests {
         let patience = Span::from_millis(80);
         assert!(!is_too_late(Span::ZERO, patience) && !is_too_late(patience, patience));
         assert!(is_too_late(patience + Span::from_nanos(1), patience));
+    }
+
+    fn host(n: u8) -> [u8; 6] {
+        [2, 0, 0, 0, 0, n]
+    }
+
+    #[test]
+    fn only_frames_between_two_of_one_side_stay() {
+        let mut known = Neighbours::default();
+        let mut stays =
+            |to, from, direction, s| known.stays([host(to), host(from)], direction, Instant::ZERO + Span::from_secs(s));
+        let [down, up] = Direction::BOTH;
+        assert!(!stays(1, 2, up, 0), "nobody knows 1");
+        assert!(stays(2, 3, up, 1), "2 is on this side");
+        assert!(!stays(2, 1, down, 1) && !stays(1, 2, up, 2), "they are on different sides");
+        assert!(!stays(3, 2, up, 302), "3 was not seen for long");
+        assert!(!stays(1, 2, down, 303), "2 has moved, and 1 was not seen for long");
+        assert!(stays(2, 1, down, 304), "2 is on the other side now");
     }
 }

@@ -1,7 +1,6 @@
 //! Where packets come from, and how they go on: the loop of `daemon` has them in between.
 
 mod bridge;
-mod neighbours;
 mod router;
 
 use crate::error::Error;

@@ -8,7 +8,7 @@ use crate::guard;
 use crate::held::{Held, Origin};
 use crate::report::{Past, Told};
 use crate::rules::{Chains, Counted, ReadBack, Rules};
-use crate::watch::{Answer, Order, Watch};
+use crate::watch::{self, Answer, Watch};
 use penstock_appliance::guard::Guard;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_linux::nfqueue::{self, Listed, NfQueue};
@@ -74,26 +74,13 @@ impl Router {
     pub fn open(file: &File) -> Result<(Self, Vec<String>), Error> {
         let rules = Rules::of(file)?;
         let queue = queues(file, &rules.chains)?;
-        let mut events = Vec::new();
-        if rules.chains.remove()? {
-            events.push("rules that an earlier run left were removed".into());
-        }
+        let events =
+            if rules.chains.remove()? { vec!["rules that an earlier run left were removed".into()] } else { vec![] };
         let watch = Watch::start(rules.clone())?;
         let guard = guarded(&rules, &file.keys)?;
-        let router = Self {
-            queue,
-            rules,
-            patience: file.keys.patience,
-            guard,
-            watch,
-            past: Past::default(),
-            counted: Default::default(),
-            given: [0; 2],
-            open: None,
-            missing: None,
-            read_back: Instant::ZERO,
-        };
-        Ok((router, events))
+        let (past, counted, given, patience) = (Past::default(), Default::default(), [0; 2], file.keys.patience);
+        let (open, missing, read_back) = (None, None, Instant::ZERO);
+        Ok((Self { queue, rules, patience, guard, watch, past, counted, given, open, missing, read_back }, events))
     }
 
     fn learn(&mut self, answer: Answer, now: Instant) -> Option<String> {
@@ -135,7 +122,7 @@ impl Router {
         let rule = read.missing.filter(|_| self.open.is_none())?;
         let event = format!("a rule of the firewall was missing: {rule}");
         self.missing = Some(rule);
-        self.watch.ask(Order::Renew);
+        self.watch.ask(watch::renew);
         Some(event)
     }
 }
@@ -196,7 +183,7 @@ impl Gate for Router {
             self.past.times += 1;
             self.open.get_or_insert(now);
             events.push("this process hung: the guard let packets pass".into());
-            self.watch.ask(Order::Close);
+            self.watch.ask(watch::close);
         }
         while let Some(answer) = self.watch.next() {
             events.extend(self.learn(answer, now));
@@ -207,7 +194,7 @@ impl Gate for Router {
     fn look(&mut self, now: Instant) -> Option<String> {
         if now >= self.read_back {
             self.read_back = now + READ_BACK;
-            self.watch.ask(Order::Read);
+            self.watch.ask(watch::read);
         }
         None
     }
@@ -264,17 +251,5 @@ impl Gate for Router {
 impl AsFd for Router {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernel_may_hold_what_the_discipline_may_and_more() {
-        assert_eq!(kernel_queue(Limit::Packets(1000)), 2024);
-        assert_eq!(kernel_queue("125kB".parse().unwrap()), 125_000 / 64 + 1024);
-        assert_eq!(kernel_queue(Limit::Packets(u64::MAX)), 60_000);
     }
 }

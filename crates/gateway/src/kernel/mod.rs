@@ -256,25 +256,4 @@ mod tests {
         assert_eq!(told, (10_000_000, 1_187_500_000, 125_000, false));
         assert_eq!((up.rate_bps, up.capacity), (2_000_000, 237_500_000));
     }
-
-    #[test]
-    fn what_the_programs_do_not_have_is_refused() {
-        let refused = |piece: &str| File::parse(&format!("{FILE}[discipline]\n{piece}"), "f").unwrap_err().to_string();
-        assert!(refused("name = 'codel'").contains("allowed is \"pink\""));
-        assert!(refused("name = 'pink'\nwindow = 'literal'").contains("only c, rate and reserve"));
-        assert!(File::parse(&format!("{FILE}[discipline]\nname = 'pink'\nc = 0.9"), "f").is_ok());
-    }
-
-    /// Budgets are given with any file; they are enforced at the interface of the LAN, so it must be named, and only then.
-    #[test]
-    fn budgets_are_enforced_where_the_file_says() {
-        let with = |lan: &str, c2ml: &str| File::parse(&(FILE.replace("[link]", lan) + c2ml), "f");
-        let (none, lan, enforce) = ("[link]", "lan = 'h1'\n[link]", "[c2ml]\npercent = 90\nenforce = true\n");
-        assert!(with(none, "[c2ml]\n").is_ok() && with(lan, enforce).is_ok());
-        let out = "leave `lan` out";
-        for (lan, c2ml, said) in [(none, enforce, "write lan"), (lan, "[c2ml]\n", out), (lan, "", out)] {
-            let refused = with(lan, c2ml).unwrap_err();
-            assert!(refused.line > 2 && refused.to_string().contains(said), "{refused}");
-        }
-    }
 }

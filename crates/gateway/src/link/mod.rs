@@ -5,7 +5,6 @@
 //! as if there were no shaper; the status says so. A rate that somebody sets holds until it is rolled back.
 
 pub mod estimate;
-pub mod keys;
 pub mod script;
 pub mod source;
 pub mod steer;

@@ -7,7 +7,7 @@ use crate::link::script::Script;
 use crate::link::source::{From, Settings, Source, Standing};
 use crate::link::timetable;
 use crate::link::trips::{Trips, View};
-use crate::link::verdict::{Found, Verdict, Way};
+use crate::link::verdict::{Found, Verdict, Ways};
 use crate::tap::{Around, Entries, Known, Tap};
 use penstock_conntrack::SipHash;
 use penstock_core::units::{Instant, Rate, Span};
@@ -88,7 +88,7 @@ impl Steer {
         let busy = [0, 1].map(|at| passed.busy[at].saturating_sub(old.busy[at]).as_secs_f64() / span.as_secs_f64());
         self.passing = bytes.map(|bytes| 8.0 * bytes as f64 / span.as_secs_f64());
         self.view = self.trips.view(now);
-        let ways = [0, 1].map(|at| Way { bps: self.passing[at], busy: busy[at], set: set[at] });
+        let ways = Ways { bps: self.passing, busy, set };
         self.verdict.step(&ways, self.view.risen, self.view.least, self.source.settings.keys.round_trip);
         let fuller = busy[0].max(busy[1]);
         let seen = [0, 1].map(|at| Seen {
@@ -168,7 +168,7 @@ impl Tap for Steer {
         }
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
-        told.add("link", self.report(known.now));
+        told.insert("link".into(), self.report(known.now));
     }
 }
 

@@ -187,10 +187,11 @@ fn standing(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
     let marks = status["marks"].as_array().map_or(0, Vec::len) as f64;
     metrics.one(("marks", "Number of things that are wrong now"), false, &[(vec![], marks)])?;
     let is = |is: bool| f64::from(u8::from(is));
-    let states = ["governing", "observing", "open"].map(|state| (vec![("state", state)], is(status["state"] == state)));
+    let (state, source) = (&status["state"], &status["link"]["source"]["state"]);
+    let states = ["governing", "observing", "open"].map(|one| (vec![("state", one)], is(*state == one)));
     metrics.one(("state", "1 for what is done with packets now"), false, &states)?;
-    let sources = ["good", "waiting", "stale", "plain", "by_hand"];
-    let sources = sources.map(|state| (vec![("state", state)], is(status["link"]["source"]["state"] == state)));
+    let sources =
+        ["good", "waiting", "stale", "plain", "by_hand"].map(|one| (vec![("state", one)], is(*source == one)));
     metrics.one(("rate_source", "1 for how the source of the rate stands"), false, &sources)?;
     let behind = is(!status["link"]["behind"].is_null());
     let about = ("bottleneck_elsewhere", "1 if the set rate is above that of the link");

@@ -8,6 +8,7 @@ mod answers;
 mod bridge;
 mod control;
 mod enforce;
+mod file;
 mod hosts;
 mod kernel;
 mod lab;
