@@ -121,8 +121,8 @@ pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     let served = Served::start(&alone.c2ml, alone.upload, false).map_err(Error::budgets)?;
     say(&format!("budgets for hosts at {}: {} are shared", served.address(), alone.c2ml.shared(alone.upload)));
     alone.page.iter().for_each(process::announce);
-    let clock = desk.clock();
-    let mut running = Running { served, upload: Upload(alone.upload), keys: alone.c2ml.clone(), clock };
+    let (upload, keys, clock) = (Upload(alone.upload), alone.c2ml.clone(), desk.clock());
+    let mut running = Running { served, upload, keys, clock };
     let failed = penstock_appliance::run::run(&mut running, &mut desk).failure();
     ended(json, &running.status(&desk), hosts, failed)
 }

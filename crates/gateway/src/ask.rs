@@ -54,7 +54,6 @@ fn number(answer: &Value, pointer: &str) -> u64 {
     answer.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// Returns the status as a table.
 pub fn status(answer: &Value) -> String {
     let mut text = match answer["datapath"].as_str() {
         Some("kernel") => in_the_kernel(answer),
@@ -70,7 +69,6 @@ pub fn status(answer: &Value) -> String {
     text
 }
 
-/// What only the data path of this process tells.
 fn in_this_process(answer: &Value) -> String {
     let rows: Vec<_> = ROWS.into_iter().filter(|(_, pointer)| !OF_A_WIRE.contains(pointer)).collect();
     let past = ["/past/opened/packets", "/past/times", "/past/overflow_at_least"];
@@ -88,7 +86,6 @@ fn in_this_process(answer: &Value) -> String {
     ask::table(answer, &DIRECTIONS, &rows) + &text + &parts.concat() + &hosts(answer) + &subscribers(answer)
 }
 
-/// What the data path of the kernel tells.
 fn in_the_kernel(answer: &Value) -> String {
     let rows: Vec<_> = ROWS.into_iter().filter(|(_, pointer)| OF_BOTH.contains(pointer)).chain(OF_THE_KERNEL).collect();
     let places = ["/table/lines", "/capacity", "/table/not_tcp", "/table/unknown", "/table/signed", "/table/stale"];
@@ -184,21 +181,6 @@ mod tests {
         assert!(text.contains("pink") && text.contains("state: open") && text.contains("7 packets"), "{text}");
         let end = "the former values return in 60 s\nafter 1.0 s: this process hung\nWRONG: the interface w0 is down\n";
         assert!(text.ends_with(end), "{text}");
-    }
-
-    /// What `set` and `apply` answer.
-    #[test]
-    fn a_change_says_what_it_is_and_when_it_goes() {
-        for (answer, expected) in [
-            (json!({"set": {}}), "nothing differs\n"),
-            (json!({"set": {"rate": "1Mbit/s"}, "for": "5s"}), "rate=1Mbit/s\nreturns after 5s\n"),
-            (
-                json!({"set": {"rate": "5Mbit/s"}, "confirm": "60s"}),
-                "rate=5Mbit/s\nreturns unless `set --keep` comes within 60s\n",
-            ),
-        ] {
-            assert_eq!(changed(&answer), expected);
-        }
     }
 
     /// What only this process sees is told in the order of the parts, in units for people; what is not there is not told.

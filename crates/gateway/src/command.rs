@@ -78,7 +78,11 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Guard(options) => Ok(guard::run(options)),
         Verb::Page { file } => {
             let file = read(file)?;
-            Err(process::run(&page::CONTENT, file.page(), file.name()).into())
+            let page = match &file {
+                Kind::Link(file) => &file.page,
+                Kind::Alone(alone) => &alone.page,
+            };
+            Err(process::run(&page::CONTENT, page.as_ref(), file.name()).into())
         }
         Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Apply(_) | Verb::Rollback(_) => {
             ask::run(verb).map(|()| 0)

@@ -75,13 +75,11 @@ pub struct Daemon {
 #[derive(Default)]
 struct Own {
     emissions: [Emissions; 2],
-    /// Packets that were only observed.
     observed: [Backlog; 2],
     stalls: Stalls,
     short_of_memory: u64,
-    /// When the last sleep ended.
+    /// When the last sleep ended, and whether because packets have come.
     woken: Instant,
-    /// True if it ended because packets have come.
     has_packets: bool,
     /// When the next step and the next sign of life are due.
     step: Instant,

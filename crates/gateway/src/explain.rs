@@ -19,7 +19,6 @@ const RINGS: u64 = 16 << 20;
 /// The directions in an answer.
 const WAYS: [&str; 2] = ["forward", "reverse"];
 
-/// What is set for a direction.
 fn way(file: &File, direction: Direction) -> Value {
     let Config { aqm, rate, limit, .. } = &file.settings.ways[direction.index()];
     json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "limit": limit})
@@ -57,7 +56,6 @@ pub fn explain(file: &File, rules: Option<&Rules>) -> Value {
     told
 }
 
-/// Returns what a run of this file would install with the kernel data path.
 pub fn in_the_kernel(file: &File) -> Value {
     json!({
         "wan": file.interfaces.wan,

@@ -230,14 +230,6 @@ impl Kind {
             Self::Alone(alone) => &alone.name,
         }
     }
-
-    /// The page, if the file has one.
-    pub fn page(&self) -> Option<&PageSettings> {
-        match self {
-            Self::Link(file) => file.page.as_ref(),
-            Self::Alone(alone) => alone.page.as_ref(),
-        }
-    }
 }
 
 /// Returns a table that every file has.
@@ -375,11 +367,8 @@ fn check(keys: &Keys, table: &Table<'_, '_>, source: &Text<'_>) -> Result<(), Di
     checked.map_err(|e| table.invalid(&e))
 }
 
-/// Returns PINK's parameters of a discipline if the programs have it in this form.
-///
-/// # Errors
-/// Returns what they have not, and what is allowed.
-pub fn parameters(aqm: &AnyConfig) -> Result<&pink::Config, String> {
+/// Returns PINK's parameters of a discipline if the programs have it in this form, or else what is allowed.
+pub(crate) fn parameters(aqm: &AnyConfig) -> Result<&pink::Config, String> {
     let AnyConfig::Pink(config) = aqm else {
         return Err(format!("the kernel data path has no {}; allowed is \"pink\"", aqm.name()));
     };

@@ -9,7 +9,6 @@ use nix::sys::signal::SigSet;
 use penstock_appliance::guard::{self, Guard};
 use penstock_core::units::Span;
 
-/// The options of the guard's process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     #[command(flatten)]

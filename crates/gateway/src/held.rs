@@ -69,8 +69,7 @@ impl Held {
         self.advised |= self.is_whole() && self.packet.lower_rate_signal(to);
     }
 
-    /// Returns the packet.
-    pub fn packet(&self) -> &RealPacket {
+    pub(crate) fn packet(&self) -> &RealPacket {
         &self.packet
     }
 
@@ -91,8 +90,7 @@ impl Held {
         [lead, self.bytes()]
     }
 
-    /// Returns the buffer.
-    pub fn into_bytes(self) -> Box<[u8]> {
+    pub(crate) fn into_bytes(self) -> Box<[u8]> {
         self.packet.into_bytes()
     }
 }

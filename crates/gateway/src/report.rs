@@ -48,9 +48,8 @@ pub struct Status {
     #[serde(flatten)]
     pub common: Common,
     pub state: State,
-    /// The interface to the link.
     pub wan: String,
-    /// The interface on the other side, if the file has one.
+    /// If the file has one.
     pub lan: Option<String>,
     #[serde(flatten)]
     pub gate: Told,
@@ -64,9 +63,8 @@ pub struct Status {
     /// Number of times at which there was no memory for another packet, which then waited in the kernel.
     pub short_of_memory: u64,
     pub delays: [Delays; 2],
-    /// From the WAN to the LAN.
+    /// From the WAN to the LAN, and from the LAN to the WAN.
     pub forward: DirectionReport,
-    /// From the LAN to the WAN.
     pub reverse: DirectionReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c2ml: Option<penstock_budgets::gateway::Status>,

@@ -31,11 +31,8 @@ impl Settings {
     }
 
     /// Returns these settings with other values; `keep_connections` tells of each direction whether its discipline keeps
-    /// state of connections.
-    ///
-    /// # Errors
-    /// Refuses the first value that cannot be set, with what is allowed.
-    pub fn with(&self, values: &[(String, String)], keep_connections: [bool; 2]) -> Result<Self, Refusal> {
+    /// state of connections. Refuses the first value that cannot be set, with what is allowed.
+    pub(crate) fn with(&self, values: &[(String, String)], keep_connections: [bool; 2]) -> Result<Self, Refusal> {
         let present = Direction::BOTH.map(|d| Present {
             config: &self.ways[d.index()],
             keeps_connections: keep_connections[d.index()],

@@ -162,11 +162,11 @@ impl Subscribers {
                     "ceiling" => RATES[at][1],
                     other => other,
                 };
-                let rate = ["rate", "reverse_rate"][at];
-                let rate = if source.get(&["link", rate]).is_some() { rate } else { "rate" };
+                let rate =
+                    if source.get(&["link", "reverse_rate"]).is_some() { ["rate", "reverse_rate"][at] } else { "rate" };
                 let line = source.at(&["link", rate], "").line;
                 let beside = if wrong.beside_rate { format!(" (`{rate}` in line {line})") } else { String::new() };
-                source.at(&["subscribers", &config.members[wrong.member].name, key], &format!("{}{beside}", wrong.what))
+                source.at(&["subscribers", &config.members[wrong.member].name, key], &(wrong.what + &beside))
             })?;
         }
         Ok(())

@@ -33,11 +33,9 @@ mod tests {
     fn datagram(first: u8, second: u8, protocol: u8) -> Vec<u8> {
         let mut bytes = vec![0; 60];
         (bytes[0], bytes[1]) = (first, second);
-        if first >> 4 == 4 {
-            (bytes[3], bytes[9], bytes[25]) = (60, protocol, 40);
-        } else {
-            (bytes[5], bytes[6], bytes[45]) = (20, protocol, 20);
-        }
+        // Where the lengths of the packet and of the datagram stand, and the protocol.
+        let (at, lengths) = if first >> 4 == 4 { ([3, 9, 25], [60, 40]) } else { ([5, 6, 45], [20, 20]) };
+        (bytes[at[0]], bytes[at[1]], bytes[at[2]]) = (lengths[0], protocol, lengths[1]);
         bytes
     }
 

@@ -91,20 +91,10 @@ impl Kernel {
         let upload = file.settings.ways[1].rate;
         let budgets = file.c2ml.as_ref().map(|keys| Budgets::open(keys, upload, lan, wan, file.keys.observe));
         let budgets = budgets.transpose().map_err(Error::budgets)?;
-        let details = json!({"wan": file.interfaces.wan, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")});
-        desk.log("start", &details);
-        Ok(Self {
-            settings: file.settings.clone(),
-            path,
-            budgets,
-            attached,
-            wan: watch,
-            name: file.interfaces.wan.clone(),
-            observe: file.keys.observe,
-            clock: desk.clock(),
-            next: [Instant::ZERO; 2],
-            stale: 0,
-        })
+        let (settings, name, observe) = (file.settings.clone(), file.interfaces.wan.clone(), file.keys.observe);
+        desk.log("start", &json!({"wan": name, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")}));
+        let (clock, next) = (desk.clock(), [Instant::ZERO; 2]);
+        Ok(Self { settings, path, budgets, attached, wan: watch, name, observe, clock, next, stale: 0 })
     }
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.

@@ -60,16 +60,10 @@ fn estimators(settings: &Settings) -> Option<[Estimator; 2]> {
 impl Steer {
     /// Begins with the settings of the file; starts the script if there is one.
     pub fn start(settings: Settings, hash: SipHash) -> Result<Self, Error> {
-        Ok(Self {
-            estimators: estimators(&settings),
-            script: script(&settings)?,
-            source: Source::new(settings, Instant::ZERO),
-            trips: Trips::new(hash),
-            verdict: Verdict::default(),
-            view: View::default(),
-            last: Default::default(),
-            passing: [0.0; 2],
-        })
+        let (script, estimators, source) =
+            (script(&settings)?, estimators(&settings), Source::new(settings, Instant::ZERO));
+        let (verdict, view, last) = Default::default();
+        Ok(Self { source, script, estimators, trips: Trips::new(hash), verdict, view, last, passing: [0.0; 2] })
     }
 
     /// Goes on with other settings, unless that fails; what is known of round trips stays.
