@@ -27,6 +27,30 @@ def test_the_kernels_windows_are_met(penstock: Command) -> None:
     assert "parts from the reference" in told.stdout
 
 
+def test_the_pacing_of_cubic_is_found_and_told(penstock: Command, tmp_path: Path) -> None:
+    """HyStart, by hand: in the fourth round ACKs come every 1.25 ms, a train.
+
+    More than half of a round trip after the first ACK comes the 42nd: with 122 segments slow start ends. Of a sender
+    that paces, a train of a whole round trip says nothing, and the window doubles.
+    """
+    rows = ["0,0,10,1000,-,20", "1,100000,20,1000,-,40", "2,200000,40,1000,-,80", "3,300000,80,1000,-,"]
+    for window, paced in ((160, "true"), (122, "false")):
+        file = tmp_path / "tcp_cubic_rtt100.csv"
+        file.write_text("\n".join([",".join(rounds.COLUMNS), *rows]) + f"{window}\n")
+        done = penstock("verify", "cc", file.name, "--json")
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["settings"]) == (0, [f"paced={paced}", "hystart=true"]), done.stdout
+        assert found["by_pacing"] == {"paced=false": 3 + (paced == "false"), "paced=true": 3 + (paced == "true")}
+        other = {"true": "false", "false": "true"}[paced]
+        done = penstock("verify", "cc", file.name, "--set", f"paced={other}")
+        assert done.returncode == 1, done.stdout
+        assert "does not say" not in done.stdout
+    for name in ("cubic", "cubic_nohystart"):
+        done = penstock("verify", "cc", KERNEL / f"tcp_{name}_rtt100.csv")
+        assert done.returncode == 0, done.stdout
+        assert "The reference does not say whether its sender paced" in done.stdout
+
+
 def test_a_window_that_differs_is_told_with_its_round(tmp_path: Path) -> None:
     lines = (KERNEL / "tcp_reno_rtt100.csv").read_text().splitlines()
     round_7 = next(i for i, line in enumerate(lines) if line.startswith("7,"))

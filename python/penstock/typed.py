@@ -141,11 +141,14 @@ class LindropDiscipline(TypedDict):
     weight: NotRequired[float]  # Weight of the newest queue length in the average (not in 001; RED's 0.002).
 
 
+CompatVersion = Literal["source"] | Literal["linux"] | Literal["linux-7.0"]
+
+
 class CodelDiscipline(TypedDict):
     ce_threshold: NotRequired[str | None]
     ce_threshold_mask: NotRequired[int]
     ce_threshold_selector: NotRequired[int]
-    compat: NotRequired[Compat]  # "source" for the RFC, "linux" for the kernel's clock and square root.
+    compat: NotRequired[CompatVersion]
     ecn: NotRequired[bool]  # Mark ECN-capable packets instead of dropping them.
     interval: NotRequired[str]
     mtu: NotRequired[str]
@@ -162,7 +165,7 @@ class ModifiedCodelDiscipline(TypedDict):
 
 
 class CobaltDiscipline(TypedDict):
-    compat: NotRequired[Compat]  # "source", or "linux" for the kernel's arithmetic, its first signal and its idle time.
+    compat: NotRequired[Compat]
     decrement: NotRequired[float]  # What an empty queue takes from BLUE's probability (cake: 1/4096).
     ecn: NotRequired[bool]  # Mark ECN-capable packets where CoDel would drop them (cake: always)
     freeze: NotRequired[str | None]
@@ -181,7 +184,7 @@ class PieDiscipline(TypedDict):
     alpha: NotRequired[float]  # Gain on the distance from the target, in 1/s (§4.2: 0.125).
     beta: NotRequired[float]  # Gain on the change of the delay, in 1/s (§4.2: 1.25).
     bytemode: NotRequired[bool]  # Scale the probability of packets below mean_packet by their size (§4.1).
-    compat: NotRequired[Compat]  # Whose arithmetic is used: that of the "rfc" or that of "linux".
+    compat: NotRequired[Compat]  # Whose arithmetic is used: that of the "rfc", or that of Linux 6.18 ("linux").
     derandomize: NotRequired[bool]  # Space drops evenly by an accumulated probability (§5.4).
     dq_threshold: NotRequired[str]  # Bytes of a measurement cycle of "departure-rate", DQ_THRESHOLD (§5.2: 16 KiB).
     ecn: NotRequired[bool]  # Mark ECN-capable packets instead of dropping them.
@@ -372,9 +375,7 @@ class Dualpi2Discipline(TypedDict):
     classic_weight: NotRequired[
         int
     ]  # Percentage of the bytes for the classic queue while both queues wait (Linux: 10).
-    compat: NotRequired[
-        Compat
-    ]  # "source" for the RFC; "linux" for the kernel's rolls of chance, its step and its gains
+    compat: NotRequired[Compat]
     coupling: NotRequired[float]  # Coupling factor k: L4S traffic is marked with k p' (§2.1: 2).
     drop_early: NotRequired[bool]  # Judge packets on arrival and not at departure (tc: drop_enqueue).
     drop_overload: NotRequired[bool]
@@ -401,7 +402,7 @@ class FqCodelDiscipline(TypedDict):
     ce_threshold: NotRequired[str | None]
     ce_threshold_mask: NotRequired[int]
     ce_threshold_selector: NotRequired[int]
-    compat: NotRequired[Compat]
+    compat: NotRequired[CompatVersion]
     drop_batch: NotRequired[int]
     ecn: NotRequired[bool]  # Mark ECN-capable packets instead of dropping them.
     flows: NotRequired[int]  # Number of flow queues (RFC 8290 §5.2: 1024).
@@ -419,7 +420,7 @@ class FqCodelDiscipline(TypedDict):
 
 
 class FqCobaltDiscipline(TypedDict):
-    compat: NotRequired[Compat]
+    compat: NotRequired[CompatVersion]
     decrement: NotRequired[float]  # What an empty queue takes from BLUE's probability (cake: 1/4096).
     drop_batch: NotRequired[int]
     ecn: NotRequired[bool]  # Mark ECN-capable packets where CoDel would drop them (cake: always)
@@ -444,7 +445,7 @@ class FqPieDiscipline(TypedDict):
     alpha: NotRequired[float]  # Gain on the distance from the target, in 1/s (§4.2: 0.125).
     beta: NotRequired[float]  # Gain on the change of the delay, in 1/s (§4.2: 1.25).
     bytemode: NotRequired[bool]  # Scale the probability of packets below mean_packet by their size (§4.1).
-    compat: NotRequired[Compat]
+    compat: NotRequired[CompatVersion]
     derandomize: NotRequired[bool]  # Space drops evenly by an accumulated probability (§5.4).
     dq_threshold: NotRequired[str]  # Bytes of a measurement cycle of "departure-rate", DQ_THRESHOLD (§5.2: 16 KiB).
     drop_batch: NotRequired[int]
@@ -471,7 +472,7 @@ class FqMinstrelPieDiscipline(TypedDict):
     alpha: NotRequired[float]  # Gain on the distance from the target, in 1/s (RFC 8033 §4.2: 0.125).
     beta: NotRequired[float]  # Gain on the change of the delay, in 1/s (RFC 8033 §4.2: 1.25).
     bytemode: NotRequired[bool]  # Scale the probability of packets below mean_packet by their size (RFC 8033 §4.1).
-    compat: NotRequired[Compat]
+    compat: NotRequired[CompatVersion]
     derandomize: NotRequired[bool]  # Space drops evenly by an accumulated probability (RFC 8033 §5.4).
     dq_threshold: NotRequired[str]  # Bytes of a measurement cycle of "departure-rate" (RFC 8033 §5.2: 16 KiB).
     drop_batch: NotRequired[int]
@@ -500,7 +501,7 @@ class FqMinstrelPieDiscipline(TypedDict):
 
 
 class FqDiscipline(TypedDict):
-    compat: NotRequired[Compat]
+    compat: NotRequired[CompatVersion]
     drop_batch: NotRequired[int]
     flows: NotRequired[int]  # Number of flow queues (RFC 8290 §5.2: 1024).
     memory_limit: NotRequired[str]
@@ -621,9 +622,13 @@ class StfqDiscipline(TypedDict):
     weights: NotRequired[FlowSets]
 
 
+Wf2qPlusCompat = Literal["source"] | Literal["dummynet"]
+
+
 class Wf2qPlusDiscipline(TypedDict):
     class_limit: NotRequired[str | None]
     classify: NotRequired[Classify]  # How the class of a flow is found: by its "index", or by a keyed "hash".
+    compat: NotRequired[Wf2qPlusCompat]
     flows: NotRequired[int]  # Number of classes.
     good_loss: NotRequired[float]
     max_packet: NotRequired[str]  # The largest packet; a larger packet is scheduled as if it had this size.
@@ -964,7 +969,7 @@ Growth = Literal["bytes"] | Literal["acks"]
 class NewrenoControl(TypedDict):
     abc_limit: NotRequired[int]
     beta: NotRequired[float]  # Part of the data in flight that stays after a loss (RFC 5681 eq
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     growth: NotRequired[Growth]
     name: Literal["newreno"]
 
@@ -990,7 +995,7 @@ class CubicLinuxControl(TypedDict):
 class BicControl(TypedDict):
     b: NotRequired[float]
     beta: NotRequired[float]  # Part of the data in flight that stays after a loss (Linux: 819/1024; the paper: 0.875).
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     fast_convergence: NotRequired[bool]
     low_window: NotRequired[float]  # Segments up to which growth and reduction are those of Reno (14).
     name: Literal["bic"]
@@ -999,7 +1004,7 @@ class BicControl(TypedDict):
 
 
 class HighspeedControl(TypedDict):
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     high_decrease: NotRequired[float]
     high_p: NotRequired[float]  # High_P: the loss rate at which the mean window is high_window (§5: 10^-7).
     high_window: NotRequired[float]  # High_Window: the mean window in segments at a loss rate of high_p (§5: 83000).
@@ -1011,13 +1016,13 @@ class HighspeedControl(TypedDict):
 
 
 class HyblaControl(TypedDict):
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     name: Literal["hybla"]
     rtt0: NotRequired[str]  # RTT0: a flow grows as Reno would with this round trip time (the paper: 25 ms).
 
 
 class WestwoodControl(TypedDict):
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     gain: NotRequired[float]  # Part of a sample in each of the two filters of the bandwidth, g (Linux: 1/8).
     min_interval: NotRequired[str]  # Shortest time over which a sample of the bandwidth is taken (Linux: 50 ms).
     name: Literal["westwood"]
@@ -1026,7 +1031,7 @@ class WestwoodControl(TypedDict):
 class ScalableControl(TypedDict):
     a: NotRequired[float]  # Segments by which each acknowledged segment opens the window (the paper: 0.01).
     b: NotRequired[float]  # Part of the data in flight which a loss takes (the paper: 1/8).
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     name: Literal["scalable"]
 
 
@@ -1064,7 +1069,7 @@ class NoordwijkControl(TypedDict):
 
 class BbrControl(TypedDict):
     bw_rounds: NotRequired[int]  # Length in round trips of the maximum filter of BtlBw (draft §4.1.1: 10).
-    compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.12 ("linux").
     cwnd_gain: NotRequired[float]  # Window gain of ProbeBW (2).
     drain_gain: NotRequired[
         float

@@ -20,10 +20,10 @@ pub const MAX_TIME: Instant = Instant::from_nanos(1_000_000 * 1_000_000_000);
 pub struct Arrival {
     /// Time since the start of the trace.
     pub t: Instant,
-    /// Flow of the packet. Flows are numbered 0, 1, 2, ... in order of first appearance, and both directions of a
-    /// connection are one flow.
+    /// Flow of the packet. In a capture flows are numbered 0, 1, 2, ... in order of first appearance, and both
+    /// directions of a connection are one flow. In CSV they keep their numbers if these are below 65,536.
     pub flow: FlowId,
-    /// Number of the flow in the trace: that of a CSV file; for captures equal to `flow`.
+    /// Number of the flow in the trace: that of a CSV file, whatever its size; for captures equal to `flow`.
     pub label: u64,
     /// Node that owns the flow; `None` if it is not known or was not asked for. Nodes are numbered 0, 1, 2, ..., and
     /// all packets of a flow have the same node.

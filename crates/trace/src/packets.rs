@@ -7,6 +7,7 @@ use crate::arrival::{Arrival, FlowTable};
 use crate::error::ReadError;
 use crate::link::{Mac, Way, sender};
 use crate::read::{Arrivals, Held, Notes};
+use penstock_core::packet::FlowId;
 use penstock_core::wire::TcpOptions;
 use std::io::Read;
 use std::net::IpAddr;
@@ -73,7 +74,7 @@ pub struct Packets {
     pub t_ns: Vec<u64>,
     /// The columns of [`COLUMNS`].
     pub columns: [Vec<u32>; COLUMNS.len()],
-    /// The flows, by number.
+    /// The flows, in the order in which they appear: the column `flow` has the place of each.
     pub flows: Vec<Flow>,
     /// What was left out.
     pub notes: Notes,
@@ -87,16 +88,18 @@ impl Packets {
     pub fn of<R: Read>(mut arrivals: Arrivals<R>) -> Result<Self, ReadError> {
         let mut packets = Self::default();
         let mut senders = FlowTable::<Mac>::default();
+        let mut numbers = FlowTable::<FlowId>::default(); // a CSV file has flows of any numbers
         while let Some((arrival, held)) = arrivals.next_held()? {
-            if arrival.flow.0 as usize == packets.flows.len() {
+            let number = numbers.id(arrival.flow).0;
+            if number as usize == packets.flows.len() {
                 packets.flows.push(flow(&arrival, held.as_ref()));
             }
             let row = match &held {
-                Some(held) => row(held, &packets.flows[arrival.flow.0 as usize], &mut senders),
+                Some(held) => row(held, &packets.flows[number as usize], &mut senders),
                 None => [0; COLUMNS.len() - 3],
             };
             packets.t_ns.push(arrival.t.as_nanos());
-            let first = [arrival.flow.0, arrival.size.get() as u32, arrival.ecn as u32];
+            let first = [number, arrival.size.get() as u32, arrival.ecn as u32];
             for (column, value) in packets.columns.iter_mut().zip(first.into_iter().chain(row)) {
                 column.push(value);
             }

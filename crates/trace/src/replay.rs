@@ -6,10 +6,10 @@
 //! After the last arrival the queue is drained. Packets are reported in the order of their arrival, and only those
 //! whose fate is open are kept in memory. Random numbers come from the stream `replay/<algorithm>`, or from a list that
 //! the caller gives, and the discipline's clock may be ahead of that of the trace ([`Conditions`]), so that a replay can
-//! be compared with one by another program. A discipline is
-//! told the owner of a flow before the first packet of the flow, if the trace knows the owner ([`Arrival::node`]). A
-//! trace has one direction and no headers, so the effect of an algorithm on ACKs is not visible here ([`segments`] shows
-//! it). Of the headers only the rates of explicit rate notification are kept.
+//! be compared with one by another program. A discipline is told the owner of a flow before the first packet of the
+//! flow, if the trace knows the owner ([`Arrival::node`]), and the class of a flow whose number in the trace could not be
+//! kept. A trace has one direction and no headers, so the effect of an algorithm on ACKs is not visible here
+//! ([`segments`] shows it). Of the headers only the rates of explicit rate notification are kept.
 
 use crate::arrival::{Arrival, MAX_SIZE, MAX_TIME};
 use crate::error::{ReadError, ReplayError};
@@ -262,7 +262,8 @@ struct Run<Q, F> {
     server: Server<Job, Q>,
     ledger: Ledger<F>,
     now: Instant,
-    /// Number of flows that have appeared; they are numbered in this order.
+    /// The largest number of a flow so far, and one more. New flows are told of; their numbers grow, apart from numbers
+    /// of a CSV file that were kept, of which there is nothing to tell.
     flows: u32,
 }
 
@@ -326,6 +327,10 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         if flow.0 >= self.flows {
             self.flows = flow.0.saturating_add(1);
             arrival.node.iter().for_each(|node| self.server.on_fact(&Fact::Owner { flow, node: *node }, self.now));
+            // Classes follow from the numbers in the trace. One beyond 32 bits has the class of its flow.
+            if let Some(class) = u32::try_from(arrival.label).ok().filter(|class| *class != flow.0) {
+                self.server.on_fact(&Fact::Class { flow, class }, self.now);
+            }
         }
         self.server.enqueue(job, self.now, &mut self.ledger);
         self.server.offer(self.now, &mut self.ledger);

@@ -4,7 +4,7 @@
 //! | column | meaning | allowed |
 //! |---|---|---|
 //! | `t_ns` | time of arrival in nanoseconds since the start of the trace | 0 to 10^15, never less than the line before |
-//! | `flow` | the flow it belongs to | 0 to 2^64 - 1 |
+//! | `flow` | the number of the flow it belongs to; see below | 0 to 2^64 - 1 |
 //! | `size` | bytes without link header | 1 to 1048560 |
 //! | `ecn` | the ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE | 0 to 3 |
 //! | `ern` | the header bits ERC and ENR of explicit rate notification: 2 for ERC, 1 for ENR | 0 to 3 |
@@ -12,11 +12,15 @@
 //! | `ern_rtt_ms` | the round trip time in the ERN option; 0 means no option | 0 to 4095 |
 //!
 //! Lines that begin with `#` are comments.
+//!
+//! Flows below 65,536 keep their numbers, so that the class of a flow, its queue and its station do not depend on the
+//! order of the lines. Algorithms have tables with a place for each number; therefore larger numbers, such as hashes, get
+//! the numbers from 65,536 on in the order in which they appear, and a replay tells their classes.
 
 use crate::arrival::{Arrival, FlowTable, MAX_SIZE, MAX_TIME};
 use crate::error::ReadError;
 use csv::{ByteRecord, ErrorKind, ReaderBuilder, Trim};
-use penstock_core::packet::{Ecn, Ern, RateNotice};
+use penstock_core::packet::{Ecn, Ern, FlowId, RateNotice};
 use penstock_core::units::{Bytes, Instant, Span};
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -24,6 +28,8 @@ use std::ops::RangeInclusive;
 const COLUMNS: [&str; 7] = ["t_ns", "flow", "size", "ecn", "ern", "ern_cwnd", "ern_rtt_ms"];
 /// Number of columns that must be present, the first ones of the list.
 const REQUIRED: usize = 4;
+/// Flows below this number keep it.
+const KEPT: u32 = 1 << 16;
 
 /// A table of arrivals which is being read.
 #[derive(Debug)]
@@ -32,7 +38,8 @@ pub struct Table<R> {
     /// The place of each of [`COLUMNS`] in a row; `None` if the table does not have it.
     at: [Option<usize>; COLUMNS.len()],
     record: ByteRecord,
-    flows: FlowTable<u64>,
+    /// The flows whose numbers are too large to be kept.
+    others: FlowTable<u64>,
     last: u64,
 }
 
@@ -46,7 +53,7 @@ impl<R: Read> Table<R> {
         let header = reader.byte_headers().map_err(|e| failure(&e))?.clone();
         let line = header.position().map_or(1, csv::Position::line);
         let at = places(&header, line, COLUMNS, REQUIRED)?;
-        Ok(Self { reader, at, record: ByteRecord::new(), flows: FlowTable::default(), last: 0 })
+        Ok(Self { reader, at, record: ByteRecord::new(), others: FlowTable::default(), last: 0 })
     }
 
     /// Returns the next arrival; `None` at the end of the table.
@@ -70,13 +77,20 @@ impl<R: Read> Table<R> {
         self.last = t_ns;
         Ok(Some(Arrival {
             t: Instant::from_nanos(t_ns),
-            flow: self.flows.id(label),
+            flow: self.flow(label),
             label,
             node: None,
             size: Bytes::new(size),
             ecn: Ecn::from_bits(ecn as u8),
             ern,
         }))
+    }
+
+    fn flow(&mut self, label: u64) -> FlowId {
+        match u32::try_from(label) {
+            Ok(number) if number < KEPT => FlowId(number),
+            _ => FlowId(KEPT.saturating_add(self.others.id(label).0)),
+        }
     }
 
     fn ern(&self) -> Result<Ern, ReadError> {
@@ -191,7 +205,17 @@ mod tests {
         let text = "# made by hand\nnote,ecn, size ,t_ns,flow\n\"a, b\",2,1500,0,900\n,0,40,10,7\n,3,1,10,900\n";
         let seen: Vec<_> =
             all(text).unwrap().iter().map(|a| (a.t.as_nanos(), a.flow.0, a.label, a.size.get(), a.ecn)).collect();
-        assert_eq!(seen, [(0, 0, 900, 1500, Ecn::Ect0), (10, 1, 7, 40, Ecn::NotEct), (10, 0, 900, 1, Ecn::Ce)]);
+        assert_eq!(seen, [(0, 900, 900, 1500, Ecn::Ect0), (10, 7, 7, 40, Ecn::NotEct), (10, 900, 900, 1, Ecn::Ce)]);
+    }
+
+    #[test]
+    fn small_numbers_of_flows_are_kept_and_large_ones_are_counted() {
+        let labels = [7, 65_536, u64::MAX, 0, 65_535, 65_536, 7];
+        let rows: String = labels.iter().map(|label| format!("0,{label},40,0\n")).collect();
+        let seen = all(&format!("t_ns,flow,size,ecn\n{rows}")).unwrap();
+        assert!(seen.iter().map(|arrival| arrival.label).eq(labels));
+        let flows: Vec<u32> = seen.iter().map(|arrival| arrival.flow.0).collect();
+        assert_eq!(flows, [7, 65_536, 65_537, 0, 65_535, 65_536, 7]);
     }
 
     #[test]

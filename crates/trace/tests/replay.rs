@@ -3,6 +3,7 @@
 use penstock_core::config::LinkFacts;
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
+use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_trace::read::read;
 use penstock_trace::record::{COLUMNS, Record};
@@ -95,6 +96,34 @@ fn the_clock_offset_is_the_disciplines_alone() {
     // PIE looks at the queue at multiples of 15 ms of its clock, of which 1 ms is none.
     let shifted = Conditions { clock_offset: Span::from_millis(1), ..Conditions::seeded(1) };
     assert_ne!(under("pie", &crowd(), &shifted), under("pie", &crowd(), &Conditions::seeded(1)));
+}
+
+/// Two flows, of which either comes first, have the same classes: those of their numbers in the file. A hundred packets of
+/// each wait before a link that sends them one by one, and class 0 weighs nine times class 1.
+#[test]
+fn the_class_of_a_flow_does_not_depend_on_who_comes_first() {
+    let link = LinkFacts { rate: RATE, limit: Limit::Packets(1000) };
+    for (flows, classify, shares) in [
+        ([0u64, 1], "index", [54, 6]),
+        ([1, 0], "index", [6, 54]),
+        ([65_536, 65_537], "index", [54, 6]),
+        ([4_000_000_001, 4_000_000_000], "index", [6, 54]),
+        ([3, 8], "hash", [54, 6]), // with this key 3 is in class 0 and 8 in class 1
+    ] {
+        let settings = ["flows=2", "weights=9::1,1::1", "class_limit=1000p", "perturbation=1"].map(str::to_owned);
+        let settings = [settings.as_slice(), &[format!("classify={classify}")]].concat();
+        let config = config_from_settings("wf2q-plus", &settings).unwrap();
+        for first in [0, 1] {
+            let mut trace = format!("t_ns,flow,size,ecn\n0,{},1000,0\n", flows[first]);
+            for _ in 0..100 {
+                flows.iter().for_each(|flow| trace += &format!("1000,{flow},1000,0\n"));
+            }
+            let mut packets = replay(read(trace.as_bytes()).unwrap(), &config, link, 1).unwrap().packets;
+            packets.sort_by_key(|packet| packet.t_fate);
+            let share = flows.map(|flow| packets[1..61].iter().filter(|packet| packet.flow == flow).count());
+            assert_eq!(share, shares, "{flows:?} by {classify}, {} first", flows[first]);
+        }
+    }
 }
 
 #[test]

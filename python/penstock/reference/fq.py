@@ -160,7 +160,5 @@ class FlowQueues(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """Returns the fate of each packet. Flows are numbered in the order of their first packets, then hashed."""
-    count = {flow: number for number, flow in enumerate(dict.fromkeys(arrival.flow for arrival in arrivals))}
-    arrivals = [arrival._replace(flow=count[arrival.flow]) for arrival in arrivals]
+    """Returns the fate of each packet. The number of a flow is hashed."""
     return serve(FlowQueues(limit, params, rate_bps, uniform), arrivals, rate_bps)

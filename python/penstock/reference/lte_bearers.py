@@ -157,8 +157,6 @@ class LteBearers(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """Returns the fate of each packet. Flows are numbered in the order of their first packets."""
+    """Returns the fate of each packet. The number of a flow tells its bearer."""
     del uniform
-    count = {flow: number for number, flow in enumerate(dict.fromkeys(arrival.flow for arrival in arrivals))}
-    arrivals = [arrival._replace(flow=count[arrival.flow]) for arrival in arrivals]
     return serve(LteBearers(limit, params), arrivals, rate_bps)

@@ -155,7 +155,5 @@ def replay(
     uniform: Callable[[], float],
     bits: Callable[[], int],
 ) -> list[Fate]:
-    """Returns the fate of each packet. Flows are numbered in the order of their first packets, then hashed."""
-    order = list(dict.fromkeys(arrival.flow for arrival in arrivals))
-    counted = [arrival._replace(flow=order.index(arrival.flow)) for arrival in arrivals]
-    return serve(Sfb(limit, params, bits, uniform), counted, rate_bps)
+    """Returns the fate of each packet. The number of a flow is hashed."""
+    return serve(Sfb(limit, params, bits, uniform), arrivals, rate_bps)
