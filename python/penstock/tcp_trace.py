@@ -14,7 +14,10 @@ _NONE = 2**64 - 1  # stands for a missing value in columns of the compiled exten
 
 
 def arrow(columns: dict[str, npt.NDArray[Any]], states: list[str]) -> pa.Table:
-    """Returns the columns as a table, with names for states, and null for a missing threshold or pacing rate."""
+    """Returns the columns as a table, with names for states, and null for what a connection does not have.
+
+    It may have no threshold and no pacing rate, and has no round trip before the first sample.
+    """
     import pyarrow as pa
 
     out = {}
@@ -23,6 +26,8 @@ def arrow(columns: dict[str, npt.NDArray[Any]], states: list[str]) -> pa.Table:
             out[name] = pa.DictionaryArray.from_arrays(pa.array(values.astype("int32")), pa.array(states))
         elif name in ("ssthresh_bytes", "pacing_bps"):
             out[name] = pa.array(values, mask=values == _NONE)
+        elif name == "srtt_ms":
+            out[name] = pa.array(values, mask=values == 0)
         else:
             out[name] = pa.array(values)
     return pa.table(out)

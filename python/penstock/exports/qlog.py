@@ -28,8 +28,6 @@ _METRICS = {
     "pacing_bps": "pacing_rate",
 }
 _COUNTED = ("retransmitted_segments", "timeouts")
-# Values that a connection does not have before its first sample.
-_NONE = {"smoothed_rtt": 0.0}
 
 
 def files(summary: Mapping[str, Any], table: pa.Table, flows: tuple[int, ...]) -> dict[str, dict[str, Any]]:
@@ -52,7 +50,7 @@ def _file(summary: Mapping[str, Any], flow: Mapping[str, Any], rows: pa.Table) -
 
 def events(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yields the events of one connection: what has changed since the sample before."""
-    known: dict[str, Any] = dict(_NONE)
+    known: dict[str, Any] = {}
     state: str | None = None
     for row in rows:
         time = round(row["t_s"] * 1e3, 6)

@@ -242,8 +242,9 @@ def box(
                 quantiles: Any = run.summary
                 for step in path:
                     quantiles = quantiles[step]
-                low, middle, high = (scale * quantiles[key] for key in ("p10", "p50", "p90"))
-                draw_box(axis, place, low, middle, high, _tint(run.name, place))
+                if quantiles["p50"] is not None:  # what was not measured has no box
+                    low, middle, high = (scale * quantiles[key] for key in ("p10", "p50", "p90"))
+                    draw_box(axis, place, low, middle, high, _tint(run.name, place))
             axis.set_xticks(range(len(found)), [LABELS.get(run.name, run.name) for run in found])
             axis.set(ylabel=label, ylim=(0, None))
         if log:
