@@ -85,6 +85,21 @@ def test_the_page_reads_and_writes_units_as_scenarios_do() -> None:
 
 
 @needs_node
+def test_a_direction_with_a_rate_of_its_own_is_steered_alone() -> None:
+    found = in_node(
+        ("units.js", "dom.js", "controls.js"),
+        """["rate", "reverse_rate", "delay", "loss"].map((key) =>
+            PS.controls.stepOf({ rate: "9Mbit/s", reverse_rate: "1Mbit/s", delay: "5ms" }, key))""",
+    )
+    assert found == [
+        {"step": "rate", "direction": "forward"},
+        {"step": "rate", "direction": "reverse"},
+        {"step": "delay", "direction": None},
+        {"step": "loss", "direction": None},
+    ]
+
+
+@needs_node
 def test_samples_are_kept_in_order_and_goodput_is_smoothed() -> None:
     """Two rows of one queue and one flow, 0.25 s apart, so that a new value counts half; at first no packet left."""
     found = in_node(

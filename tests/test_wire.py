@@ -95,6 +95,14 @@ def wanted(text: str) -> plan.Plan:
         (HEAD + BUDGETS + 'sharing = "dybra"\nliteral = true\n' + FLOWS, "13:11", "literal = false"),
         (HEAD + BUDGETS + 'nodes = [{ name = "a", lie = "claims" }]\n' + FLOWS + 'node = "a"\n', "12:9", "do not lie"),
         (HEAD + '[tcp]\nc2ml = "literal"\n' + FLOWS, "9:8", "Figure 2.13"),
+        ('profile = "ns-2.35"\n' + HEAD + FLOWS, "1:11", "another simulator"),
+        (HEAD + '[tcp]\nprofile = "ns-3.37"\n' + FLOWS, "9:11", "another simulator"),
+        (HEAD + FLOWS + FLOWS + 'tcp = { profile = "ns-2.35" }\n', "12:19", "another simulator"),
+        (
+            HEAD + '[tcp]\nprofile = "linux"\n' + FLOWS + FLOWS + 'tcp = { receive_buffer = "1MB" }\n',
+            "14:26",
+            "the same receive_buffer",
+        ),
         (HEAD + '[tcp]\nscone = "20s"\n' + FLOWS, "9:9", "have no QUIC"),
         (HEAD + BUDGETS + '[aqm]\nname = "qrm"\n' + FLOWS, "13:8", "no discipline of budgets"),
         (HEAD + BUDGETS + FLOWS + "count = 65\n", "12:3", "up to 64"),
@@ -276,6 +284,47 @@ def test_a_flow_in_reverse_has_the_routes_of_a_flow_forward() -> None:
     forward, reverse = (wanted(HEAD + FLOWS + more) for more in ("", 'direction = "reverse"\n'))
     assert (forward.flows[0].path, reverse.flows[0].path) == (((0, False),), ((0, True),))
     assert routes.commands(forward) == routes.commands(reverse)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_way_back_has_the_rate_and_the_delay_of_its_own() -> None:
+    """Access links, 1 ms together, are a part of both directions; queues of the kernel have the rates of theirs."""
+    head = HEAD.replace('rate = "10Mbit/s"', 'rate = "10Mbit/s"\nreverse_rate = "2Mbit/s"\nreverse_delay = "5ms"')
+    head = head.replace('limit = "1000p"', 'limit = "1000p"\naccess_delay = "500us"')
+    found = wanted(head + FLOWS)
+    settings = plan.config(found, 0)["link"]
+    assert {key: settings[key] for key in ("rate", "reverse_rate", "delay", "reverse_delay")} == {
+        "rate": "10Mbit/s",
+        "reverse_rate": "2Mbit/s",
+        "delay": "21000000ns",
+        "reverse_delay": "6000000ns",
+    }
+    assert (found.links[0].rates_bps, found.links[0].delays_s) == ((10e6, 2e6), (0.021, 0.006))
+    queues = plan.read(Scenario(head + FLOWS, "home.toml"), None, "tc", None, None).kernel_queues[0]
+    rates = [
+        queue.lines(rate, 1514)[1].split("htb rate ")[1].split()[0]
+        for queue, rate in zip(queues, found.links[0].rates_bps, strict=True)
+    ]
+    assert rates == ["10000000bit", "2000000bit"]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_hosts_of_the_profile_of_linux_have_windows_that_grow() -> None:
+    found = wanted(HEAD + '[tcp]\nprofile = "linux"\n' + FLOWS)
+    settings = found.flows[0].tcp
+    assert settings is not None and (settings.control, settings.window_grows) == ("cubic", True)
+    assert found.flows[0].sends["window"] is None
+    assert found.sysctls["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+    fixed = wanted(HEAD + FLOWS)
+    assert fixed.flows[0].sends["window"] == 6_000_000 and "net.ipv4.tcp_rmem" not in fixed.sysctls
+
+
+@pytest.mark.usefixtures("kernel")
+def test_an_access_link_is_slow_by_the_direction_that_the_flow_has() -> None:
+    head = HEAD.replace('rate = "10Mbit/s"', 'rate = "10Mbit/s"\nreverse_rate = "2Mbit/s"\naccess_rate = "4Mbit/s"')
+    wanted(head + FLOWS + 'direction = "reverse"\n')
+    with pytest.raises(ScenarioError, match="slower than the bottleneck"):
+        wanted(head + FLOWS)
 
 
 @pytest.mark.usefixtures("kernel")

@@ -1176,6 +1176,9 @@ Acknowledging = Literal["rfc5681"] | Literal["linux"]
 Form = Literal["off"] | Literal["on"] | Literal["literal"]
 
 
+ReceiveWindow = Literal["fixed"] | Literal["linux"]
+
+
 SillyWindow = Literal["minshall"] | Literal["strict"]
 
 
@@ -1204,9 +1207,11 @@ class Tcp(TypedDict):
     min_rto: NotRequired[str]  # Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux 200 ms).
     mss: NotRequired[str]  # Largest payload of a segment.
     optimistic_ack: NotRequired[str]
+    profile: NotRequired[str]  # The profile whose values the keys of hosts have that the file does not give.
     prr: NotRequired[bool]  # Proportional rate reduction (RFC 9937).
     rack: NotRequired[bool]  # RACK-TLP (RFC 8985): losses are detected by time, and the end of a flight is probed
     receive_buffer: NotRequired[str]  # Size of the receive buffer, which bounds the advertised window.
+    receive_window: NotRequired[ReceiveWindow]  # Whether the advertised window grows.
     rto_granularity: NotRequired[str]
     sack: NotRequired[bool]  # Selective acknowledgments (RFC 2018, RFC 6675).
     scone: NotRequired[str | None]
@@ -1513,19 +1518,23 @@ class DumbbellTopology(TypedDict):
     access_delay: NotRequired[str]  # One-way delay of the access links of hosts.
     access_rate: NotRequired[str]  # Rate of the access links of hosts.
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
-    delay: str  # One-way propagation delay.
+    delay: str
     kind: Literal["dumbbell"]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
-    rate: str  # Rate of each direction.
+    rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
     reverse_aggregate: NotRequired[
         Aggregate | None
     ]  # Packets are released in bursts, from the second end to the first.
     reverse_aqm: NotRequired[Discipline]
+    reverse_delay: NotRequired[
+        str | None
+    ]  # One-way propagation delay from the second end to the first; without it `delay`.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_rate: NotRequired[str | None]  # Rate from the second end to the first; without it `rate`.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     reverse_scone: NotRequired[bool]  # The same from the second end to the first.
     scone: NotRequired[bool]
@@ -1535,17 +1544,21 @@ class DumbbellTopology(TypedDict):
 class ParkingLotTopologyHopsItem(TypedDict):
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
-    delay: str  # One-way propagation delay.
+    delay: str
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
-    rate: str  # Rate of each direction.
+    rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
     reverse_aggregate: NotRequired[
         Aggregate | None
     ]  # Packets are released in bursts, from the second end to the first.
+    reverse_delay: NotRequired[
+        str | None
+    ]  # One-way propagation delay from the second end to the first; without it `delay`.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_rate: NotRequired[str | None]  # Rate from the second end to the first; without it `rate`.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     reverse_scone: NotRequired[bool]  # The same from the second end to the first.
     scone: NotRequired[bool]
@@ -1565,19 +1578,23 @@ class GraphTopologyLinksItem(TypedDict):
     aqm: NotRequired[Discipline]
     b: str  # Router at the second end.
     bottleneck: NotRequired[bool | None]  # True if the queue is measured.
-    delay: str  # One-way propagation delay.
+    delay: str
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     loss: NotRequired[float]
     name: NotRequired[str | None]  # Name of the link.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
-    rate: str  # Rate of each direction.
+    rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
     reverse_aggregate: NotRequired[
         Aggregate | None
     ]  # Packets are released in bursts, from the second end to the first.
     reverse_aqm: NotRequired[Discipline]
+    reverse_delay: NotRequired[
+        str | None
+    ]  # One-way propagation delay from the second end to the first; without it `delay`.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
+    reverse_rate: NotRequired[str | None]  # Rate from the second end to the first; without it `rate`.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
     reverse_scone: NotRequired[bool]  # The same from the second end to the first.
     scone: NotRequired[bool]

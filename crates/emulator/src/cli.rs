@@ -603,6 +603,8 @@ mod tests {
                 "rate" => plain.replace('2', "3"),
                 "delay" => plain.replace('1', "5"),
                 "limit" | "reverse_limit" => format!("{plain}\n{key} = \"9p\""),
+                "reverse_rate" => format!("{plain}\n{key} = \"3Mbit/s\""),
+                "reverse_delay" => format!("{plain}\n{key} = \"5ms\""),
                 "loss" => format!("{plain}\nloss = 0.01"),
                 other => panic!("write a value of `{other}` here, other than its default"),
             };

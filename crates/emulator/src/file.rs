@@ -11,7 +11,7 @@ use penstock_core::foreign::Library;
 use penstock_core::qdisc::DropReason;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::link::{self, Link};
+use penstock_grammar::link::Link;
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::{Table, Value};
 use penstock_grammar::stations::StationSpec;
@@ -75,12 +75,10 @@ pub struct LinkKeys {
     pub stations: Vec<StationSpec>,
 }
 
-/// The keys of `[link]` for the direction from right to left, besides `reverse_limit`, which every [`Link`] has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+/// What `[link]` says of the direction from right to left alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReverseKeys {
-    #[serde(rename = "reverse_rate")]
     pub rate: Option<Rate>,
-    #[serde(rename = "reverse_delay")]
     pub delay: Option<Span>,
 }
 
@@ -320,18 +318,13 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
 }
 
 fn link_of<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<LinkKeys, Diagnosis> {
-    let known = [fields::of::<Link>(), fields::of::<ReverseKeys>(), fields::of::<RadioKeys>()];
-    let table = source.table(value, &known)?;
-    let (link, reverse): (Link, ReverseKeys) = (table.part()?, table.part()?);
+    let table = source.table(value, &[fields::of::<Link>(), fields::of::<RadioKeys>()])?;
+    let link: Link = table.part()?;
     let RadioKeys { stations } = table.part()?;
-    let checked = link.validate().and_then(|()| match (reverse.rate, reverse.delay) {
-        (Some(rate), _) if rate > link::MAX_RATE => link::rate("reverse_rate", rate),
-        (_, Some(delay)) => link::delay("reverse_delay", delay),
-        _ => in_real_time(&stations),
-    });
-    checked.map_err(|e| table.invalid(&e))?;
+    link.validate().and_then(|()| in_real_time(&stations)).map_err(|e| table.invalid(&e))?;
     // A key that the emulator does not have is refused here, at its place.
-    let Link { rate, delay, limit, reverse_limit, loss } = link;
+    let Link { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss } = link;
+    let reverse = ReverseKeys { rate: reverse_rate, delay: reverse_delay };
     Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, stations })
 }
 

@@ -57,8 +57,12 @@ fn model(scenario: &Scenario) -> Told<Model> {
     let [link] = scenario.links.as_slice() else {
         return Err(Refusal::new(&["topology", "kind"], "the equations have one link: a dumbbell"));
     };
-    // `delay` is a part of each class; what comes back needs no queue.
-    let Link { rate, delay: _, limit, reverse_limit: _, loss } = link.link;
+    // Delays are a part of each class; what comes back needs no queue.
+    let Link { rate, delay: _, reverse_rate, reverse_delay: _, limit, reverse_limit: _, loss } = link.link;
+    if reverse_rate.is_some_and(|reverse| reverse < rate) {
+        let message = "the equations have no queue of ACKs, which a slower way back would need";
+        return Err(Refusal::new(&["topology", "reverse_rate"], message));
+    }
     if loss > 0.0 {
         return Err(Refusal::new(&["topology", "loss"], "the equations have no wire that loses packets"));
     }
@@ -196,7 +200,8 @@ fn class(
     (payload, packet): (f64, f64),
 ) -> Class {
     let access = spec.access_delay.unwrap_or(scenario.access.delay) + scenario.access.delay;
-    let propagation = (link.link.delay + access).as_secs_f64() * 2.0;
+    let [there, back] = link.link.delays();
+    let propagation = (there + back + access * 2).as_secs_f64();
     let transmission = packet / link.link.rate.bytes_per_sec() + 2.0 * packet / scenario.access.rate.bytes_per_sec();
     let most = spec.tcp.receive_buffer.get().min(spec.tcp.send_buffer.get()) as f64 / payload;
     Class {
@@ -229,6 +234,28 @@ mod tests {
                     [[flows]]\nkind = \"bulk\"\ntcp = { cc = \"newreno\", mss = \"948B\" }\n";
         let read = read(text, "mixed.toml", None, &()).unwrap_or_else(|mistake| panic!("{mistake}"));
         assert_eq!(read.model.room, 400.0 * 1375.0);
+    }
+
+    /// The round trip is the delay of both directions and of four access links; a way back that ACKs could fill is
+    /// refused.
+    #[test]
+    fn a_way_back_has_its_delay_and_is_never_the_slower() {
+        let read = |keys: &str| {
+            let text = format!(
+                "duration = \"10s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"12Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
+                 access_delay = \"1ms\"\n{keys}\n[[flows]]\nkind = \"bulk\"\ntcp = {{ mss = \"1448B\" }}\n"
+            );
+            read(&text, "ways.toml", None, &())
+        };
+        let round_trip = |keys: &str| read(keys).map(|read| read.model.classes[0].base_rtt * 1e3);
+        // 1500 bytes take 1 ms on the link and 12 us on each of two access links.
+        for (keys, ms) in [("", 45.024), ("reverse_delay = \"5ms\"", 30.024), ("reverse_rate = \"100Mbit/s\"", 45.024)]
+        {
+            let found = round_trip(keys).unwrap_or_else(|mistake| panic!("{mistake}"));
+            assert!((found - ms).abs() < 1e-9, "{keys}: {found}");
+        }
+        let Err(mistake) = read("reverse_rate = \"1Mbit/s\"") else { panic!("a slower way back is read") };
+        assert!(mistake.to_string().contains(":8:") && mistake.to_string().contains("no queue of ACKs"), "{mistake}");
     }
 
     #[test]

@@ -159,12 +159,12 @@ impl LinkKeys {
     fn directions(self) -> Result<[(Rate, Limit); 2], ConfigError> {
         let Self { rate, limit, reverse_rate, reverse_limit } = self;
         // What has no key here belongs to the real link, and is refused as unknown.
-        let (delay, loss, reverse_limit) = (Span::ZERO, 0.0, reverse_limit.unwrap_or(limit));
-        let link = Link { rate, delay, limit, reverse_limit, loss };
+        let (delay, reverse_delay, loss) = (Span::ZERO, None, 0.0);
+        let reverse_limit = reverse_limit.unwrap_or(limit);
+        let link = Link { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss };
         link.validate()?;
-        let reverse_rate = reverse_rate.unwrap_or(rate);
-        link::rate("reverse_rate", reverse_rate)?;
-        Ok([(link.rate, link.limit), (reverse_rate, link.reverse_limit)])
+        let [down, up] = link.rates();
+        Ok([(down, link.limit), (up, link.reverse_limit)])
     }
 }
 

@@ -11,16 +11,23 @@ pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000);
 /// The longest propagation delay of a link, 10 minutes.
 pub const MAX_DELAY: Span = Span::from_secs(600);
 
-/// The keys of a link. Rate and delay hold in both directions; limit and loss hold from its first end to its second.
+/// The keys of a link. Rate and delay hold in both directions, unless the other direction has its own; limit and loss
+/// hold from its first end to its second.
 ///
 /// Each program that reads a link takes all fields apart without `..`. So a new key does not compile until each of them
 /// uses it or refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Link {
-    /// Rate of each direction.
+    /// Rate from the first end to the second, and back without `reverse_rate`.
     pub rate: Rate,
-    /// One-way propagation delay.
+    /// One-way propagation delay from the first end to the second, and back without `reverse_delay`.
     pub delay: Span,
+    /// Rate from the second end to the first; without it `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate: Option<Rate>,
+    /// One-way propagation delay from the second end to the first; without it `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_delay: Option<Span>,
     /// Limit of the queue from the first end to the second.
     #[serde(default = "thousand_packets")]
     pub limit: Limit,
@@ -40,7 +47,19 @@ impl Link {
     pub fn validate(&self) -> Result<(), ConfigError> {
         rate("rate", self.rate)?;
         delay("delay", self.delay)?;
+        self.reverse_rate.map_or(Ok(()), |reverse| rate("reverse_rate", reverse))?;
+        self.reverse_delay.map_or(Ok(()), |reverse| delay("reverse_delay", reverse))?;
         loss("loss", self.loss)
+    }
+
+    /// Returns the rates from the first end to the second, and back.
+    pub fn rates(&self) -> [Rate; 2] {
+        [self.rate, self.reverse_rate.unwrap_or(self.rate)]
+    }
+
+    /// Returns the propagation delays from the first end to the second, and back.
+    pub fn delays(&self) -> [Span; 2] {
+        [self.delay, self.reverse_delay.unwrap_or(self.delay)]
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{BrokenInvariant, ScenarioError, convert};
 use penstock_core::units::{Span, UnitError};
 use penstock_sim::TcpTrace;
 use penstock_sim::impair::{Aggregate, Impairments, Police, Reorder};
-use penstock_sim::scenario::Scenario;
+use penstock_sim::scenario::{Scenario, Way};
 use penstock_sim::series::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -155,7 +155,7 @@ impl Simulation {
         let delay = delay.map(str::parse).transpose().map_err(|e| bad("delay", e))?;
         let mut run = self.run();
         let now = run.simulation.now();
-        run.simulation.steer(link, now, Values { rate, delay, loss });
+        run.simulation.steer(link, Way::Both, now, Values { rate, delay, loss });
         Ok(())
     }
 

@@ -125,8 +125,8 @@ impl<'a> Builder<'a> {
         let scenario = self.scenario;
         let before = |link: &LinkSpec| Before {
             name: link.name.clone(),
-            rate: link.link.rate,
-            delay: link.link.delay,
+            rates: link.link.rates(),
+            delays: link.link.delays(),
             losses: [link.link.loss, 0.0],
         };
         let links: Vec<Before> = scenario.links.iter().map(before).collect();
@@ -198,10 +198,14 @@ impl<'a> Builder<'a> {
 
     /// Adds one direction of a link. All its keys are taken apart here, so that none is forgotten.
     fn add_link(&mut self, spec: &LinkSpec, forward: bool) -> u32 {
-        let Keys { rate, delay, limit, reverse_limit, loss } = spec.link;
+        let Keys { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss } = spec.link;
         let (queue, name, limit, loss) = match forward {
             true => (&spec.queue, &spec.name, limit, loss),
             false => (&spec.reverse_queue, &spec.reverse_name(), reverse_limit, 0.0),
+        };
+        let (rate, delay) = match forward {
+            true => (rate, delay),
+            false => (reverse_rate.unwrap_or(rate), reverse_delay.unwrap_or(delay)),
         };
         let index = self.links.len();
         let facts = LinkFacts { rate, limit };

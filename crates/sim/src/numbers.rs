@@ -71,6 +71,12 @@ impl LinkDir {
         self.0 & 1 == 0
     }
 
+    /// Returns what belongs to this direction of two values, forward first.
+    pub fn of<T>(self, both: [T; 2]) -> T {
+        let [forward, reverse] = both;
+        if self.is_forward() { forward } else { reverse }
+    }
+
     /// Returns the number of the duplex link.
     pub const fn duplex(self) -> usize {
         self.0 as usize / 2

@@ -2,6 +2,7 @@
 //! this folder has its line here (tests/test_dependencies.py).
 
 mod accecn;
+mod asymmetric;
 mod capture;
 mod changes;
 mod controls;

@@ -2,10 +2,11 @@
 //! and routes.
 
 use penstock_core::cc::{AnyControlConfig, cubic};
-use penstock_core::units::Span;
+use penstock_core::units::{Bytes, Span};
 use penstock_grammar::fields;
 use penstock_sim::scenario::Link;
 use penstock_sim::summary::Summary;
+use penstock_sim::tcp::{Acknowledging, ReceiveWindow, TcpConfig};
 use penstock_sim::{Scenario, Simulation};
 
 /// A correct scenario; each mistake replaces one piece of it. The first line is line 1.
@@ -116,6 +117,8 @@ flows = [{ kind = "bulk" }, { kind = "bulk", direction = "reverse" }]
     let others = [
         ("rate", "rate = \"2Mbit/s\"", "rate = \"3Mbit/s\""),
         ("delay", "delay = \"10ms\"", "delay = \"20ms\""),
+        ("reverse_rate", "rate = \"2Mbit/s\"", "rate = \"2Mbit/s\", reverse_rate = \"3Mbit/s\""),
+        ("reverse_delay", "delay = \"10ms\"", "delay = \"10ms\", reverse_delay = \"20ms\""),
         ("limit", " limit = \"1000p\"", " limit = \"5p\""),
         ("reverse_limit", "reverse_limit = \"1000p\"", "reverse_limit = \"5p\""),
         ("loss", "loss = 0.0", "loss = 0.02"),
@@ -506,8 +509,49 @@ fn a_profile_sets_what_the_file_does_not_say() {
     assert!(!resolved.contains("profile"), "the keys say all");
     assert_eq!(parse(&resolved).resolved(), resolved);
     let mistake = Scenario::parse(&text("ns-3.73"), "f.toml").unwrap_err();
-    assert_eq!((mistake.line, mistake.allowed.as_slice()), (1, &["ns-3.37".to_owned(), "ns-2.35".to_owned()][..]));
+    assert_eq!((mistake.line, mistake.allowed.join(" ").as_str()), (1, "linux linux-6.12 ns-3.37 ns-2.35"));
     assert!(mistake.what.contains("did you mean \"ns-3.37\"?"), "{mistake}");
+}
+
+/// `[tcp] profile` is that of hosts: the discipline keeps its own values, and a flow may have hosts of another kind.
+#[test]
+fn hosts_have_a_profile_of_their_own() {
+    const TEXT: &str = r#"duration = "1s"
+topology = { kind = "dumbbell", rate = "10Mbit/s", delay = "20ms" }
+aqm = "red"
+[tcp]
+profile = "linux"
+[[flows]]
+kind = "bulk"
+[[flows]]
+kind = "bulk"
+cc = "newreno"
+[[flows]]
+kind = "bulk"
+tcp = { profile = "ns-3.37" }
+[[flows]]
+kind = "bulk"
+tcp = { sack = false, cc = "cubic" }
+"#;
+    let scenario = parse(TEXT);
+    let tcp: Vec<_> = scenario.flows.iter().map(|flow| &flow.tcp).collect();
+    let [linux, reno, other, blind] = tcp.as_slice() else { panic!("four flows") };
+    assert_eq!((linux.cc.name(), linux.rack, linux.receive_window), ("cubic-linux", true, ReceiveWindow::Linux));
+    assert_eq!(linux.acknowledging, Acknowledging::Linux);
+    let of = |tcp: &TcpConfig, key: &str| tcp.cc.parameters().get(key).cloned();
+    assert_eq!((of(linux, "hystart"), of(reno, "compat")), (Some(true.into()), Some("linux".into())));
+    assert_eq!((other.mss, other.rack, other.receive_window), (Bytes::new(536), false, ReceiveWindow::Fixed));
+    assert_eq!((blind.sack, blind.rack, of(blind, "hystart")), (false, false, Some(true.into())));
+    let plain = parse(&TEXT.replace("profile = \"linux\"\n", ""));
+    assert_eq!(scenario.links, plain.links, "the discipline is not a matter of hosts");
+    let resolved = scenario.resolved();
+    assert!(!resolved.contains("profile"), "the keys say all");
+    assert_eq!(parse(&resolved).flows, scenario.flows);
+    let mistake = Scenario::parse(&TEXT.replace("\"linux\"", "\"linux-6.21\""), "f.toml").unwrap_err();
+    assert_eq!((mistake.line, mistake.column), (5, 11), "{mistake}");
+    assert!(mistake.what.contains("did you mean \"linux-6.12\"?"), "{mistake}");
+    let named = parse(&TEXT.replace("\"linux\"", "\"linux-6.12\""));
+    assert_eq!(named.flows, scenario.flows, "the name without a version is that version");
 }
 
 /// Each discipline and each control with a table in a profile takes every value of it.

@@ -144,7 +144,7 @@ impl Session {
     }
 
     /// Changes rate, delay or loss of a link from the next millisecond on. `keys` are lines as in `[[changes]]`, such as
-    /// `rate = "5Mbit/s"`. Returns the entry of `[[changes]]`, which is appended to the text of the scenario.
+    /// `rate = "5Mbit/s"`, with `direction = "reverse"` or `"forward"` for one direction alone. Returns the entry of `[[changes]]`, which is appended to the text of the scenario.
     ///
     /// # Errors
     /// Returns the mistake in the appended text.
@@ -156,7 +156,7 @@ impl Session {
         if let Some(change) = scenario.changes.last()
             && let Course::Step { values, .. } = change.course
         {
-            self.simulation.steer(change.link, Instant::ZERO + change.at, values);
+            self.simulation.steer(change.link, change.way, Instant::ZERO + change.at, values);
         }
         (self.text, self.scenario) = (text, scenario);
         Ok(entry)

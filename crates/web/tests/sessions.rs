@@ -74,6 +74,25 @@ fn a_steered_run_is_that_of_the_text_it_writes() {
     }
 }
 
+/// On a link with two rates each direction is steered alone, and the other keeps its own.
+#[test]
+fn each_direction_of_an_asymmetric_link_is_steered_alone() {
+    let text = TEXT.replace("rate = \"10Mbit/s\"", "rate = \"10Mbit/s\"\nreverse_rate = \"40kbit/s\"");
+    let mut session = open(&text);
+    for (after_ms, keys) in [
+        (3_000, "rate = \"4Mbit/s\"\ndirection = \"forward\""),
+        (2_000, "rate = \"60kbit/s\"\ndirection = \"reverse\""),
+    ] {
+        session.advance(Span::from_millis(after_ms)).unwrap();
+        session.change("bottleneck", keys).unwrap();
+    }
+    session.advance(Span::MAX).unwrap();
+    assert_eq!(session.summary(), native(session.text()));
+    let both = session.text().replace("direction = \"forward\"\n", "");
+    assert_ne!(session.summary(), native(&both), "the way back had kept its rate");
+    assert_eq!(tables(session.simulation()), tables(&whole(session.text())));
+}
+
 /// Entries of the scenario come before and after what a person changes, in both directions of the link.
 #[test]
 fn steering_fits_between_the_changes_of_the_scenario() {

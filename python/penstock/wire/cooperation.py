@@ -188,4 +188,4 @@ def usable_keys(wanted: Cooperation, node: Node, links: Sequence[Link], file: st
         return {}
     if node.usable in wanted.changing:
         return {"usable_command": ["cat", file], "usable_every": _USABLE_EVERY}
-    return {"usable": f"{links[node.usable].rate_bps:.0f}bit/s"}
+    return {"usable": f"{links[node.usable].rates_bps[0]:.0f}bit/s"}

@@ -41,7 +41,7 @@ class Daemons:
     @contextlib.contextmanager
     def serving(self, inside: Sequence[str]) -> Iterator[None]:
         """Has the gateway run in the block; `inside` begins the command lines of its namespace."""
-        file, rate = self._file("gateway"), self.plan.links[self.wanted.link].rate_bps
+        file, rate = self._file("gateway"), self.plan.links[self.wanted.link].rates_bps[0]
         told = cooperation.gateway_file(self.wanted, self._name("g"), str(self.directory / "c2ml"), rate)
         store.write(file, told)
         command = [*programs.WITH_PARENT, *inside, str(programs.find("gateway")), "run", str(file)]
@@ -65,7 +65,7 @@ class Daemons:
         usable = cooperation.usable_keys(self.wanted, node, self.plan.links, str(self._usable(node.usable)))
         if "usable_command" in usable:
             assert node.usable is not None
-            self._tell_usable(node.usable, f"{self.plan.links[node.usable].rate_bps:.0f}bit/s")
+            self._tell_usable(node.usable, f"{self.plan.links[node.usable].rates_bps[0]:.0f}bit/s")
         file = self._file(node.name)
         told = cooperation.agent_file(
             node, self._name(node.name), str(self.directory / f"{node.name}.node"), str(cgroup), usable

@@ -18,13 +18,16 @@ Tree = dict[str, Any]
 def hosts(scenario: Scenario, announce: bool = False) -> Scenario:
     """Returns the scenario with the TCP of Linux: its controls in their Linux form, RACK, and nothing that it lacks.
 
-    What a kernel can be told stays: segments, windows, buffers, SACK, ECN, the least timeout, ACKs of every segment.
+    What a kernel can be told stays: segments, windows, buffers, SACK, ECN, the least timeout, ACKs of every segment. So
+    does `profile = "linux"`, which says the same, and lets receive windows grow on both sides.
     Where senders announce their rates, RED-ERN estimates them; with `announce` they go on announcing, which a kernel
     does only with a program (docs/hosts.md).
     """
     tree: Tree = tomllib.loads(scenario.text)
-    tree.pop("profile", None)
     general = tree.setdefault("tcp", {})
+    for table in (tree, general, *_of_flows(tree)):
+        if not str(table.get("profile", "")).startswith("linux"):
+            table.pop("profile", None)
     if not announce:
         _estimate_rates(tree)
     _forget(general)

@@ -145,7 +145,7 @@ def _capacity_bits(plan: Plan, step: Step) -> float:
     changes = [] if plan.link_changes is None else plan.link_changes.to_pylist()
     rows = [row for row in changes if (row["link"], bool(row["reverse"])) == step]
     if not rows:
-        return plan.links[step[0]].rate_bps * plan.duration_s
+        return plan.links[step[0]].rates_bps[step[1]] * plan.duration_s
     ends = [*(row["t_s"] for row in rows[1:]), plan.duration_s]
     return float(sum(row["rate_bps"] * (end - row["t_s"]) for row, end in zip(rows, ends, strict=True)))
 

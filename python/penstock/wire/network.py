@@ -11,10 +11,11 @@ from penstock.wire.position import Path
 
 LEFT, RIGHT = "left", "right"  # the routers of a dumbbell
 _KEPT = ("rate", "limit", "reverse_limit")
+_REVERSE = ("reverse_rate", "reverse_delay")  # of links that have them
 # The keys of links, and of the topology, which the wire has. Others are refused: each new one, until it is here.
 KEYS = frozenset(
     {"kind", "hops", "links", "access_rate", "access_delay", "name", "a", "b", "bottleneck", "aqm", "reverse_aqm"}
-    | {*_KEPT, "delay", "loss", "stations"}
+    | {*_KEPT, *_REVERSE, "delay", "loss", "stations"}
 )
 DROPTAIL = {"name": "droptail"}
 
@@ -33,9 +34,14 @@ class Link:
     queues: tuple[int | None, int | None]  # numbers of both queues in the summary; None for one that is not in it
 
     @property
-    def rate_bps(self) -> float:
-        """The rate of the link at the start."""
-        return number(self.table["rate"])
+    def rates_bps(self) -> tuple[float, float]:
+        """The rates of both directions at the start, forward first."""
+        return number(self.table["rate"]), number(self.table.get("reverse_rate", self.table["rate"]))
+
+    @property
+    def delays_s(self) -> tuple[float, float]:
+        """The delays of both directions at the start, forward first."""
+        return number(self.table["delay"]), number(self.table.get("reverse_delay", self.table["delay"]))
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,13 @@ def links(tree: Mapping[str, Any], empty: Mapping[str, Any], shared_s: float) ->
 
 def _link(spec: Mapping[str, Any], numbers: Mapping[str, int], shared_s: float) -> Link:
     name = spec["name"]
-    delay = f"{(number(spec['delay']) + shared_s) * 1e9:.0f}ns"
-    table = {**{key: spec[key] for key in _KEPT}, "delay": delay, "loss": float(spec.get("loss", 0.0))}
+
+    def delayed(key: str) -> str:
+        return f"{(number(spec[key]) + shared_s) * 1e9:.0f}ns"
+
+    table = {**{key: spec[key] for key in _KEPT}, "delay": delayed("delay"), "loss": float(spec.get("loss", 0.0))}
+    table |= {"reverse_rate": spec["reverse_rate"]} if "reverse_rate" in spec else {}
+    table |= {"reverse_delay": delayed("reverse_delay")} if "reverse_delay" in spec else {}
     table |= {"stations": spec["stations"]} if spec.get("stations") else {}
     aqm = (spec.get("aqm", DROPTAIL), spec.get("reverse_aqm", DROPTAIL))
     return Link(name, (spec["a"], spec["b"]), table, aqm, (numbers.get(name), numbers.get(f"{name}-reverse")))

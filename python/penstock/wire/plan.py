@@ -32,8 +32,9 @@ _DEAF = ("droptail", "codel", "modified-codel", "fq-codel")
 # Parts of a scenario that the wire has nothing for.
 _PARTS = {
     "handovers": "hosts on the wire stay where they are: there are no [[handovers]]",
-    "profile": "a profile is the TCP of another simulator; the wire has the kernel's",
 }
+_PROFILE = "a profile of another simulator; the wire has the kernel's TCP"
+_OF_HOSTS = "linux"  # begins the names of profiles that the kernel has
 _IMPAIRED = "the emulator does not police, aggregate or reorder"
 _IMPAIRMENTS = {
     f"{way}{what}": message
@@ -188,7 +189,7 @@ def _kernel_queues(
     def queue(link: Link, place: network.Place, way: int) -> KernelQueue:
         path, key = ((place.aqm, "limit"), (place.reverse_aqm, "reverse_limit"))[way]
         at = kernel_queues.Place(path, (*place.link, key), _at(reading.written, path))
-        rate = link.rate_bps
+        rate = link.rates_bps[way]
         in_real_time = reading.world == kernel_queues.WORLDS[0]
         return kernel_queues.queue(link.aqm[way], link.table[key], rate, at, has, reading.refuse, in_real_time)
 
@@ -200,6 +201,7 @@ def _check_parts(reading: _Reading) -> None:
     for part, message in _PARTS.items():
         if part in written:
             raise reading.refuse((part,), message)
+    _check_profiles(reading)
     if len(reading.places) > _MOST_LINKS:
         raise reading.refuse(
             reading.places[_MOST_LINKS].link, f"{len(reading.places)} links; the wire has up to {_MOST_LINKS} emulators"
@@ -220,10 +222,21 @@ def _check_parts(reading: _Reading) -> None:
     _check_access(reading)
 
 
+def _check_profiles(reading: _Reading) -> None:
+    written = reading.written
+    flows: list[Path] = [("flows", index, "tcp") for index in range(len(written.get("flows", [])))]
+    for path in [(), ("tcp",), *flows]:
+        if not str(_at(written, path).get("profile", _OF_HOSTS)).startswith(_OF_HOSTS):
+            raise reading.refuse((*path, "profile"), _PROFILE)
+
+
 def _check_access(reading: _Reading) -> None:
     topology = reading.tree["topology"]
-    rates = [number(spec["rate"]) for spec in topology.get("links", [topology])]
-    if any(number(topology["access_rate"]) < min(rates[link] for link, _ in path) for path in reading.paths):
+    rates = [
+        (number(spec["rate"]), number(spec.get("reverse_rate", spec["rate"])))
+        for spec in topology.get("links", [topology])
+    ]
+    if any(number(topology["access_rate"]) < min(rates[link][way] for link, way in path) for path in reading.paths):
         raise reading.refuse(
             ("topology", "access_rate"), "hosts send as fast as they can: access links slower than the bottleneck"
         )

@@ -20,6 +20,7 @@ _NAMES = {"newreno": "reno", "cubic-linux": "cubic"}
 _AS_KERNEL: Mapping[str, Any] = {"compat": "linux", "hystart": True}
 _HEADERS, _TIMESTAMPS = 40, 12
 _LEAST_WINDOW = 4096
+_FIRST_BUFFER = 131_072  # of `tcp_rmem`, by default
 
 # What a flow may say if it is what every Linux does; another value that is written is refused.
 FIXED: Mapping[str, tuple[Any, str]] = {
@@ -60,6 +61,7 @@ class Settings:
     every_segment: bool
     least_timeout_ms: float
     receive_bytes: int
+    window_grows: bool  # up to `receive_bytes`, from what the kernel begins with
     send_bytes: int
     is_limited: bool  # by the budget of its node, if there is a gateway
     announces: bool  # its rate, in an option
@@ -109,6 +111,7 @@ def settings(
         every_segment=told["ack_every_segment"],
         least_timeout_ms=number(told["min_rto"]) * 1e3,
         receive_bytes=max(int(number(told["receive_buffer"])), _LEAST_WINDOW),
+        window_grows=told.get("receive_window") == "linux",
         send_bytes=int(number(told["send_buffer"])),
         is_limited=told["c2ml"] == "on",
         announces=told["ern"],
@@ -166,7 +169,7 @@ def sends(spec: Mapping[str, Any], told: Settings) -> dict[str, Any]:
         "max_segment": told.mss + options,
         "size": int(number(spec["size"])) if "size" in spec else None,
         "packet": told.mss + options + _HEADERS,
-        "window": told.receive_bytes,
+        "window": None if told.window_grows else told.receive_bytes,
         "buffer": told.send_bytes,
     }
 
@@ -179,6 +182,12 @@ def sysctls(flows: Sequence[tuple[Settings, Refuse]]) -> dict[str, str]:
             value = str(int(getattr(told, key)))
             if found.setdefault(f"net.ipv4.{name}", value) != value:
                 raise refuse((*told.at, "tcp", key), f"all flows on the wire have the same {key}")
+        if told.window_grows:
+            # Half of a buffer is advertised.
+            value = f"{_LEAST_WINDOW} {_FIRST_BUFFER} {2 * told.receive_bytes}"
+            if found.setdefault("net.ipv4.tcp_rmem", value) != value:
+                message = "all windows that grow have the same receive_buffer"
+                raise refuse((*told.at, "tcp", "receive_buffer"), message)
     return found
 
 

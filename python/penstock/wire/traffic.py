@@ -440,8 +440,10 @@ class TcpReceiver:
         return True
 
     def _hold(self) -> None:
-        """Holds the window. A segment larger than all before it lets it grow again (`tcp_measure_rcv_mss`)."""
+        """Holds a fixed window. A segment larger than all before lets it grow again (`tcp_measure_rcv_mss`)."""
         assert self._connection is not None
+        if self._flow["window"] is None:
+            return
         with contextlib.suppress(OSError):
             self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
 
@@ -476,7 +478,8 @@ def _listening(flow: dict[str, Any], waiting: int) -> socket.socket:
     made = socket.socket()
     if flow["cc"] in _RECEIVED:
         made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["cc"].encode())
-    made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
+    if flow["window"] is not None:
+        made.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
     made.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, flow["tos"])  # the connections have it from here
     made.bind((flow["to"], PORT))
     made.listen(waiting)

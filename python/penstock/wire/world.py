@@ -223,7 +223,9 @@ class _Run:
         for link, way in self._kernel_queues:
             begin = inside(self._name(routes.queue(link, way)))
             testbed.run([*begin, "ip", "route", "replace", "default", "dev", kernel_queues.INTERFACE])
-            lines = self._wanted.kernel_queues[link][way].lines(self._wanted.links[link].rate_bps, self._wanted.mtu)
+            lines = self._wanted.kernel_queues[link][way].lines(
+                self._wanted.links[link].rates_bps[way], self._wanted.mtu
+            )
             testbed.run([*begin, "tc", "-batch", "-"], "\n".join(lines) + "\n")
 
     def _shape(self, change: plan.Change) -> None:
@@ -244,7 +246,7 @@ class _Run:
             "index": link,
             "reverse": bool(way),
             "kind": queue.kind,
-            "commands": queue.lines(wanted.rate_bps, self._wanted.mtu),
+            "commands": queue.lines(wanted.rates_bps[way], self._wanted.mtu),
             "dropped": kernel_queues.counted(queue.kind, listed),
             "told": json.loads(listed),
         }

@@ -43,6 +43,12 @@
     return entries.map(([key, value]) => [key, units.literal(value)]);
   }
 
+  /** The key and the direction in `[[changes]]` of a key of a link: a rate or a delay that one direction has alone. */
+  function stepOf(table, key) {
+    if (key.startsWith("reverse_")) return { step: key.slice("reverse_".length), direction: "reverse" };
+    return { step: key, direction: table[`reverse_${key}`] === undefined ? null : "forward" };
+  }
+
   /** The form of the link: what acts at once (`steer`), and what starts the run again (`edit`). */
   function linkForm(about, state, { steer, edit }) {
     const all = links(about);
@@ -56,10 +62,14 @@
       const pick = select(about.links, name, { id, onchange: () => state.pickLink(about.links.indexOf(pick.value)) });
       form.append(el("div", { class: "field" }, el("label", { for: id }, "which link"), pick));
     }
-    const set = (key) => (text) => steer({ path, link: name, key, literal: key === "loss" ? text : JSON.stringify(text) });
+    const set = (key) => (text) => steer({ path, link: name, key, ...stepOf(table, key), literal: key === "loss" ? text : JSON.stringify(text) });
+    const rate = (label, key) => slider({ label, position: RATE.position(units.rate(now[key]) || 1e7), shown: now[key], toText: (at) => units.rateText(RATE.value(at)), change: set(key) });
+    const delay = (label, key) => slider({ label, position: DELAY.position(units.delayMs(now[key]) || 0.1), shown: now[key], toText: (at) => units.delayText(DELAY.value(at)), change: set(key) });
     form.append(
-      slider({ label: "rate", position: RATE.position(units.rate(now.rate) || 1e7), shown: now.rate, toText: (at) => units.rateText(RATE.value(at)), change: set("rate") }),
-      slider({ label: "delay, one way", position: DELAY.position(units.delayMs(now.delay) || 0.1), shown: now.delay, toText: (at) => units.delayText(DELAY.value(at)), change: set("delay") }),
+      rate("rate", "rate"),
+      ...(table.reverse_rate ? [rate("rate of the way back", "reverse_rate")] : []),
+      delay("delay, one way", "delay"),
+      ...(table.reverse_delay ? [delay("delay of the way back", "reverse_delay")] : []),
       lossSlider(now.loss, set("loss")),
       limitSlider(table.limit || "1000p", (text) => edit([...path, "limit"], JSON.stringify(text))),
       el("p", { class: "hint" }, "Rate, delay and loss act from now on. The limit runs the past again with its new value."),
@@ -164,5 +174,5 @@
     return el("div", { class: "field check" }, input, el("label", { for: id }, name));
   }
 
-  PS.controls = { linkForm, flowForm, parameterFields, disciplinePath, disciplineOf, links, valueAt };
+  PS.controls = { linkForm, stepOf, flowForm, parameterFields, disciplinePath, disciplineOf, links, valueAt };
 })((globalThis.PS = globalThis.PS || {}));

@@ -151,10 +151,10 @@
     }
 
     /** Changes a link from now on. Before the start and after the end there is no now: then it changes the scenario. */
-    async steer({ path, link, key, literal }) {
+    async steer({ path, link, key, step = key, direction, literal }) {
       if (this.now > 0 && !this.over) {
         this.steered[link] = { ...this.steered[link], [key]: JSON.parse(literal) };
-        this.lab.send("change", { link, keys: `${key} = ${literal}` });
+        this.lab.send("change", { link, keys: `${step} = ${literal}${direction ? `\ndirection = "${direction}"` : ""}` });
       } else {
         await this.fold();
         await this.edit([...path, key], literal);

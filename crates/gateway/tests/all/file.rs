@@ -80,6 +80,7 @@ fn no_key_of_links_is_ignored() {
     let plain = "rate = '2Mbit/s'";
     let values = |key: &str| match key {
         "rate" => "rate = '3Mbit/s'".to_owned(),
+        "reverse_rate" => format!("{plain}\n{key} = '1Mbit/s'"),
         "limit" | "reverse_limit" => format!("{plain}\n{key} = '9p'"),
         other => format!("{plain}\n{other} = 0.01"),
     };
@@ -93,7 +94,7 @@ fn no_key_of_links_is_ignored() {
             }
         }
     }
-    assert_eq!(refused, ["delay", "loss"]);
+    assert_eq!(refused, ["delay", "reverse_delay", "loss"]);
 }
 
 #[test]

@@ -135,10 +135,10 @@ struct Entry {
 pub struct Before {
     /// Name of the link, from which its random streams are named.
     pub name: String,
-    /// Rate in both directions.
-    pub rate: Rate,
-    /// Propagation delay in both directions.
-    pub delay: Span,
+    /// Rates: forward, reverse.
+    pub rates: [Rate; 2],
+    /// Propagation delays: forward, reverse.
+    pub delays: [Span; 2],
     /// Probabilities of loss: forward, reverse.
     pub losses: [f64; 2],
 }
@@ -405,7 +405,12 @@ mod tests {
         let states = "states = [{ rate = \"2Mbit/s\", lasts = \"3s\" }, { rate = \"1Mbit/s\", lasts = \"1s\" }]\n";
         let change = scenario(states, "").changes.remove(0);
         let changes = [change.clone(), change.clone(), change];
-        let before = Before { name: "bottleneck".into(), rate: Rate::from_bps(1), delay: Span::ZERO, losses: [0.0; 2] };
+        let before = Before {
+            name: "bottleneck".into(),
+            rates: [Rate::from_bps(1); 2],
+            delays: [Span::ZERO; 2],
+            losses: [0.0; 2],
+        };
         let names = [0, 1, 2].map(|place| stream_name(&changes, std::slice::from_ref(&before), place));
         assert_eq!(names, ["bottleneck/states", "bottleneck/states2", "bottleneck/states3"]);
     }

@@ -122,7 +122,7 @@ impl<'a> Builder<'a> {
     /// Returns when the other end has learnt of the new route: the message travels from the new base station as long as
     /// a packet does.
     fn switches(&mut self, handover: &Handover, base: &'a str, other: &'a str) -> Instant {
-        let delay = |link: &LinkDir| self.scenario.links[link.duplex()].link.delay;
+        let delay = |link: &LinkDir| link.of(self.scenario.links[link.duplex()].link.delays());
         let way = self.path(base, other);
         way.iter().map(delay).fold(Instant::ZERO + handover.at + handover.interruption, |at, delay| at + delay)
     }

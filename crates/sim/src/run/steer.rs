@@ -11,15 +11,15 @@ use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 
 impl Simulation {
-    /// Changes rate, delay or loss of a link in both directions, at `at`, which must be later than now; an earlier time
-    /// becomes the next nanosecond. `link` is the index of the link among those of the scenario.
+    /// Changes rate, delay or loss of a link in the directions of `way`, at `at`, which must be later than now; an earlier
+    /// time becomes the next nanosecond. `link` is the index of the link among those of the scenario.
     ///
     /// The rest of the run is that of a scenario with the same step in `[[changes]]`: a run that somebody has steered
     /// can be written down and repeated.
-    pub fn steer(&mut self, link: usize, at: Instant, values: Values) {
+    pub fn steer(&mut self, link: usize, way: Way, at: Instant, values: Values) {
         let at = at.max(self.now() + Span::from_nanos(1)).since(Instant::ZERO);
         let course = Course::Step { values, stations: None, every: None };
-        let change = Change { link, at, way: Way::Both, course, tell_after: Span::ZERO, told: true };
+        let change = Change { link, at, way, course, tell_after: Span::ZERO, told: true };
         let (links, streams) = (self.links_now(), Streams::new(self.plan.seed));
         self.actors.changes.join(&change, &links, self.measured.seconds.keeps_series(), &streams);
         self.await_change();
@@ -47,14 +47,13 @@ impl Simulation {
 
     /// Returns the properties of the scenario's links now: all links with queues, before those of hosts.
     fn links_now(&self) -> Vec<Before> {
-        let loss = |link: &Link| link.queue.loss.probability();
-        let before = |pair: &[Link]| Before {
+        let before = |both: &[Link; 2]| Before {
             name: String::new(), // only random states have names
-            rate: pair[0].rate(),
-            delay: pair[0].delay(),
-            losses: [loss(&pair[0]), pair.get(1).map_or(0.0, loss)],
+            rates: both.each_ref().map(Link::rate),
+            delays: both.each_ref().map(Link::delay),
+            losses: both.each_ref().map(|link| link.queue.loss.probability()),
         };
-        self.world.links.chunks(2).map(before).collect()
+        self.world.links.as_chunks().0.iter().map(before).collect()
     }
 }
 
@@ -83,7 +82,7 @@ mod tests {
                     loss = 0.2\n[[flows]]\nkind = \"cbr\"\nrate = \"4Mbit/s\"\n";
         let mut simulation = Simulation::new(&Scenario::parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}")));
         let delay = Values { rate: None, delay: Some(Span::from_millis(7)), loss: None };
-        simulation.steer(0, Instant::ZERO, delay);
+        simulation.steer(0, Way::Both, Instant::ZERO, delay);
         while !simulation.advance(Span::MAX).unwrap() {}
         let link = &simulation.summary().bottlenecks[0];
         let share = link.lost as f64 / link.packets_all as f64;

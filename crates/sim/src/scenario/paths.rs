@@ -27,13 +27,13 @@ impl<'a> Graph<'a> {
         for (index, spec) in links.iter().enumerate() {
             let forward = LinkDir::forward(index);
             for (from, to, link) in [(&spec.a, &spec.b, forward), (&spec.b, &spec.a, forward.reverse())] {
-                edges.entry(from).or_default().push(Edge { to, delay: spec.link.delay, link });
+                edges.entry(from).or_default().push(Edge { to, delay: link.of(spec.link.delays()), link });
             }
         }
         Self { edges }
     }
 
-    /// Returns the path of least delay; `None` if there is no path. Among equal delays the path with the fewest links
+    /// Returns the path of least delay in the direction of the path; `None` if there is no path. Among equal delays the path with the fewest links
     /// wins, then the one whose links come first in the scenario. (Dijkstra's algorithm over delay, number of links,
     /// links.)
     pub fn shortest(&self, from: &str, to: &str) -> Option<Vec<LinkDir>> {
@@ -63,5 +63,5 @@ pub fn first_link(links: &[LinkSpec], from: &str, to: &str) -> Option<usize> {
 /// Returns the rate of the slowest link on the path from one router to another; `None` if there is no path.
 pub fn slowest(links: &[LinkSpec], from: &str, to: &str) -> Option<Rate> {
     let path = Graph::new(links).shortest(from, to)?;
-    path.iter().map(|link| links[link.duplex()].link.rate).min()
+    path.iter().map(|link| link.of(links[link.duplex()].link.rates())).min()
 }

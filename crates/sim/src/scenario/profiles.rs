@@ -1,5 +1,5 @@
-//! Profiles: what other simulators do by default, as keys of a scenario. The values and their sources are in
-//! `profiles.toml`.
+//! Profiles: what other simulators and the hosts of today do by default, as keys of a scenario. The values and their
+//! sources are in `profiles.toml`.
 
 use penstock_grammar::source::Value;
 use std::borrow::Cow;
@@ -8,6 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 const TEXT: &str = include_str!("profiles.toml");
+/// The version of Linux that `"linux"` means.
+const LINUX: (&str, &str) = ("linux", "linux-6.12");
 
 /// The keys of one profile.
 #[derive(Debug, Clone)]
@@ -30,12 +32,13 @@ fn table<'t>(of: &'t DeTable<'static>, key: &str) -> Option<&'t DeTable<'static>
 
 /// Returns the names of all profiles.
 pub(super) fn names() -> Vec<String> {
-    all().keys().map(|key| key.get_ref().to_string()).collect()
+    std::iter::once(LINUX.0.to_owned()).chain(all().keys().map(|key| key.get_ref().to_string())).collect()
 }
 
 impl Profile {
     /// Finds a profile by its name, which is at `at` in the file; `None` if there is none.
     pub fn find(name: &str, at: Range<usize>) -> Option<Self> {
+        let name = if name == LINUX.0 { LINUX.1 } else { name };
         Some(Self { tables: table(&all(), name)?.clone(), at })
     }
 

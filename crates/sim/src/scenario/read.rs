@@ -122,23 +122,19 @@ impl Scenario {
     pub fn parse_with(text: &str, file: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, file)?;
         let keys: Keys = source.read(source.root())?;
-        let profile = profile(&source, keys.profile.as_deref())?;
+        let profile = keys.profile.as_deref().map(|name| profile(&source, &["profile"], name)).transpose()?;
         Checker { source: &source, keys, profile, library }.scenario(file)
     }
 }
 
-/// Finds the profile that the file names.
-fn profile(source: &Source<'_>, name: Option<&str>) -> Check<Option<Profile>> {
-    let Some(name) = name else { return Ok(None) };
-    let at = source.get(&["profile"]).map_or(0..0, Spanned::span);
-    match Profile::find(name, at) {
-        Some(profile) => Ok(Some(profile)),
-        None => {
-            let known = profiles::names();
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            Err(source.unknown(&["profile"], "profile", name, &known))
-        }
-    }
+/// Finds the profile that the file names at a path.
+fn profile(source: &Source<'_>, path: &[&str], name: &str) -> Check<Profile> {
+    let at = source.get(path).map_or(0..0, Spanned::span);
+    Profile::find(name, at).ok_or_else(|| {
+        let known = profiles::names();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        source.unknown(path, "profile", name, &known)
+    })
 }
 
 /// A scenario file that is being read and checked.

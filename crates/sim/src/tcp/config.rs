@@ -44,6 +44,17 @@ pub enum Acknowledging {
     Linux,
 }
 
+/// The window that a receiver advertises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveWindow {
+    /// All of `receive_buffer`, from the beginning.
+    #[default]
+    Fixed,
+    /// Linux: it begins with 64 kB and grows with what arrives, up to `receive_buffer`.
+    Linux,
+}
+
 /// The options of one TCP endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -102,6 +113,9 @@ pub struct TcpConfig {
     pub rto_granularity: Span,
     /// Size of the receive buffer, which bounds the advertised window.
     pub receive_buffer: Bytes,
+    /// Whether the advertised window grows.
+    #[serde(skip_serializing_if = "ReceiveWindow::is_fixed")]
+    pub receive_window: ReceiveWindow,
     /// Size of the send buffer, which bounds the unacknowledged data.
     pub send_buffer: Bytes,
     /// The sender's rule for short segments (silly window avoidance).
@@ -136,9 +150,16 @@ impl Default for TcpConfig {
             min_rto: Span::from_millis(200),
             rto_granularity: Span::from_millis(200),
             receive_buffer: Bytes::new(6_000_000),
+            receive_window: ReceiveWindow::Fixed,
             send_buffer: Bytes::new(16_000_000),
             silly_window: SillyWindow::Minshall,
         }
+    }
+}
+
+impl ReceiveWindow {
+    fn is_fixed(&self) -> bool {
+        *self == Self::Fixed
     }
 }
 

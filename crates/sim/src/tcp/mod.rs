@@ -9,6 +9,7 @@ mod config;
 mod ecn;
 mod endpoint;
 mod ern;
+mod growing;
 mod ledger;
 mod needs;
 mod peer;
@@ -25,7 +26,7 @@ mod sequence;
 mod silent;
 mod snapshot;
 
-pub use config::{Acknowledging, SillyWindow, TcpConfig, WithoutSack};
+pub use config::{Acknowledging, ReceiveWindow, SillyWindow, TcpConfig, WithoutSack};
 pub use ecn::{EcnLost, EcnUse};
 pub use endpoint::{Endpoint, Outgoing, Role, State};
 pub use snapshot::{Counters, Growth, Snapshot, TcpInfo};

@@ -11,6 +11,7 @@
 //! (`tcp_comp_sack_slack_ns`), which it takes if nothing else wakes the machine.
 
 use super::config::{Acknowledging, TcpConfig};
+use super::growing::Growing;
 use penstock_core::units::{Instant, Span};
 
 /// Segments that are acknowledged at once at the beginning (`TCP_MAX_QUICKACKS`).
@@ -24,9 +25,13 @@ const LONGEST_COMPRESSION: Span = Span::from_millis(1);
 /// `tcp_comp_sack_slack_ns`.
 const SLACK: Span = Span::from_micros(100);
 
-/// The state of a receiver that acknowledges as Linux.
+/// The state of a receiver that acknowledges as Linux, or whose window grows as there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuickAcks {
+    /// False for a receiver that follows RFC 5681, and has only the window of Linux.
+    acknowledges: bool,
+    /// The window that grows; `None` for one that is always the buffer.
+    pub window: Option<Growing>,
     /// ACKs that are sent at once (`icsk_ack.quick`).
     left: u8,
     /// When in-order data arrived last; `None` before the first.
@@ -41,9 +46,11 @@ pub struct QuickAcks {
 }
 
 impl QuickAcks {
-    /// Creates the state of a new connection, if the options ask for it.
-    pub fn of(config: &TcpConfig) -> Option<Box<Self>> {
+    /// Creates the state of a new connection that expects the number `next`, if the options ask for it.
+    pub fn of(config: &TcpConfig, next: u64) -> Option<Box<Self>> {
         let new = Self {
+            acknowledges: config.acknowledging == Acknowledging::Linux,
+            window: Growing::of(config, next),
             left: 0,
             arrived: None,
             duplicates: 0,
@@ -52,7 +59,12 @@ impl QuickAcks {
             rtt: Span::ZERO,
             rto: Span::from_secs(1),
         };
-        (config.acknowledging == Acknowledging::Linux).then(|| Box::new(new))
+        (new.acknowledges || new.window.is_some()).then(|| Box::new(new))
+    }
+
+    /// True if the receiver acknowledges as Linux.
+    pub fn acknowledges(&self) -> bool {
+        self.acknowledges
     }
 
     /// Takes the round trip time and the timeout of this side.
@@ -71,12 +83,12 @@ impl QuickAcks {
             self.begin(MAX_QUICK);
         }
         self.arrived = Some(now);
-        self.left > 0
+        self.acknowledges && self.left > 0
     }
 
     /// Takes a segment out of order, where `next` is expected: `None` if it is acknowledged at once, else when the ACK is due.
     pub fn out_of_order(&mut self, next: u64, sack: bool, now: Instant) -> Option<Instant> {
-        if self.left > 0 || !sack || self.compressed >= MOST_COMPRESSED {
+        if !self.acknowledges || self.left > 0 || !sack || self.compressed >= MOST_COMPRESSED {
             return None;
         }
         if self.gap != next {
@@ -108,7 +120,7 @@ mod tests {
 
     fn quick() -> Box<QuickAcks> {
         let config = TcpConfig { acknowledging: Acknowledging::Linux, ..TcpConfig::default() };
-        let mut quick = QuickAcks::of(&config).expect("asked for");
+        let mut quick = QuickAcks::of(&config, 1).expect("asked for");
         quick.measured(Span::from_millis(40), Span::from_millis(240));
         quick
     }

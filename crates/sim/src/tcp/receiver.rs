@@ -108,9 +108,12 @@ impl Receiver {
         let first = sequence::initial(irs) + 1;
         // A multiple of the unit of the window field, so that rounding never moves the right edge.
         let buffer = (config.receive_buffer.get() >> scale) << scale;
+        let quick = QuickAcks::of(config, first);
+        let growing = quick.as_ref().and_then(|quick| quick.window.as_ref());
+        let window = growing.map_or(buffer, |growing| growing.window());
         Self {
             next: first,
-            edge: first + buffer.min(0xffff),
+            edge: first + window.min(0xffff),
             odd: None,
             irs,
             unread: 0,
@@ -129,7 +132,7 @@ impl Receiver {
             auto_read: true,
             ahead: config.optimistic_ack.get() as u32,
             dsack: config.rack || config.accurate_ecn, // RFC 9768 §3.1.1 wants it beside SACK
-            quick: QuickAcks::of(config),
+            quick,
         }
     }
 
@@ -180,9 +183,11 @@ impl Receiver {
         }
     }
 
-    /// Returns the number up to which the buffer has room.
+    /// Returns the number up to which the buffer has room, or the window that grows.
     fn room(&self) -> u64 {
-        self.next + u64::from(self.buffer) - u64::from(self.unread)
+        let growing = self.quick.as_ref().and_then(|quick| quick.window.as_ref());
+        let window = growing.map_or(self.buffer.into(), |growing| (growing.window() >> self.scale) << self.scale);
+        self.next + window.saturating_sub(self.unread.into())
     }
 
     /// Returns the least number of bytes by which the window opens: a full segment or half the buffer (RFC 9293 §3.8.6.2.2).
@@ -225,6 +230,10 @@ impl Receiver {
             self.fin_at = end - 1;
         }
         self.take(start, end.min(window_end), config, now, segment.flags.has(TcpFlags::FIN));
+        let growing = self.quick.as_mut().and_then(|quick| quick.window.as_mut()).filter(|_| segment.len > 0);
+        if growing.is_some_and(|growing| growing.took(segment, self.next, now)) {
+            self.acknowledge_quickly(1); // `tcp_grow_window`
+        }
         true
     }
 
@@ -296,7 +305,7 @@ impl Receiver {
         }
         if segment.flags.has(TcpFlags::CWR) {
             self.echo = false;
-            self.ack_now |= self.quick.is_some() && segment.len > 0; // `tcp_ecn_accept_cwr`
+            self.ack_now |= self.quick.as_ref().is_some_and(|quick| quick.acknowledges()) && segment.len > 0; // `tcp_ecn_accept_cwr`
         }
         if segment.ecn() == Ecn::Ce {
             if !self.echo {

@@ -41,9 +41,9 @@ pub fn of(changes: &[Change], links: &[Before], keeps_rows: bool) -> Vec<History
     let changing: BTreeSet<LinkDir> = changes.flat_map(directions).collect();
     let most = if keeps_rows { (MOST_OF_ALL / changing.len().max(1)).clamp(16, MOST) } else { 0 };
     let history = |link: LinkDir| {
-        let Before { rate, delay, losses, .. } = links[link.duplex()];
-        let loss = losses[usize::from(!link.is_forward())];
-        History::new(link, Row { at: Instant::ZERO, rate, delay, loss }, most)
+        let Before { rates, delays, losses, .. } = links[link.duplex()];
+        let now = Row { at: Instant::ZERO, rate: link.of(rates), delay: link.of(delays), loss: link.of(losses) };
+        History::new(link, now, most)
     };
     changing.into_iter().map(history).collect()
 }

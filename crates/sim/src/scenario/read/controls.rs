@@ -1,6 +1,7 @@
 //! Reading of the congestion control of a flow: its name, or a table of its name and parameters.
 
 use super::{Check, Checker};
+use crate::scenario::profiles::Profile;
 use penstock_core::cc::AnyControlConfig;
 use penstock_grammar::named::Controls;
 use penstock_grammar::source::Value;
@@ -9,8 +10,14 @@ use toml::de::{DeTable, DeValue};
 
 impl<'a> Checker<'a> {
     /// Reads `"cubic"` or `{ name = "cubic", beta = 0.8 }`; `None` if the key is missing. `hystart` is the old form of
-    /// a parameter: it applies to controls which have this parameter, unless the parameter itself is given.
-    pub(super) fn control(&self, cc: Option<Value<'a>>, hystart: Option<Value<'a>>) -> Check<Option<AnyControlConfig>> {
+    /// a parameter: it applies to controls which have this parameter, unless the parameter itself is given. Other
+    /// parameters are those of the profile of the hosts.
+    pub(super) fn control(
+        &self,
+        cc: Option<Value<'a>>,
+        hystart: Option<Value<'a>>,
+        hosts: Option<&Profile>,
+    ) -> Check<Option<AnyControlConfig>> {
         if let Some(value) = hystart.as_ref().filter(|value| value.get_ref().as_bool().is_none()) {
             return Err(self.source.span(value.span(), "`hystart` is a boolean, true or false"));
         }
@@ -18,7 +25,7 @@ impl<'a> Checker<'a> {
             Some(hystart) => Some(with_hystart(cc, hystart)),
             None => cc,
         };
-        let completed = |cc| self.profile.as_ref().map_or_else(|| Value::clone(&cc), |p| p.completed("cc", &cc));
+        let completed = |cc| hosts.map_or_else(|| Value::clone(&cc), |profile| profile.completed("cc", &cc));
         cc.map(|cc| self.source.named(&completed(cc), &Controls(self.library))).transpose()
     }
 }

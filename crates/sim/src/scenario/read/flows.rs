@@ -1,6 +1,6 @@
 //! Reading of `[[flows]]` and `[tcp]`. The keys of each kind of traffic are in the file of that kind.
 
-use super::{Check, Checker};
+use super::{Check, Checker, profile};
 use crate::actors::Traffic;
 use crate::actors::settings::FlowFacts;
 use crate::scenario::profiles::Profile;
@@ -204,21 +204,40 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Returns the profile of a flow's hosts: that of its `tcp`, of `[tcp]`, or of the file.
+    fn hosts(&self, index: &str) -> Check<Option<Profile>> {
+        for path in [&["flows", index, "tcp", "profile"][..], &["tcp", "profile"]] {
+            if let Some(value) = self.source.get(path) {
+                let Some(name) = value.get_ref().as_str() else {
+                    return Err(self.source.at(path, "`profile` is a text, such as \"linux\""));
+                };
+                return profile(self.source, path, name).map(Some);
+            }
+        }
+        Ok(self.profile.clone())
+    }
+
     /// Reads the scenario's `[tcp]`, over that of its profile, overridden by the flow's `tcp` and `cc`.
     fn tcp(&self, index: &str, flow: &Table<'_, 'a>) -> Check<TcpConfig> {
-        let known = [fields::of::<TcpConfig>(), &["hystart"]];
+        let known = [fields::of::<TcpConfig>(), &["hystart", "profile"]];
+        let hosts = self.hosts(index)?;
+        let mut written = Table::empty(self.source, flow.span());
+        for value in [self.source.get(&["tcp"]), flow.get("tcp")].into_iter().flatten() {
+            written.put_over(&self.source.table(value, &known)?);
+        }
+        // Without SACK there is nothing that RACK could look at, in no host.
+        let blind = written.get("sack").is_some_and(|sack| sack.get_ref().as_bool() == Some(false));
         let mut merged = Table::empty(self.source, flow.span());
-        for (key, value) in self.profile.iter().flat_map(Profile::tcp) {
+        for (key, value) in hosts.iter().flat_map(Profile::tcp).filter(|(key, _)| !(blind && key == "rack")) {
             merged.put(key, &value);
         }
-        for value in [self.source.get(&["tcp"]), flow.get("tcp")].into_iter().flatten() {
-            merged.put_over(&self.source.table(value, &known)?);
-        }
+        merged.put_over(&written);
+        merged.take("profile");
         if let Some(cc) = self.source.get(&["flows", index, "cc"]) {
             merged.put("cc", cc);
         }
         let (cc, hystart) = (merged.take("cc"), merged.take("hystart"));
-        let cc = self.control(cc, hystart)?;
+        let cc = self.control(cc, hystart, hosts.as_ref())?;
         let mut config: TcpConfig = merged.part()?;
         config.cc = cc.unwrap_or(config.cc);
         // As in Linux (TCP_CONG_NEEDS_ECN), a control that counts marks turns ECN on.

@@ -93,9 +93,12 @@ fn topologies(generator: &mut SchemaGenerator) -> Vec<Value> {
     forms.map(with_hosts).into()
 }
 
-/// Returns the schema of `[tcp]`, with the old form of a parameter of controls.
+/// Returns the schema of `[tcp]`, with the profile of hosts and the old form of a parameter of controls.
 fn tcp_keys(generator: &mut SchemaGenerator) -> Value {
-    Form::default().with::<TcpConfig>(generator).has("hystart", json!({ "type": "boolean" })).close()
+    let about = "The profile whose values the keys of hosts have that the file does not give.";
+    let profile = json!({ "type": "string", "description": about });
+    let keys = Form::default().with::<TcpConfig>(generator).has("profile", profile);
+    keys.has("hystart", json!({ "type": "boolean" })).close()
 }
 
 fn flows(generator: &mut SchemaGenerator, tcp: &Value) -> Vec<Value> {
