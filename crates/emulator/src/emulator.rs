@@ -34,6 +34,7 @@ use penstock_linux::scheduling::{self, Awake};
 use penstock_linux::signals::Signals;
 use penstock_linux::stalls::LONGEST_SLEEP;
 use penstock_shaper::bottleneck::Delivery;
+use penstock_shaper::carrier::Carrier;
 use penstock_shaper::classify::Classifier;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::emissions::{AlgorithmTime, Emissions, Stopwatch};
@@ -233,7 +234,7 @@ impl Emulator {
                 return now;
             };
             if is_asked {
-                self.talkers.count(direction, packet.packet(), now);
+                self.talkers.count(direction, packet.real(), now);
             }
             let (way, other) = both(&mut self.ways, direction);
             other.end.write(due, packet, now, &mut way.emissions, &mut self.pool);

@@ -15,6 +15,7 @@ use penstock_core::wire::{FlowKey, IpVersion};
 use penstock_linux::links::LinkWatch;
 use penstock_linux::netns::Namespace;
 use penstock_linux::tun::{self, Cidr, Tun};
+use penstock_shaper::carrier::Carrier;
 use penstock_shaper::report::Lent;
 use std::collections::HashMap;
 use std::io;
@@ -69,8 +70,8 @@ impl Loans {
     /// Keeps a packet, and writes the copy for the kernel. The packet that went `PLACES` packets ago is lost, if nothing was
     /// heard of it since. Returns the packet if it is not lent, since it is not of IPv4.
     fn lend(&mut self, packet: Carried, now: Instant) -> Option<Carried> {
-        let Some(key) = FlowKey::of(packet.bytes(), packet.packet().headers()) else { return Some(packet) };
-        if packet.packet().headers().version != IpVersion::V4 {
+        let Some(key) = FlowKey::of(packet.bytes(), packet.real().headers()) else { return Some(packet) };
+        if packet.real().headers().version != IpVersion::V4 {
             return Some(packet);
         }
         let (number, size) = (self.next, packet.size());
@@ -277,7 +278,7 @@ mod tests {
         (0..2).for_each(|_| lend(1));
         (2..PLACES).for_each(|_| lend(2));
         lend(3);
-        let first = FlowKey::of(datagram(1, 0).bytes(), datagram(1, 0).packet().headers()).unwrap();
+        let first = FlowKey::of(datagram(1, 0).bytes(), datagram(1, 0).real().headers()).unwrap();
         assert_eq!((loans.lost.len(), loans.lost[0].key), (1, first));
         // The second of connection 1 comes back: the place before it is of connection 3 now.
         let mut second = datagram(1, 0).bytes().to_vec();
