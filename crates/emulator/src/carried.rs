@@ -25,10 +25,6 @@ impl Carried {
         Self { packet: packet.with_checksum(checksum), lead }
     }
 
-    pub fn packet(&self) -> &RealPacket {
-        &self.packet
-    }
-
     /// Returns the packet from its IP header on, without padding.
     pub fn bytes(&self) -> &[u8] {
         let bytes = self.packet.bytes();

@@ -63,7 +63,8 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     // Threads are started before one gets a priority, which they would inherit.
     let printer = Printer::open(plans.len()).map_err(Error::io("cannot start a thread"))?;
     if plans[0].wire.is_some() {
-        let wires = wires::open(plans, options, &printer, open)?;
+        let wires: Vec<_> =
+            plans.into_iter().map(|plan| wires::open(plan, options, &printer, open)).collect::<Result<_, _>>()?;
         let ready = format!("ready: {} wires; Ctrl-C ends the run", wires.len());
         tell(&wires.iter().fold(ready, |text, wire| format!("{text}\n  {}", wire.ready)));
         return Ok(conclude(wires::run(wires, &signals)?, printer, &signals, options));

@@ -22,7 +22,7 @@ use penstock_appliance::record::Place;
 use penstock_appliance::run::{Ended, run};
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_appliance::socket::server::Server;
-use penstock_core::packet::FlowId;
+use penstock_core::packet::{Carrier as _, FlowId};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_core::wire::RealPacket;
@@ -233,7 +233,7 @@ impl Emulator {
                 return now;
             };
             if is_asked {
-                self.talkers.count(direction, packet.packet(), now);
+                self.talkers.count(direction, packet.carried(), now);
             }
             let (way, other) = both(&mut self.ways, direction);
             other.end.write(due, packet, now, &mut way.emissions, &mut self.pool);

@@ -32,18 +32,11 @@ pub const INTERFACES: [&str; 2] = ["penstock0", "penstock1"];
 const SHARED: [&str; 5] = ["duration", "spin", "realtime", "seed", "wire"];
 const OWN: [&str; 3] = ["link", "aqm", "reverse_aqm"];
 
-#[derive(Debug, Clone, PartialEq)]
-pub enum Contents {
-    /// One wire, which options may change.
-    One(Box<File>),
-    /// The tables of `[[wire]]`.
-    Several(Vec<Wire>),
-}
-
+/// A wire of a file: the only one, or a table of `[[wire]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wire {
-    /// Its name, which no other wire has.
-    pub name: String,
+    /// Its name, which no other wire has; `None` if it is the only one.
+    pub name: Option<String>,
     /// Path of its control socket; `None` for the usual one.
     pub socket: Option<PathBuf>,
     /// Its settings, with those of all wires.
@@ -206,16 +199,17 @@ impl RunKeys {
     }
 }
 
-impl Contents {
+impl Wire {
     /// Reads the text of a file whose disciplines may be those of a library, or returns the first mistake with its line and
     /// column; `name` is the name of the file in messages.
-    pub fn parse(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
+    pub fn all(text: &str, name: &str, library: &dyn Library) -> Result<Vec<Self>, Diagnosis> {
         let source = Source::parse(text, name)?;
         if source.get(&["wire"]).is_some() {
-            return several(&source, library).map(Self::Several);
+            return several(&source, library);
         }
         let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>(), &OWN])?;
-        File::read(&source, &table, library).map(|file| Self::One(Box::new(file)))
+        let file = File::read(&source, &table, library)?;
+        Ok(vec![Self { name: None, socket: None, file, span: table.span() }])
     }
 }
 
@@ -259,7 +253,7 @@ fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diag
         let table = source.table(value, &known)?;
         let invalid = |key, what: String| Err(table.invalid(&ConfigError::new(key, what)));
         let WireKeys { name, socket } = table.part()?;
-        if !is_name(&name) || wires.iter().any(|other| other.name == name) {
+        if !is_name(&name) || wires.iter().any(|other| other.name.as_ref() == Some(&name)) {
             let what = "is no name, or that of another wire; allowed are up to 64 letters, digits, '-', '_' and '.'";
             return invalid("name", format!("{name:?} {what}, which is not the first"));
         }
@@ -275,8 +269,8 @@ fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diag
         for (at, key) in ["left", "right"].into_iter().enumerate() {
             let same = |other: &&Wire| (0..2).any(|there| other.file.place(there) == file.place(at));
             if let Some(other) = wires.iter().find(same) {
-                let (_, interface) = file.place(at);
-                let what = format!("the wire {:?} has the interface {interface} in this namespace already", other.name);
+                let (other, (_, interface)) = (other.name.as_deref().unwrap_or_default(), file.place(at));
+                let what = format!("the wire {other:?} has the interface {interface} in this namespace already");
                 return invalid(key, format!("{what}; give another `interface` or `port`"));
             }
         }
@@ -284,7 +278,7 @@ fn several(source: &Source<'_>, library: &dyn Library) -> Result<Vec<Wire>, Diag
         // Each wire draws random numbers of its own.
         let seed = file.run.seed.or(shared.seed.map(|seed| seed.wrapping_add(number as u64)));
         file.run = RunKeys { duration, spin, realtime, seed, ..file.run };
-        wires.push(Wire { name, socket, file, span: table.span() });
+        wires.push(Wire { name: Some(name), socket, file, span: table.span() });
     }
     Ok(wires)
 }
@@ -361,10 +355,7 @@ impl File {
 
     /// Reads the text of a file with one wire, whose disciplines may be those of a library.
     pub fn parse_with(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
-        match Contents::parse(text, name, library)? {
-            Contents::One(file) => Ok(*file),
-            Contents::Several(wires) => panic!("{} wires", wires.len()),
-        }
+        Wire::all(text, name, library).map(|mut wires| wires.remove(0).file)
     }
 }
 
@@ -372,61 +363,8 @@ impl File {
 mod tests {
     use super::*;
 
-    const GOOD: &str = r#"seed = 7
-duration = "10s"
-nodes = "right"
-
-[link]
-rate = "10Mbit/s"
-delay = "20ms"
-limit = "125kB"
-reverse_rate = "1Mbit/s"
-
-[aqm]
-name = "codel"
-target = "10ms"
-
-[left]
-netns = "a"
-address = "10.0.0.1/24"
-"#;
-
-    const WIRES: &str = r#"seed = 7
-realtime = true
-
-[[wire]]
-name = "first"
-mtu = 1400
-link = { rate = "10Mbit/s", delay = "5ms" }
-left = { netns = "a", interface = "out" }
-right = { netns = "b", interface = "in" }
-
-[[wire]]
-name = "second"
-socket = "/run/second.sock"
-aqm = { name = "codel", target = "10ms" }
-left = { netns = "b", interface = "out" }
-right = { netns = "c", interface = "in" }
-[wire.link]
-rate = "5Mbit/s"
-delay = "0ms"
-"#;
-
-    fn wires(text: &str) -> Result<Vec<Wire>, Diagnosis> {
-        match Contents::parse(text, "lot.toml", &())? {
-            Contents::Several(wires) => Ok(wires),
-            Contents::One(file) => panic!("{file:?}"),
-        }
-    }
-
-    /// Each row has a piece of a text, what stands there instead, and the place and the words of the mistake.
-    fn refused(text: &str, rows: &[(&str, &str, &str, &str)]) {
-        for (piece, by, place, said) in rows {
-            assert_eq!(text.matches(piece).count(), 1, "{piece:?} is there once");
-            let told = Contents::parse(&text.replacen(piece, by, 1), "f.toml", &()).unwrap_err();
-            assert!(told.to_string().contains(&format!("f.toml:{place}")) && told.what.contains(said), "{told}");
-        }
-    }
+    const GOOD: &str = include_str!("../tests/all/good.toml");
+    const WIRES: &str = include_str!("../tests/all/wires.toml");
 
     #[test]
     fn what_a_file_says_is_read_and_the_rest_is_left_open() {
@@ -441,57 +379,24 @@ delay = "0ms"
     }
 
     #[test]
-    fn subscribers_have_names_and_prefixes_of_their_own() {
-        let table = "[subscribers]\nyard = [\"10.2.0.0/16\"]\nhouse = [\"10.1.0.0/28\", \"2001:db8:1::/56\"]\n";
-        let file = File::parse(table, "f").unwrap();
+    fn subscribers_stations_and_hosts_are_read() {
+        let text = GOOD.replace("limit = ", "stations = [0.0, { technology = \"wifi\", snr_db = 9 }]\nlimit = ");
+        let text = format!(
+            "{text}\n[[hosts]]\naddress = \"10.2.0.1\"\nclass = 3\n[[hosts]]\naddress = \"10.2.0.2\"\n\
+             [subscribers]\nyard = [\"10.2.0.0/16\"]\nhouse = [\"10.1.0.0/28\", \"2001:db8:1::/56\"]\n"
+        );
+        let file = File::parse(&text, "f").unwrap();
         let named: Vec<_> = file.subscribers.iter().map(|n| (n.name.as_str(), n.prefixes.len())).collect();
         assert_eq!(named, [("house", 2), ("yard", 1)]);
-        let rows = [
-            ("10.1.0.0/28", "10.1.0.1/28", "3:", "2001:db8:1::/48"),
-            ("2001:db8:1::/56", "2001:db8:1::/65", "3:", ""),
-            ("10.1.0.0/28", "10.2.0.0/16", "", "that another subscriber has"),
-            ("\"10.2.0.0/16\"", "", "", "at least one prefix"),
-            ("10.2.0.0/16", "02:00:5e:00:53:01", "", "knows hosts by their IP addresses"),
-        ];
-        refused(table, &rows);
-    }
-
-    #[test]
-    fn stations_and_hosts_are_those_of_a_scenario() {
-        let text = GOOD.replace("limit = ", "stations = [0.0, { technology = \"wifi\", snr_db = 9 }]\nlimit = ");
-        let text = format!("{text}\n[[hosts]]\naddress = \"10.2.0.1\"\nclass = 3\n[[hosts]]\naddress = \"10.2.0.2\"\n");
-        let file = File::parse(&text, "f").unwrap();
         let hosts: Vec<_> = file.hosts.iter().map(|host| (host.address.to_string(), host.class)).collect();
         assert_eq!(hosts, [("10.2.0.1".into(), Some(3)), ("10.2.0.2".into(), None)]);
         assert_eq!(file.link.unwrap().stations.len(), 2);
-        let twice = ("10.2.0.2", "10.2.0.1", "", "10.2.0.1 is that of an earlier host");
-        refused(&text, &[twice, ("[0.0,", "[7,", "", "a station's loss is 7")]);
-    }
-
-    #[test]
-    fn a_mistake_is_told_with_line_column_and_suggestion() {
-        let rows = [
-            ("\"codel\"", "\"codle\"", "12:8", "did you mean \"codel\"?"),
-            ("delay =", "delya =", "7:1", "did you mean `delay`?"),
-            ("[left]", "[lfet]", "15:", "did you mean `left`?"),
-            ("\"10s\"", "10", "2:", "a time in quotes with its unit"),
-            ("10.0.0.1/24", "10.0.0.1", "17:", "10.77.0.1/24"),
-            ("[left]", "[through]\nnetns = \"q\"\ndrops = \"erly\"\n[left]", "17:", "did you mean `early`?"),
-            ("\"right\"", "\"rigth\"", "3:", "did you mean `right`?"),
-            ("netns = \"a\"", "port = \"p\"", "15:", "a `port` is there already"),
-            ("\"1Mbit/s\"", "\"2Tbit/s\"", "9:", ""),
-            ("\"20ms\"", "\"2h\"", "7:", ""),
-            ("limit = \"125kB\"", "loss = 1.5", "8:", "a probability"),
-            ("seed = 7", "mtu = 100", "1:", "an MTU has 576 to 65535 bytes"),
-            ("seed = 7", "spin = true\nrealtime = true", "2:", "exclude each other"),
-        ];
-        refused(GOOD, &rows);
     }
 
     #[test]
     fn a_file_may_have_several_wires() {
-        let [first, second] = wires(WIRES).unwrap().try_into().unwrap();
-        assert_eq!((first.name.as_str(), second.name.as_str()), ("first", "second"));
+        let [first, second] = Wire::all(WIRES, "f", &()).unwrap().try_into().unwrap();
+        assert_eq!((first.name.as_deref(), second.name.as_deref()), (Some("first"), Some("second")));
         assert_eq!((first.socket, second.socket), (None, Some("/run/second.sock".into())));
         assert!(first.file.run.realtime && second.file.run.realtime);
         assert_eq!((first.file.run.seed, second.file.run.seed), (Some(7), Some(8)), "other random numbers");
@@ -500,32 +405,5 @@ delay = "0ms"
         assert_eq!((rate(&first.file), rate(&second.file)), (Some(10_000_000), Some(5_000_000)));
         assert_eq!(second.file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
         assert!(WIRES[first.span].starts_with("[[wire]]"));
-    }
-
-    #[test]
-    fn a_mistake_in_a_wire_is_told_with_line_column_and_suggestion() {
-        let rows = [
-            ("\"codel\"", "\"codle\"", "14:16", "did you mean \"codel\"?"),
-            ("socket =", "sokcet =", "13:", "did you mean `socket`?"),
-            ("\"second\"", "\"first\"", "12:", "another wire"),
-            ("\"c\", interface = \"in\"", "\"b\", interface = \"in\"", "16:", "\"first\" has the interface in"),
-            ("mtu = 1400", "spin = false", "6:", "of all wires"),
-            ("link = { rate = \"10Mbit/s\", delay = \"5ms\" }", "", "4:", "needs a `link`"),
-            ("\"5Mbit/s\"", "\"5Mbps\"", "18:8", ""),
-            ("seed = 7", "mtu = 1500", "1:", "unknown field `mtu`"),
-            (WIRES, "wire = []", "1:", "a file has 1 to 128 wires"),
-            (WIRES, "wire = 5", "1:", "expected a list of tables"),
-            (WIRES, "[[wire]]\n", "1:", "missing field `name`"),
-        ];
-        refused(WIRES, &rows);
-    }
-
-    #[test]
-    fn the_examples_are_right_ones() {
-        let lot = include_str!("../../../examples/emulate/parking-lot.toml");
-        assert_eq!(wires(lot).unwrap().len(), 2);
-        let file = File::parse(include_str!("../../../examples/emulate/codel.toml"), "codel.toml").unwrap();
-        assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
-        assert_eq!(file.link.unwrap().reverse.rate, Some(Rate::from_bps(2_000_000)));
     }
 }

@@ -8,7 +8,7 @@
 use crate::carried::Carried;
 use crate::error::Error;
 use crate::file::ThroughKeys;
-use penstock_core::packet::{Ecn, Packet};
+use penstock_core::packet::{Carrier as _, Ecn, Packet};
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::Instant;
 use penstock_core::wire::{FlowKey, IpVersion};
@@ -69,8 +69,8 @@ impl Loans {
     /// Keeps a packet, and writes the copy for the kernel. The packet that went `PLACES` packets ago is lost, if nothing was
     /// heard of it since. Returns the packet if it is not lent, since it is not of IPv4.
     fn lend(&mut self, packet: Carried, now: Instant) -> Option<Carried> {
-        let Some(key) = FlowKey::of(packet.bytes(), packet.packet().headers()) else { return Some(packet) };
-        if packet.packet().headers().version != IpVersion::V4 {
+        let Some(key) = FlowKey::of(packet.bytes(), packet.carried().headers()) else { return Some(packet) };
+        if packet.carried().headers().version != IpVersion::V4 {
             return Some(packet);
         }
         let (number, size) = (self.next, packet.size());
@@ -277,7 +277,7 @@ mod tests {
         (0..2).for_each(|_| lend(1));
         (2..PLACES).for_each(|_| lend(2));
         lend(3);
-        let first = FlowKey::of(datagram(1, 0).bytes(), datagram(1, 0).packet().headers()).unwrap();
+        let first = FlowKey::of(datagram(1, 0).bytes(), datagram(1, 0).carried().headers()).unwrap();
         assert_eq!((loans.lost.len(), loans.lost[0].key), (1, first));
         // The second of connection 1 comes back: the place before it is of connection 3 now.
         let mut second = datagram(1, 0).bytes().to_vec();

@@ -12,7 +12,7 @@ use penstock_appliance::output::{Offers, Printer};
 use penstock_linux::signals::{Relay, Request, Signals};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
 /// A wire whose interfaces are there, and whose thread waits for the others.
@@ -26,38 +26,27 @@ pub struct Wire {
 /// What opens the emulator of a wire, and says what it does.
 pub type Open = fn(Plan, &Options, Signals, Offers) -> Result<(Emulator, Desk<Emulator>, String), Error>;
 
-/// Opens all wires with `open`, or none: the error says what is missing for the first of them that cannot be opened.
-pub fn open(plans: Vec<Plan>, options: &Options, printer: &Printer, open: Open) -> Result<Vec<Wire>, Error> {
-    plans.into_iter().map(|plan| open_one(plan, options, printer, open)).collect()
-}
-
-fn open_one(plan: Plan, options: &Options, printer: &Printer, open: Open) -> Result<Wire, Error> {
+/// Opens a wire with `open`; the error says what is missing.
+pub fn open(plan: Plan, options: &Options, printer: &Printer, open: Open) -> Result<Wire, Error> {
     let no_thread = Error::io("cannot start a thread");
     let (relay, signals) = Relay::new().map_err(&no_thread)?;
     let (told, opened) = channel();
-    let (go, wait) = channel();
+    let (go, wait) = channel::<()>();
     let (options, offers) = (options.clone(), printer.offers());
     let name = plan.wire.clone().unwrap_or_default();
-    let work = move || forward(&wait, &told, || open(plan, &options, signals, offers));
+    let work = move || {
+        let (opened, emulator) = match open(plan, &options, signals, offers) {
+            Ok((emulator, desk, ready)) => (Ok(ready), Some((emulator, desk))),
+            Err(error) => (Err(error), None),
+        };
+        let _ = told.send(opened);
+        // Without a word the process ends, because another wire could not be opened.
+        wait.recv().ok()?;
+        emulator.map(|(emulator, desk)| emulator.run(desk).0)
+    };
     let thread = thread::Builder::new().name(name).spawn(work).map_err(&no_thread)?;
     let ready = opened.recv().unwrap_or_else(|_| Err(no_thread(io::Error::other("it ended at once"))))?;
     Ok(Wire { ready, relay, go, thread })
-}
-
-/// Opens an emulator, tells what came of it, and runs it when all are ready.
-fn forward(
-    wait: &Receiver<()>,
-    told: &Sender<Result<String, Error>>,
-    open: impl FnOnce() -> Result<(Emulator, Desk<Emulator>, String), Error>,
-) -> Option<Finished> {
-    let (opened, emulator) = match open() {
-        Ok((emulator, desk, ready)) => (Ok(ready), Some((emulator, desk))),
-        Err(error) => (Err(error), None),
-    };
-    let _ = told.send(opened);
-    // Without a word the process ends, because another wire could not be opened.
-    wait.recv().ok()?;
-    emulator.map(|(emulator, desk)| emulator.run(desk).0)
 }
 
 /// Runs all wires until each has ended; returns what they report, in order. If one fails, all end.

@@ -32,23 +32,22 @@ pub struct Server {
     paused: Option<Instant>,
 }
 
-/// A request that may be answered later.
+/// Who asks, and may be answered later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asker {
     /// The process that asks.
     pub peer: Peer,
     place: usize,
+    /// Tells it from others that had this place.
     number: u64,
 }
 
 #[derive(Debug)]
 struct Client {
     stream: Stream,
-    /// Tells it from others that had this place.
-    number: u64,
+    asker: Asker,
     /// True while its request waits for [`Server::answer`].
     waits: bool,
-    peer: Peer,
     input: Vec<u8>,
     output: Vec<u8>,
     /// When the client last sent or took something.
@@ -94,17 +93,16 @@ impl Server {
     /// Answers a request that was not answered at once. Does nothing if the client has gone.
     pub fn answer(&mut self, asker: Asker, answer: &Answer, now: Instant) {
         let client = self.clients.get_mut(asker.place).and_then(Option::as_mut);
-        let Some(client) = client.filter(|client| client.number == asker.number && client.waits) else { return };
+        let Some(client) = client.filter(|client| client.asker == asker && client.waits) else { return };
         (client.waits, client.active, client.output) = (false, now, answer_line(answer).into_bytes());
         self.goes_on(asker.place, true);
     }
 
     /// Disconnects clients that have been silent for too long. Must be called once in a while, such as every second.
     pub fn tidy(&mut self, now: Instant) {
-        for at in 0..MOST_CLIENTS {
-            if self.clients[at].as_ref().is_some_and(|c| now.saturating_duration_since(c.active) > PATIENCE) {
-                self.disconnect(at);
-            }
+        for client in &mut self.clients {
+            // A stream that is closed is not polled any more.
+            client.take_if(|client| now.saturating_duration_since(client.active) > PATIENCE);
         }
         if self.paused.is_some_and(|until| now >= until) {
             self.paused = None;
@@ -130,17 +128,17 @@ impl Server {
             return;
         };
         if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, at as u64)).is_ok() {
-            let (peer, number, (input, output)) = (Peer::of(&stream), self.admitted, Default::default());
+            let asker = Asker { peer: Peer::of(&stream), place: at, number: self.admitted };
+            let (waits, last, input, output) = Default::default();
             self.admitted += 1;
-            self.clients[at] =
-                Some(Client { stream, number, waits: false, peer, input, output, active: now, last: false });
+            self.clients[at] = Some(Client { stream, asker, waits, input, output, active: now, last });
         }
     }
 
     fn serve(&mut self, at: usize, now: Instant, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) {
         let Some(client) = self.clients.get_mut(at).and_then(Option::as_mut) else { return };
         client.active = now;
-        let goes_on = client.turn(at, answer).is_ok() && !client.is_done();
+        let goes_on = client.turn(answer).is_ok() && !client.is_done();
         self.goes_on(at, goes_on);
     }
 
@@ -149,13 +147,7 @@ impl Server {
         let Some(client) = &self.clients[at] else { return };
         let mut interest = EpollEvent::new(client.interest(), at as u64);
         if !goes_on || self.epoll.modify(&client.stream, &mut interest).is_err() {
-            self.disconnect(at);
-        }
-    }
-
-    fn disconnect(&mut self, at: usize) {
-        if let Some(client) = self.clients[at].take() {
-            let _ = self.epoll.delete(&client.stream);
+            self.clients[at] = None;
         }
     }
 }
@@ -177,7 +169,7 @@ fn unless_busy<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 
 impl Client {
     /// Answers one request that has come, or reads; then writes as much as the client takes.
-    fn turn(&mut self, place: usize, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) -> io::Result<()> {
+    fn turn(&mut self, answer: &mut dyn FnMut(Asker, Request) -> Option<Answer>) -> io::Result<()> {
         if self.waits {
             // Nothing is expected of it, so it is gone.
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -188,9 +180,7 @@ impl Client {
             }
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.input.drain(..=end).collect();
-                let asker = Asker { peer: self.peer, place, number: self.number };
-                let told =
-                    Request::parse(&line).map_or_else(|wrong| Some(Err(wrong)), |request| answer(asker, request));
+                let told = Request::parse(&line).map_or_else(|no| Some(Err(no)), |request| answer(self.asker, request));
                 self.waits = told.is_none();
                 self.output = told.map_or_else(Vec::new, |told| answer_line(&told).into_bytes());
             } else if self.input.len() >= LONGEST_REQUEST {

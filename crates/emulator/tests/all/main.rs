@@ -5,5 +5,6 @@ mod capture;
 mod faults;
 mod lab;
 mod namespaces;
+mod options;
 mod ports;
 mod wires;
