@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -177,12 +177,14 @@ class Covered:
 
     @property
     def holds(self) -> bool:
-        """True if the share is what was promised: that of Student within `BOUNDS`, the others at least their level.
+        """True if the share is what was promised: that of Student within `BOUNDS`, that of ranks at least its level.
 
         Chance of three standard deviations is allowed.
         """
         slack = 3 * math.sqrt(self.level * (1 - self.level) / self.tries)
-        if self.interval in (RANKS, EQUAL):
+        if self.interval == EQUAL:  # lines of one comparison are not independent
+            return self.share >= statistics.LEVEL
+        if self.interval == RANKS:
             return self.share >= self.level - slack
         low, high = BOUNDS
         return min(low, self.level - slack) <= self.share <= max(high, self.level + slack)
@@ -247,45 +249,45 @@ def cases() -> list[Case]:
 def measure(tries: int = TRIES, jobs: int | None = None) -> Iterator[Covered]:
     """Yields what each case came to; ends early at Ctrl-C."""
     with stopping() as stop:
-        workers = Workers(jobs or cores(), stop, {})
+        runs = _Runs(Workers(jobs or cores(), stop, {}))
         try:
             for case in cases():
-                yield _stein(case, max(1, tries // _STEIN), workers) if case.rule else _fixed(case, tries, workers)
-            yield _equal_sides(max(2, tries // _EQUAL), workers)
+                yield _stein(case, max(1, tries // _STEIN), runs) if case.rule else _fixed(case, tries, runs)
+            yield _equal_sides(max(2, tries // _EQUAL), runs)
         except KeyboardInterrupt:
             return
         finally:
-            workers.close()
+            runs.workers.close()
 
 
-def _fixed(case: Case, tries: int, workers: Workers) -> Covered:
+def _fixed(case: Case, tries: int, runs: _Runs) -> Covered:
     """Measures a case whose tries have a number of seeds that is known before."""
     wanted = range(tries * case.seeds)
-    columns = [_values(system, case.measure, wanted, workers) for system in case.systems]
+    columns = [runs.values(system, case.measure, wanted) for system in case.systems]
     values = [one[-1] - one[0] if len(one) > 1 else one[0] for one in zip(*columns, strict=True)]
     cut = [values[first : first + case.seeds] for first in range(0, len(values) - case.seeds + 1, case.seeds)]
     return _covered(case, [case.made(one) for one in cut], case.seeds, math.fsum(values) / len(values))
 
 
-def _stein(case: Case, tries: int, workers: Workers) -> Covered:
+def _stein(case: Case, tries: int, runs: _Runs) -> Covered:
     """Measures a case whose number of seeds follows from the first ones."""
     assert case.rule is not None
     [system], rule = case.systems, case.rule
     step = rule.most + 1  # seeds that belong to one try
-    firsts = _values(system, case.measure, [t * step + n for t in range(tries) for n in range(rule.least)], workers)
+    firsts = runs.values(system, case.measure, [t * step + n for t in range(tries) for n in range(rule.least)])
     cut = [firsts[n : n + rule.least] for n in range(0, len(firsts) - rule.least + 1, rule.least)]
     counts = [until.needed(rule, one) for one in cut]
     more = [t * step + n for t, count in enumerate(counts) for n in range(rule.least, count)]
-    rest = iter(_values(system, case.measure, more, workers))
+    rest = iter(runs.values(system, case.measure, more))
     samples = [[*one, *(next(rest) for _ in range(count - rule.least))] for one, count in zip(cut, counts, strict=True)]
     found = [until.interval(one, rule.least) for one in samples]
     return _covered(case, found, sum(counts) / tries, math.fsum(one.value for one in found) / tries)
 
 
-def _equal_sides(tries: int, workers: Workers) -> Covered:
+def _equal_sides(tries: int, runs: _Runs) -> Covered:
     """Compares a home with itself, in seeds of its own on each side, by all measures of which `compare` tells."""
     scenario, seeds = Scenario.load(_HOME), range(2 * tries * SEEDS)
-    summaries = _summaries(scenario, seeds, workers)
+    summaries = runs.summaries(scenario, seeds)
     groups = Facts.of(tree(scenario.text)).groups
     by_line: dict[tuple[str, str], list[float | None]] = {}
     for summary in summaries:
@@ -309,33 +311,37 @@ def _covered(case: Case, found: Sequence[Interval], seeds: float, mean: float) -
     return Covered(case.interval, case.of, case.truth, mean, seeds, case.level, len(found), covered)
 
 
-def _values(system: System, key: str, seeds: Sequence[int], workers: Workers) -> list[float]:
-    """Returns a measure of runs with these seeds, in their order."""
-    scenario, measure = system.scenario, find(key)
-    place = BY_PART[measure.part].index(measure)
-    groups = Facts.of(tree(scenario.text)).groups
-    return [
-        next(
-            value
-            for row in rows(summary, groups)
-            if row.part == measure.part and (value := row.values[place]) is not None
-        )
-        for summary in _summaries(scenario, seeds, workers)
-    ]
+@dataclass
+class _Runs:
+    """Runs of systems, of which each is made once."""
 
+    workers: Workers
+    _known: dict[tuple[System, str], dict[int, float]] = field(default_factory=dict)
 
-def _summaries(scenario: Scenario, seeds: Sequence[int], workers: Workers) -> Iterator[dict[str, Any]]:
-    """Yields the summaries of runs with these seeds, in their order; raises `KeyboardInterrupt` after Ctrl-C."""
-    found: dict[int, bytes] = {}
-    for task, data in workers.results([Task(0, seed, b"%d" % seed, scenario) for seed in seeds]):
-        assert isinstance(data, bytes), data
-        found[task.seed] = data
-    if len(found) < len(seeds):
-        raise KeyboardInterrupt
-    for seed in seeds:
-        summary = unpacked(found.pop(seed)).summary
-        assert summary is not None, "the run failed"
-        yield summary
+    def values(self, system: System, key: str, seeds: Sequence[int]) -> list[float]:
+        """Returns a measure of runs with these seeds, in their order."""
+        scenario, measure = system.scenario, find(key)
+        place = BY_PART[measure.part].index(measure)
+        groups = Facts.of(tree(scenario.text)).groups
+        known = self._known.setdefault((system, key), {})
+        missing = [seed for seed in seeds if seed not in known]
+        for seed, summary in zip(missing, self.summaries(scenario, missing), strict=True):
+            values = (row.values[place] for row in rows(summary, groups) if row.part == measure.part)
+            known[seed] = next(value for value in values if value is not None)
+        return [known[seed] for seed in seeds]
+
+    def summaries(self, scenario: Scenario, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """Yields the summaries of runs with these seeds, in their order; raises `KeyboardInterrupt` after Ctrl-C."""
+        found: dict[int, bytes] = {}
+        for task, data in self.workers.results([Task(0, seed, b"%d" % seed, scenario) for seed in seeds]):
+            assert isinstance(data, bytes), data
+            found[task.seed] = data
+        if len(found) < len(seeds):
+            raise KeyboardInterrupt
+        for seed in seeds:
+            summary = unpacked(found.pop(seed)).summary
+            assert summary is not None, "the run failed"
+            yield summary
 
 
 def write(page: Path, found: Sequence[Covered]) -> None:
