@@ -20,6 +20,8 @@ from penstock.reproduce.experiments import open_folder
 from penstock.scenario import Scenario, to_toml
 from typer.testing import CliRunner
 
+TEMPLATES = Path(starters.__file__).parent / "templates"
+
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -210,3 +212,12 @@ def test_a_crate_needs_a_checkout(here: Path) -> None:
     assert "no checkout of penstock; give --source the directory of one" in str(done.exception)
     done = CliRunner().invoke(app, ["new", "aqm", "mine", "--source", str(here)])
     assert "--source goes with --rust" in str(done.exception)
+
+
+def test_flows_of_each_template_begin_by_the_seed() -> None:
+    """What is started with a template has seeds that mean something: long flows have a spread of starts."""
+    files = [path for path in TEMPLATES.rglob("*.toml") if "[[flows]]" in path.read_text(encoding="utf-8")]
+    assert len(files) >= 10
+    for path in files:
+        for flow in tomllib.loads(path.read_text(encoding="utf-8").replace("$", "")).get("flows", []):
+            assert flow["kind"] not in ("bulk", "transfer") or "start_spread" in flow, path

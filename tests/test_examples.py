@@ -13,10 +13,11 @@ from typing import Any
 
 import penstock
 import pytest
-from penstock import engine
+from penstock import chance, engine
 from penstock.architecture import Orbit
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PRESETS = EXAMPLES.parent / "web" / "playground" / "presets"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
 FAMILIES = [
     *("lindrop", "red-ern", "modified-codel", "cobalt", "pie", "minstrel-pie", "pi2", "dualpi2", "pink"),
@@ -53,6 +54,17 @@ def test_it_runs_and_says_what_it_shows(name: str) -> None:
     assert tree(name)["name"] == name
     assert f"`{name}.toml`" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert queue(ran(name))["utilization"] > 0.5
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*(EXAMPLES / f"{name}.toml" for name in NAMES), *sorted(PRESETS.glob("*.toml"))],
+    ids=lambda path: path.stem,
+)
+def test_seeds_have_an_influence(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").replace('"made-up-cell.mahi"', f'"{EXAMPLES / "made-up-cell.mahi"}"')
+    short = re.sub(r"(?m)^warmup = .*\n", "", re.sub(r'(?m)^duration = "\w+"', 'duration = "4s"', text))
+    assert chance.different(chance.mark(penstock.run(short, seed=seed).summary) for seed in (1, 2)) == 2
 
 
 def test_each_family_has_one() -> None:

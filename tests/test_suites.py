@@ -17,7 +17,7 @@ from penstock.adversary import subject
 from penstock.cli import app
 from penstock.engine import ScenarioError
 from penstock.mistake import MistakeError
-from penstock.report.suite_page import ellipse
+from penstock.report.suite_page import ellipse, one_run
 from penstock.scenario import Scenario
 from penstock.suites import aqm_cases, bbr_draft, control_cases, judging, networks, results, rfc7928, rfc9743, tcp_eval
 from penstock.suites.judging import Judged
@@ -361,6 +361,19 @@ def test_the_page_tells_verdicts(tmp_path: Path) -> None:
     assert "Penstock&#39;s" in page or "Penstock's" in page  # whose limits they are
     assert "packet loss synchronization" in page
     assert "droptail: deviation" in page
+
+
+def test_seeds_without_influence_are_told_and_are_one_point(tmp_path: Path) -> None:
+    """One stream of datagrams leaves nothing to chance, four TCP flows begin when the seed says."""
+    found = judging.judge(rfc7928.SUITE, ["codel"], tmp_path, quick=True, seeds=3, only=("mild", "unresponsive"))
+    assert {(one.case, one.algorithm) for one in found.one_run} == {
+        ("unresponsive", name) for name in ("codel", "droptail")
+    }
+    assert {len(one.points) for one in found.ellipses if one.case == "mild"} == {3}
+    assert {len(one.points) for one in found.ellipses if one.case == "unresponsive"} <= {1}
+    results.write(found)
+    assert "Nothing is left to chance in unresponsive" in report.write_suite(tmp_path).read_text()
+    assert one_run([{"case": f"c{n}"} for n in range(10)]).endswith("c7 and 2 more: there all seeds are one run")
 
 
 @pytest.mark.parametrize(
