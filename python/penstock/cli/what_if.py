@@ -118,7 +118,7 @@ def _print(found: Answer, written: Path | None) -> None:
     if found.outcomes:
         seeds = f"{found.seeds} seeds" if found.seeds > 1 else "one seed"
         title = f"Simulated with senders of {found.control}: median and range of {seeds}"
-        columns = ("discipline", "goodput Mbit/s", "delay p50 ms", "p90 ms", "drops %")
+        columns = ("discipline", "goodput Mbit/s", "other way", "delay p50 ms", "p90 ms", "p90 of the worse", "drops %")
         show.table(title, columns, [_row(one) for one in found.outcomes])
         show.line()
     show.line(f"{_WORDS[found.verdict]}{': ' + found.discipline if found.verdict == 'recommended' else ''}", "bold")
@@ -134,8 +134,10 @@ def _row(one: Any) -> list[str]:
     return [
         one.discipline,
         _range(one.goodput_bps, 1e-6, 2),
+        _range(one.back_goodput_bps, 1e-6, 2),
         _range(one.delay_ms["p50"], 1, 1),
         _range(one.delay_ms["p90"], 1, 1),
+        _range(one.worse_ms, 1, 1),
         _range(one.drop_share, 100, 2),
     ]
 
@@ -149,9 +151,17 @@ def _shown(about: dict[str, Any]) -> list[list[str]]:
     rows = [
         ["length", f"{about['duration_s']:.1f} s, {about['packets']:,} packets"],
         ["link", f"{about['rate_bps'] / 1e6:.4g} Mbit/s, full in {about['full']:.0%} of the time"],
+        [
+            "other way",
+            f"{about['back_rate_bps'] / 1e6:.4g} Mbit/s, {about['back_goodput_bps'] / 1e6:.4g} Mbit/s of goodput",
+        ],
         ["traffic", f"{about['transfers']:,} transfers, {about['datagrams']:,} series of datagrams"],
         ["goodput", f"{about['goodput_bps'] / 1e6:.4g} Mbit/s, {about['sent_again']:.2%} of segments sent again"],
     ]
+    if about["lost_behind"] or about["marks"]:
+        rows.append(
+            ["beyond the queue", f"{about['lost_behind']:.2%} of segments lost, {about['marks']:,} marks of ECN"]
+        )
     if delay := about["queue_delay_ms"]:
         rows += [
             ["taken", about["taken"]],

@@ -18,6 +18,8 @@ _DELAY = Measure(
 )
 _REST = (
     Measure("goodput", "goodput", "Mbit/s", "Payload that crosses the bottleneck."),
+    Measure("other way", "goodput of the other direction", "Mbit/s", "Payload that crosses the link the other way."),
+    Measure("worse", "delay of the worse direction", "ms", "The longer of the 90th percentiles of both queues."),
     Measure("dropped", "dropped", "%", "Dropped packets as a part of those that came to the queue."),
     Measure("again", "sent again", "%", "Segments that were sent again as a part of all."),
 )
@@ -63,6 +65,9 @@ def _delays(candidates: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 def _rest(candidates: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for one in candidates:
         yield _row(one["discipline"], "goodput", one["goodput_bps"], 1e-6)
+        for name, key, factor in (("other way", "back_goodput_bps", 1e-6), ("worse", "worse_ms", 1.0)):
+            if key in one:  # an answer of an earlier release has one direction
+                yield _row(one["discipline"], name, one[key], factor)
         yield _row(one["discipline"], "dropped", one["drop_share"], 100)
         yield _row(one["discipline"], "again", one["sent_again"], 100)
 

@@ -22,9 +22,10 @@ def text(answer: Answer) -> str:
         f"{answer.discipline}: {answer.because[0]}",
         *answer.because[1:],
         "",
-        f"{'discipline':12} {'goodput':>14} {'delay p50':>10} {'p90':>10} {'drops':>8}",
+        f"{'discipline':12} {'goodput':>14} {'other way':>14} {'delay p50':>10} {'p90':>10} {'drops':>8}",
         *(
-            f"{one.discipline:12} {one.goodput_bps.median / 1e6:8.3g} Mbit/s {one.delay_ms['p50'].median:7.1f} ms "
+            f"{one.discipline:12} {one.goodput_bps.median / 1e6:8.3g} Mbit/s "
+            f"{one.back_goodput_bps.median / 1e6:7.3g} Mbit/s {one.delay_ms['p50'].median:7.1f} ms "
             f"{one.delay_ms['p90'].median:7.1f} ms {one.drop_share.median:8.2%}"
             for one in answer.outcomes
         ),
@@ -32,13 +33,35 @@ def text(answer: Answer) -> str:
         f"Medians of {answer.seeds} seeds; senders with {answer.control}. What it assumes: penstock docs what-if",
         f"The link has {answer.seen.rate.bps / 1e6:.4g} Mbit/s; the gateway sends {_SHARE:.0%} of it, so that packets "
         "wait here and not there.",
+        *_ways(answer.seen.uploads),
     ]
     comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
-    tables = {
-        "link": {"rate": _rate(_SHARE * answer.seen.rate.bps), "limit": answer.scenario["topology"]["limit"]},
-        "discipline": {"name": answer.discipline, **parameters(answer.discipline)},
+    return comments + to_toml(_tables(answer))
+
+
+def _ways(uploads: bool | None) -> list[str]:
+    if uploads is None:
+        return ["Its addresses do not tell which direction is the upload: both have this rate and discipline here."]
+    way, other = ("upload", "download") if uploads else ("download", "upload")
+    return [f"The discipline is for the {way}; the {other} keeps a plain queue."]
+
+
+def _tables(answer: Answer) -> dict[str, Any]:
+    """Returns the tables of the file: keys of the upload begin with `reverse_`."""
+    [link] = answer.scenario["topology"]["links"]
+    seen = answer.seen
+    chosen = {"name": answer.discipline, **parameters(answer.discipline)}
+    main = (_rate(_SHARE * seen.rate.bps), link["limit"])
+    if seen.uploads is None:
+        return {"link": dict(zip(("rate", "limit"), main, strict=True)), "discipline": chosen}
+    other = (_rate(_SHARE * seen.back_bps), link["reverse_limit"])
+    plain = {"name": "droptail"}
+    (rate, limit), (reverse_rate, reverse_limit) = (other, main) if seen.uploads else (main, other)
+    return {
+        "link": {"rate": rate, "reverse_rate": reverse_rate, "limit": limit, "reverse_limit": reverse_limit},
+        "discipline": plain if seen.uploads else chosen,
+        "reverse_discipline": chosen if seen.uploads else plain,
     }
-    return comments + to_toml(tables)
 
 
 def _rate(bps: float) -> str:

@@ -115,15 +115,16 @@ def plateau(t: Floats, size: Floats, queue: Samples) -> Rate:
     return Rate(float(np.median(sent[busy])), 0.0, 0.0, float(busy.mean()))
 
 
-def queue(streams: Sequence[Stream], t: Floats, size: Floats, rate: Rate) -> Queue:
+def queue(streams: Sequence[Stream], t: Floats, size: Floats, rate: Rate, explained: bool = False) -> Queue:
     """Finds in which half of the round trips the queue is, its delay over time, and the round trips without it.
 
     `t` and `size` are those of all packets in the direction of the data. The half is that before the place of the
-    capture if the packets have the spacing of a link, and else the one which changes more.
+    capture if the packets have the spacing of a link, and else the one which changes more. With `explained` the half
+    behind it changes for another reason: ACKs wait in the queue of the other direction, which is before the place, too.
     """
     halves = {True: [stream.home for stream in streams], False: [stream.away for stream in streams]}
     spread = {at_home: _spread(samples) for at_home, samples in halves.items()}
-    at_home = rate.is_spacing or spread[True] >= spread[False]
+    at_home = rate.is_spacing or explained or spread[True] >= spread[False]
     idle = empty(t, size, rate)
     with_queue, without = halves[at_home], halves[not at_home]
     nothing = Samples(idle, np.zeros(len(idle))) if at_home else NOTHING

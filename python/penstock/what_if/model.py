@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,15 @@ _SAME = 0.05  # rates of the two directions that differ by less are the same
 _SPREAD = "5ms"  # within which seeds let flows begin
 _DELAYED = 1.3  # segments for each ACK above which a receiver delays them
 _MOST_WINDOW = 6_000_000  # bytes; the simulator's own
+_PEAK_S = 0.25  # over which a direction that is never full shows what it can carry at least
+_SPACED = 0.9  # share of bytes at one spacing above which a direction with few large packets shows a rate
+_FEW_LOST = 0.002  # share of segments that are lost behind the queue, above which the model has such losses
+_SHORT = 0.5  # of a long queue: what is lost while it is shorter was not dropped by a full queue
+# Hosts of a flow, unless it says otherwise.
+LINUX: Mapping[str, Any] = {"profile": "linux"}
+LEFT, RIGHT = "left", "right"
+# The class of each stream, and the losses of the classes.
+_Losses = tuple[dict[int, int], list[float]]
 
 
 @dataclass(frozen=True)
@@ -43,9 +53,12 @@ class Observed:
     back: tuple[Stream, ...] = field(repr=False)
     back_rate: Rate
     back_queue: Queue
+    back_peak_bps: float  # the most that the other direction carried in a quarter of a second
     pieces: tuple[others.Piece, ...] = field(repr=False)
     less: bool  # the bottleneck is in the direction with fewer bytes
+    uploads: bool | None  # the bottleneck is in the direction from private addresses to public ones; `None` if open
     goodput_bps: float
+    back_goodput_bps: float
     quic: float
     cut_short: bool
 
@@ -55,20 +68,67 @@ class Observed:
         return _loss(self.main)
 
     @property
+    def lost_behind(self) -> float:
+        """The share of segments that were lost, and not in the queue."""
+        return _lost_behind(self.main, self.queue)
+
+    @property
+    def back_lost_behind(self) -> float:
+        """The same of the other direction."""
+        return _lost_behind(self.back, self.back_queue)
+
+    def lost_of(self, stream: Stream) -> int:
+        """Returns the number of segments of a stream in the asked direction that were lost, and not in the queue."""
+        return _lost_of(stream, self.queue)
+
+    @property
+    def marks(self) -> int:
+        """The number of marks of ECN that a discipline has made in the asked direction."""
+        return sum(stream.marks for stream in self.main)
+
+    @property
     def limit_bytes(self) -> int:
         """The limit of the queue, if packets were lost; what fits into the largest delay."""
         return _limit(self.rate, self.queue)
 
     @property
+    def back_bps(self) -> float:
+        """The rate of the other direction: its spacing, or without one the most that it carried, if that is more."""
+        if self.back_rate.is_regular or (self.back_rate.spaced > _SPACED and self.back_rate.bps > 0):
+            return self.back_rate.bps
+        return max(self.back_peak_bps, self.rate.bps)
+
+    @property
+    def carried(self) -> float:
+        """The goodputs of both directions, each as a share of its rate, together."""
+        return self.goodput_bps / max(self.rate.bps, 1) + self.back_goodput_bps / max(self.back_bps, 1)
+
+    @property
     def back_limit(self) -> str:
         """The limit of the queue of the other direction; the simulator's if that has not lost packets in its queue."""
-        lossy = _loss(self.back) > 0 and self.back_rate.full > 0
-        return f"{_limit(self.back_rate, self.back_queue)}B" if lossy else "1000p"
+        lossy = sum(stream.again - len(stream.twice) for stream in self.back) > 0 and self.back_rate.is_regular
+        return f"{_limit(self.back_rate, self.back_queue)}B" if lossy and self.back_queue.at_home else "1000p"
 
 
 def _loss(streams: Sequence[Stream]) -> float:
     segments = sum(stream.segments for stream in streams)
     return sum(stream.again for stream in streams) / segments if segments else 0.0
+
+
+def _lost_behind(streams: Sequence[Stream], queue: Queue) -> float:
+    segments = sum(stream.segments for stream in streams)
+    return sum(_lost_of(stream, queue) for stream in streams) / segments if segments else 0.0
+
+
+def _lost_of(stream: Stream, queue: Queue) -> int:
+    """Returns the number of segments of a stream that were lost, and not in its queue.
+
+    Behind the queue that is what passed before it was sent again; before it, what was lost while the queue was short.
+    """
+    if queue.at_home or not len(stream.twice) or not len(queue.delay):
+        return len(stream.twice)
+    waits = np.interp(stream.twice, queue.delay.t, queue.delay.x)
+    return int((waits < _SHORT * queue.quantile(0.99)).sum())
 
 
 def _limit(rate: Rate, queue: Queue) -> int:
@@ -82,11 +142,12 @@ def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> O
         raise MistakeError(f"{path}: a CSV file has no hosts and no headers; what-if needs a pcap or pcapng capture")
     found = captures.directions(capture)
     every = list(streams(capture, found.less, _SMALL)) if len(capture) else []
-    sides = [_side(capture, found, every, less, rate_bps) for less in (False, True)]
+    sides = _sides(capture, found, every, rate_bps)
     weights = [rate.full * queue.quantile(0.9) for rate, queue in sides]
     less = direction == "less" if direction else weights[1] > 2 * weights[0]
     rate, queue = sides[less]
     main = tuple(stream for stream in every if stream.less == less)
+    back = tuple(stream for stream in every if stream.less != less)
     pieces = tuple(others.pieces(capture, found.less, _waited(sides))) if len(capture) else ()
     duration = float(capture.seconds[-1]) if len(capture) else 0.0
     return Observed(
@@ -97,15 +158,43 @@ def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> O
         rate=rate,
         queue=queue,
         main=main,
-        back=tuple(stream for stream in every if stream.less != less),
+        back=back,
         back_rate=sides[not less][0],
         back_queue=sides[not less][1],
+        back_peak_bps=_peak(capture, found.less != less),
         pieces=pieces,
         less=less,
+        uploads=_uploads(capture, found.less == less),
         goodput_bps=_goodput(main, pieces, less, duration),
+        back_goodput_bps=_goodput(back, pieces, not less, duration),
         quic=others.quic_share(capture),
         cut_short=capture.notes["cut_short"] is not None,
     )
+
+
+def _peak(capture: Capture, mine: Any) -> float:
+    if not len(capture):
+        return 0.0
+    windows = np.bincount(
+        (capture.seconds[mine] / _PEAK_S).astype(int), 8 * capture.columns["size"][mine].astype(float)
+    )
+    return float(windows.max(initial=0.0)) / _PEAK_S
+
+
+def _uploads(capture: Capture, mine: Any) -> bool | None:
+    """Returns whether the packets of a direction go from private addresses to public ones; `None` if neither way."""
+    if not len(capture) or not mine.any():
+        return None
+
+    def private(host: str | None) -> bool:
+        return host is not None and ipaddress.ip_address(host).is_private
+
+    out = np.array([private(flow.source) and not private(flow.destination) for flow in capture.flows])
+    home = np.array([private(flow.destination) and not private(flow.source) for flow in capture.flows])
+    flow, against = capture.column("flow")[mine], capture.column("back")[mine] == 1
+    leaves, comes = np.where(against, home[flow], out[flow]), np.where(against, out[flow], home[flow])
+    most = 0.9
+    return True if leaves.mean() > most else False if comes.mean() > most else None
 
 
 def _waited(sides: Sequence[tuple[Rate, Queue]]) -> Callable[[Floats, bool], Floats]:
@@ -128,8 +217,26 @@ def _goodput(main: Sequence[Stream], pieces: Sequence[others.Piece], less: bool,
     return (tcp + rest) / duration if duration else 0.0
 
 
+def _sides(
+    capture: Capture, found: captures.Directions, every: Sequence[Stream], rate_bps: float | None
+) -> list[tuple[Rate, Queue]]:
+    """Returns rate and queue of both directions, that with more bytes first."""
+    sides = [_side(capture, found, every, less, rate_bps, False) for less in (False, True)]
+    for less in (False, True):
+        (_, queue), (other, behind) = sides[less], sides[not less]
+        # The queue of the other direction is before the place of the capture: ACKs of this one wait in it.
+        if other.is_spacing and behind.at_home and not queue.at_home:
+            sides[less] = _side(capture, found, every, less, rate_bps, True)
+    return sides
+
+
 def _side(
-    capture: Capture, found: captures.Directions, every: Sequence[Stream], less: bool, rate_bps: float | None
+    capture: Capture,
+    found: captures.Directions,
+    every: Sequence[Stream],
+    less: bool,
+    rate_bps: float | None,
+    explained: bool,
 ) -> tuple[Rate, Queue]:
     """Returns rate and queue of the bottleneck of one direction."""
     passed = (capture.columns["dropped"] == 0) & (found.less == less)
@@ -138,7 +245,7 @@ def _side(
     if len(t) < 2:
         return links.Rate(0.0, 0.0, 0.0, 0.0), links.Queue(links.NOTHING, (), True, 0.0, 0.0)
     rate = links.spacing(t, size)
-    queue = links.queue(mine, t, size, rate)
+    queue = links.queue(mine, t, size, rate, explained)
     if not (rate.is_spacing and queue.at_home):
         new = _without_repeats(mine, t, size)
         busy = links.plateau(t, new, queue.delay)
@@ -157,8 +264,16 @@ def _without_repeats(mine: Sequence[Stream], t: Any, size: Any) -> Any:
     return np.maximum(new, 0.0)
 
 
-def scenario(seen: Observed, limit: str | None = None, cc: str = "cubic-linux") -> dict[str, Any]:
-    """Returns the scenario of a capture under drop-tail.
+def scenario(
+    seen: Observed,
+    limit: str | None = None,
+    tcp: Mapping[str, Any] = LINUX,
+    in_place: Mapping[str, Any] | None = None,
+    back_in_place: str = "droptail",
+) -> dict[str, Any]:
+    """Returns the scenario of a capture, with hosts of `tcp`, under drop-tail or the discipline that is `in_place`.
+
+    `back_in_place` is the discipline of the other direction.
 
     The delay of the link is the least on the way beyond the place of the capture, as a gateway sees it; the rest of
     each round trip is at the sender.
@@ -168,41 +283,83 @@ def scenario(seen: Observed, limit: str | None = None, cc: str = "cubic-linux") 
     beyond = [float(stream.away.x.min()) / 2 for stream in seen.main if len(stream.away)]
     delay_s = min([*beyond, *(base / 2 for base in known)], default=0.001)
     typical = float(np.median(known)) if known else 0.05
-    flows: list[dict[str, Any]] = []
-    for against, found in ((False, bases), (True, _bases(seen.back, seen.back_queue))):
-        for stream in seen.back if against else seen.main:
-            base = max(found[stream.index] or typical, 2 * delay_s)
-            flows += _transfers(stream, base, delay_s, against)
-    lost = seen.loss if seen.queue.at_home else 0.0
-    for piece in seen.pieces:
-        against = piece.less != seen.less
-        flow = piece.flow(0.0 if against else lost)
-        flows.append(flow | ({"direction": "reverse"} if against else {}))
-    rate, back = round(seen.rate.bps), seen.back_rate
-    uneven = back.is_spacing and abs(back.bps / rate - 1) > _SAME
-    other = {"link": "bottleneck", "at": "0s", "direction": "reverse", "rate": f"{round(back.bps)}bit/s"}
+    losses = _losses(seen)
+    flows = _flows(seen, bases, delay_s, typical, losses)
+    rate, back = round(seen.rate.bps), round(seen.back_bps)
+    uneven = rate > 0 and abs(back / rate - 1) > _SAME
+    bottleneck = {
+        "name": "bottleneck",
+        "a": LEFT,
+        "b": RIGHT,
+        "rate": f"{rate}bit/s",
+        **({"reverse_rate": f"{back}bit/s"} if uneven else {}),
+        "delay": _seconds(delay_s),
+        "limit": limit or ("1000p" if in_place else f"{seen.limit_bytes}B"),
+        "reverse_limit": seen.back_limit if back_in_place == "droptail" else "1000p",
+        "aqm": dict(in_place or {"name": "droptail"}),
+        "reverse_aqm": {"name": back_in_place},
+        **({"stations": losses[1]} if losses else {}),
+    }
+    lossy = {"link": "bottleneck", "at": "0s", "direction": "reverse", "loss": round(seen.back_lost_behind, 4)}
     return {
         "name": f"what-if-{seen.path.stem}",
         "duration": f"{max(math.ceil(seen.duration_s * 1000) / 1000, 0.001):g}s",
         "topology": {
-            "kind": "dumbbell",
-            "rate": f"{rate}bit/s",
-            "delay": _seconds(delay_s),
-            "limit": limit or f"{seen.limit_bytes}B",
-            "reverse_limit": seen.back_limit,
-            "access_rate": f"{max(10 * rate, 100_000_000)}bit/s",
+            "kind": "graph",
+            "access_rate": f"{max(10 * rate, 10 * back, 100_000_000)}bit/s",
             "access_delay": "0s",
+            "links": [bottleneck],
         },
-        "aqm": {"name": "droptail"},
-        "tcp": {"cc": cc},
-        **({"changes": [other]} if uneven else {}),
+        "tcp": dict(tcp),
+        **({"changes": [lossy]} if seen.back_lost_behind >= _FEW_LOST else {}),
         "flows": sorted(flows, key=lambda flow: float(flow.get("start", "0s")[:-1])),
         "output": {"series": False},
     }
 
 
+def _flows(
+    seen: Observed, bases: Mapping[int, float], delay_s: float, typical_s: float, losses: _Losses | None
+) -> list[dict[str, Any]]:
+    """Returns the flows of both directions; `bases` are the round trips of those in the asked one."""
+    flows: list[dict[str, Any]] = []
+    for against, found in ((False, bases), (True, _bases(seen.back, seen.back_queue))):
+        for stream in seen.back if against else seen.main:
+            base = max(found[stream.index] or typical_s, 2 * delay_s)
+            of_station = {"class": losses[0][stream.index]} if losses and not against else {}
+            flows += [flow | of_station for flow in _transfers(stream, base, delay_s, against)]
+    lost = max(seen.loss - seen.lost_behind, 0.0) if seen.queue.at_home else 0.0
+    for piece in seen.pieces:
+        against = piece.less != seen.less
+        flow = piece.flow(0.0 if against else lost)
+        steady = {"class": len(losses[1]) - 1} if losses and not against else {}
+        flows.append(flow | _ends(against) | steady)
+    return flows
+
+
+def with_discipline(scenario: Mapping[str, Any], discipline: str) -> dict[str, Any]:
+    """Returns the scenario of a capture with another discipline in the asked direction."""
+    topology = scenario["topology"]
+    [link] = topology["links"]
+    return {**scenario, "topology": {**topology, "links": [{**link, "aqm": {"name": discipline}}]}}
+
+
+def _losses(seen: Observed) -> _Losses | None:
+    """Returns the class of each stream, and the losses of the classes behind the queue; `None` if there are hardly any.
+
+    Each stream has its own; datagrams, of which nobody knows, have the mean.
+    """
+    if seen.lost_behind < _FEW_LOST:
+        return None
+    shares = [round(seen.lost_of(stream) / max(stream.segments, 1), 4) for stream in seen.main]
+    return {stream.index: at for at, stream in enumerate(seen.main)}, [*shares, round(seen.lost_behind, 4)]
+
+
 def _bases(streams: Sequence[Stream], queue: Queue) -> dict[int, float]:
     return dict(zip([stream.index for stream in streams], queue.base_s, strict=True))
+
+
+def _ends(against: bool) -> dict[str, str]:
+    return {"from": RIGHT, "to": LEFT} if against else {"from": LEFT, "to": RIGHT}
 
 
 def _seconds(value: float) -> str:
@@ -230,8 +387,9 @@ def _transfers(stream: Stream, base_s: float, delay_s: float, against: bool) -> 
                     "mss": f"{stream.mss}B",
                     "ack_every_segment": stream.segments_per_ack < _DELAYED,
                     **({"receive_buffer": f"{window}B"} if 0 < window < _MOST_WINDOW else {}),
+                    **({"ecn": True} if stream.capable else {}),
                 },
-                **({"direction": "reverse"} if against else {}),
+                **_ends(against),
             }
         )
     return found

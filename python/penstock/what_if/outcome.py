@@ -27,21 +27,33 @@ class Range:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the simulation under one discipline has."""
+    """What the simulation under one discipline has; the asked direction is that whose queue has the discipline."""
 
     discipline: str
-    goodput_bps: Range
-    delay_ms: dict[str, Range]  # of the bottleneck's queue: p50, p90, p99
+    goodput_bps: Range  # of the asked direction
+    delay_ms: dict[str, Range]  # of its queue: p50, p90, p99
     drops: Range  # packets
     drop_share: Range  # of the packets that came to the queue
-    sent_again: Range  # share of the segments that cross the bottleneck
+    sent_again: Range  # share of the segments that cross the bottleneck in the asked direction
+    back_goodput_bps: Range  # of the other direction
+    back_delay_ms: dict[str, Range]
+    carried: Range  # the goodputs of both directions, each as a share of its rate, together
+    worse_ms: Range  # the longer of both p90 delays
 
     @classmethod
-    def of(cls, discipline: str, summaries: Sequence[dict[str, Any]], main: Sequence[int]) -> Outcome:
-        """Returns the outcome of runs with different seeds; `main` are the TCP flows that cross the bottleneck."""
+    def of(
+        cls, discipline: str, summaries: Sequence[dict[str, Any]], main: Sequence[int], rates_bps: tuple[float, float]
+    ) -> Outcome:
+        """Returns the outcome of runs with different seeds.
+
+        `main` are the TCP flows that cross the bottleneck in the asked direction, `rates_bps` the rates of both
+        directions, that of the asked one first.
+        """
         runs = [summary["bottlenecks"][0] for summary in summaries]
+        backs = [summary["bottlenecks"][1] for summary in summaries]
         drops = [run["drops_overflow"] + run["drops_aqm"] for run in runs]
         came = [max(run["packets_all"] + lost, 1) for run, lost in zip(runs, drops, strict=True)]
+        both = list(zip(runs, backs, strict=True))
         return cls(
             discipline,
             Range.of([run["goodput_bps"] for run in runs]),
@@ -49,6 +61,12 @@ class Outcome:
             Range.of(drops),
             Range.of([lost / all_ for lost, all_ in zip(drops, came, strict=True)]),
             Range.of([_sent_again([summary["flows"][flow] for flow in main]) for summary in summaries]),
+            Range.of([back["goodput_bps"] for back in backs]),
+            {name: Range.of([back["queue_delay_ms"][name] for back in backs]) for name in QUANTILES},
+            Range.of(
+                [sum(one["goodput_bps"] / bps for one, bps in zip(pair, rates_bps, strict=True)) for pair in both]
+            ),
+            Range.of([max(one["queue_delay_ms"]["p90"] for one in pair) for pair in both]),
         )
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Choice = npt.NDArray[np.bool_]
 
-_SYN, _FIN, _RST, _ACK = 2, 1, 4, 16
+_SYN, _FIN, _RST, _ACK, _ECE = 2, 1, 4, 16, 64
+_MARK, _CAPABLE = 3, (1, 2)  # of the ECN field: CE, and ECT(1) and ECT(0)
 _HAS_TCP, _HAS_TIMESTAMPS, _HAS_MSS, _HAS_SCALE = 1 << 8, 1 << 9, 1 << 10, 1 << 11
 _WRAP = 1 << 32
 _SMALL = 500  # bytes; a connection without a larger segment has none that is full
@@ -62,6 +63,11 @@ class Stream:
     segments: int
     again: int  # segments that were sent again
     again_bytes: int
+    twice: Floats = field(
+        repr=False
+    )  # when segments passed that came again though they had passed: lost behind the place
+    capable: bool  # some of its packets are ECN-capable or marked
+    marks: int  # packets with data that were marked before the place of the capture, or else echoes of marks
     mss: int
     segments_per_ack: float
     window_bytes: int  # the largest window that the receiver has advertised; 0 if it is not known
@@ -134,6 +140,9 @@ def _stream(
         segments=int(parts.sum()),
         again=int(parts[again].sum()),
         again_bytes=int(rows["payload"][data][again].sum()),
+        twice=_passed_before(t[data], begin, end, again),
+        capable=bool(np.isin(rows["ecn"][sent], (*_CAPABLE, _MARK)).any()),
+        marks=_marks(rows, sent, told),
         mss=mss,
         segments_per_ack=int(parts.sum()) / max(len(np.unique(acked[acked > begin[~syn].min()])), 1),
         window_bytes=_window(rows, others),
@@ -145,6 +154,33 @@ def _stream(
         sent=Samples(t[sent], rows["size"][sent].astype(float)),
         lost=t[data][again],
     )
+
+
+def _passed_before(t: Floats, begin: Numbers, end: Numbers, again: Choice) -> Floats:
+    """Returns when those segments first passed that passed again.
+
+    What the queue before the place of the capture drops passes once, when it is sent again; what is lost behind it,
+    twice.
+    """
+    new = np.flatnonzero(~again)
+    order = new[np.argsort(begin[new], kind="stable")]
+    found: list[float] = []
+    repaired: dict[int, float] = {}
+    for at in np.flatnonzero(again):
+        place = int(np.searchsorted(begin[order], begin[at], "right")) - 1
+        if place >= 0 and end[order[place]] > begin[at]:
+            found.append(float(t[order[place]]))
+        elif int(begin[at]) in repaired:
+            found.append(repaired[int(begin[at])])
+        repaired[int(begin[at])] = float(t[at])
+    return np.array(found)
+
+
+def _marks(rows: dict[str, Numbers], sent: Numbers, told: Numbers) -> int:
+    """Returns the number of packets with marks; if none has one, that of ACKs which tell of marks."""
+    marked = int((rows["ecn"][sent] == _MARK).sum())
+    flags = rows["flags"][told]
+    return marked or int((flags & _ECE > 0)[flags & _SYN == 0].sum())
 
 
 def _mss(rows: dict[str, Numbers], mine: Choice, sent: Numbers) -> int:

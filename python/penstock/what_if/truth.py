@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from penstock import engine, store
-from penstock.what_if import answer, model
+from penstock.units import number
+from penstock.what_if import answer, decision, model
+from penstock.what_if.lines import BACK, ON, SPREAD, Line, later, lines
 from penstock.what_if.outcome import Range
 
+AS_IT_IS = "as it is"
 DISCIPLINES = ("droptail", "fq-codel", "fq-pie", "fq-cobalt", "pink")
 
 SEED = 1
@@ -29,26 +33,24 @@ LINKS: Mapping[str, tuple[int, str, str, str]] = {
     "cable": (20_000_000, "8ms", "256kB", "newreno"),
     "fibre": (50_000_000, "3ms", "400kB", "cubic-linux"),
 }
-_ON = {"from": "gateway", "to": "provider"}
-_BACK = {"from": "provider", "to": "gateway"}
-_SPREAD = {"start_spread": "500ms"}
+# Largest payload that a machine sends or receives as one, and how close its segments then are.
+_JOINED_BYTES, _JOINED_NS = 60_000, 1_000_000
 MIXES: Mapping[str, list[dict[str, Any]]] = {
-    "one transfer": [{"kind": "bulk", "access_delay": "10ms", **_ON, **_SPREAD}],
+    "one transfer": [{"kind": "bulk", "access_delay": "10ms", **ON, **SPREAD}],
     "four transfers": [
-        {"kind": "bulk", "access_delay": f"{5 + 10 * n}ms", "start": f"{2 * n}s", **_ON, **_SPREAD} for n in range(4)
+        {"kind": "bulk", "access_delay": f"{5 + 10 * n}ms", "start": f"{2 * n}s", **ON, **SPREAD} for n in range(4)
     ],
     "pages": [
-        {"kind": "bulk", "access_delay": "12ms", **_ON, **_SPREAD},
-        {"kind": "web", "load": 0.3, "mean_size": "40kB", "max_size": "1MB", "access_delay": "20ms", **_ON},
+        {"kind": "bulk", "access_delay": "12ms", **ON, **SPREAD},
+        {"kind": "web", "load": 0.3, "mean_size": "40kB", "max_size": "1MB", "access_delay": "20ms", **ON},
     ],
     "many round trips": [
-        {"kind": "bulk", "access_delay": f"{2 * 1.8**n:.0f}ms", "start": f"{n / 2}s", **_ON, **_SPREAD}
-        for n in range(8)
+        {"kind": "bulk", "access_delay": f"{2 * 1.8**n:.0f}ms", "start": f"{n / 2}s", **ON, **SPREAD} for n in range(8)
     ],
     "both directions": [
-        {"kind": "bulk", "count": 2, "access_delay": "8ms", **_ON, **_SPREAD},
-        {"kind": "bulk", "count": 2, "access_delay": "15ms", "start": "5s", "stop": "25s", **_BACK, **_SPREAD},
-        {"kind": "transfer", "size": "2MB", "start": "10s", "access_delay": "25ms", **_ON, **_SPREAD},
+        {"kind": "bulk", "count": 2, "access_delay": "8ms", **ON, **SPREAD},
+        {"kind": "bulk", "count": 2, "access_delay": "15ms", "start": "5s", "stop": "25s", **BACK, **SPREAD},
+        {"kind": "transfer", "size": "2MB", "start": "10s", "access_delay": "25ms", **ON, **SPREAD},
     ],
 }
 UNRESPONSIVE = {"calls": 0.0, "datagrams": 0.25}  # the share of the link that datagrams of constant rate ask for
@@ -62,16 +64,29 @@ class Case:
     mix: str
     unresponsive: str
 
+    joined = False
+
     @property
     def name(self) -> str:
         """The name of the case."""
         return f"{self.link}, {self.mix}, {self.unresponsive}"
 
-    def scenario(self, discipline: str = "droptail", shift_ms: int = 0) -> dict[str, Any]:
-        """Returns the true scenario under a discipline, in which transfers begin so much later."""
+    @property
+    def back_bps(self) -> int:
+        """The rate of the other direction in bit/s."""
+        return LINKS[self.link][0]
+
+    @property
+    def delay_ns(self) -> int:
+        """The delay of the link."""
+        return int(LINKS[self.link][1].removesuffix("ms")) * 10**6
+
+    def scenario(self, discipline: str = "", shift_ms: int = 0) -> dict[str, Any]:
+        """Returns the true scenario under a discipline, or drop-tail, in which transfers begin so much later."""
+        discipline = discipline or "droptail"
         rate, delay, limit, cc = LINKS[self.link]
         share = UNRESPONSIVE[self.unresponsive]
-        steady = {"kind": "cbr", "rate": f"{round(share * rate)}bit/s", **_ON, **_SPREAD}
+        steady = {"kind": "cbr", "rate": f"{round(share * rate)}bit/s", **ON, **SPREAD}
         link = {"a": "gateway", "b": "provider", "rate": f"{rate}bit/s", "delay": delay, "limit": limit, "name": "link"}
         link |= {"aqm": discipline, "reverse_aqm": "droptail", "reverse_limit": limit}
         return {
@@ -80,29 +95,24 @@ class Case:
             "topology": {"kind": "graph", "access_rate": "1Gbit/s", "access_delay": "1ms", "links": [link]},
             "tcp": {"cc": cc},
             "flows": [
-                *(_later(flow, shift_ms) for flow in MIXES[self.mix]),
-                steady if share else {"kind": "voip", "count": 2, **_ON},
+                *(later(flow, shift_ms) for flow in MIXES[self.mix]),
+                steady if share else {"kind": "voip", "count": 2, **ON},
             ],
             "output": {"series": False},
         }
 
 
-def _later(flow: dict[str, Any], shift_ms: int) -> dict[str, Any]:
-    if flow["kind"] not in ("bulk", "transfer"):
-        return flow
-    return flow | {"start": f"{1000 * float(str(flow.get('start', '0s')).removesuffix('s')) + shift_ms:g}ms"}
-
-
-def cases() -> Iterator[Case]:
-    """Returns the 30 cases."""
+def cases() -> Iterator[Case | Line]:
+    """Returns the 60 cases: 30 of which each number is compared, and 30 lines on which advice is hard."""
     for link in LINKS:
         for mix in MIXES:
             for unresponsive in UNRESPONSIVE:
                 yield Case(link, mix, unresponsive)
+    yield from lines()
 
 
-def capture(case: Case, place: Path) -> None:
-    """Simulates a case under drop-tail, and writes what a capture at the gateway's interface to the link has: no more.
+def capture(case: Case | Line, place: Path) -> None:
+    """Simulates a case as it is, and writes what a capture at the gateway's interface to the link has: no more.
 
     Packets that the queue dropped are not in it. Packets from the provider come when they have crossed the link. The
     gateway's hosts have private addresses, those of the provider public ones.
@@ -111,12 +121,35 @@ def capture(case: Case, place: Path) -> None:
         raw = Path(folder) / "raw.pcapng"
         engine.run(case.scenario(), SEED, raw)
         frames = sorted(_frames(raw.read_bytes(), case), key=lambda frame: frame[0])
-    store.write(place, _pcap(frames))
+    store.write(place, _pcap(_joined(frames) if case.joined else frames))
 
 
-def _frames(data: bytes, case: Case) -> Iterator[tuple[int, int, bytes]]:
+def _joined(frames: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
+    """Joins segments of a connection that follow each other closely, as network cards and the kernel do (TSO, GRO)."""
+    found: list[tuple[int, int, bytes]] = []
+    last: dict[bytes, int] = {}
+    for t, size, header in frames:
+        at = last.get(header[12:20] + header[20:24], -1)
+        is_tcp, words = header[9] == 6, 20 + 4 * (header[32] >> 4) if header[9] == 6 else 0
+        if is_tcp and size > words and at >= 0:
+            before, length, first = found[at]
+            begin, data = struct.unpack_from(">I", first, 24)[0], length - 20 - 4 * (first[32] >> 4)
+            follows = struct.unpack_from(">I", header, 24)[0] == (begin + data) % 2**32
+            joins = follows and t - before < _JOINED_NS and data + size - words <= _JOINED_BYTES
+            if joins and first[33] == header[33]:
+                # IP says in 16 bits how long the frame is.
+                length += size - words
+                found[at] = (t, length, first[:2] + struct.pack(">H", length) + first[4:])
+                continue
+        if is_tcp and size > words:
+            last[header[12:20] + header[20:24]] = len(found)
+        found.append((t, size, header))
+    return sorted(found, key=lambda frame: frame[0])
+
+
+def _frames(data: bytes, case: Case | Line) -> Iterator[tuple[int, int, bytes]]:
     """Yields time in nanoseconds, length and headers of each packet that passes the gateway's interface."""
-    rate, delay_ns = LINKS[case.link][0], int(LINKS[case.link][1].removesuffix("ms")) * 10**6
+    rate, delay_ns = case.back_bps, case.delay_ns
     at = 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
@@ -145,16 +178,53 @@ def _pcap(frames: Sequence[tuple[int, int, bytes]]) -> bytes:
 
 @dataclass(frozen=True)
 class Row:
-    """What was foretold for one case, and what is true; goodput in bit/s and delay in ms (p90), by discipline."""
+    """What was foretold for one case, and what is true; goodput in bit/s and delay in ms (p90), by discipline.
 
-    case: Case
+    The discipline as it is has the name `AS_IT_IS` in what is true of both directions.
+    """
+
+    case: Case | Line
     verdict: str
+    discipline: str
     because: tuple[str, ...]
     control: str
     true_goodput: dict[str, Range]
     true_delay: dict[str, Range]
+    carried: dict[str, float]  # of both directions, each as a share of its rate
+    worse: dict[str, float]  # the longer p90 delay of both directions in ms
     goodput: dict[str, Range]
     delay: dict[str, Range]
+
+    @property
+    def advice(self) -> str:
+        """What the answer says to do; empty if it cannot tell."""
+        return {"leave": AS_IT_IS, "recommended": self.discipline}.get(self.verdict, "")
+
+    @property
+    def best(self) -> str:
+        """The discipline with the shortest delay that carries enough, of those that no other beats in both."""
+        least = decision.CARRIED * self.carried[AS_IT_IS]
+        able = [name for name in self.carried if self.carried[name] >= least and not self._beaten(name)]
+        return min(able, key=lambda name: self.worse[name], default=AS_IT_IS)
+
+    def _beaten(self, name: str) -> bool:
+        return any(self.carried[n] > self.carried[name] and self.worse[n] < self.worse[name] for n in self.carried)
+
+    @property
+    def harms(self) -> bool:
+        """True if the advice carries less by 5 % than the link as it is, and its delay is no shorter."""
+        if not self.advice:
+            return False
+        carried = self.carried[self.advice] < decision.CARRIED * self.carried[AS_IT_IS]
+        return carried and self.worse[self.advice] >= self.worse[AS_IT_IS]
+
+    @property
+    def is_near(self) -> bool:
+        """True if the delay of the advice is within a fifth or 3 ms of that of the best."""
+        if not self.advice:
+            return False
+        least = self.worse[self.best]
+        return self.worse[self.advice] <= max(decision.SAFE * least, least + decision.SAFE_MS)
 
     @property
     def wrong(self) -> list[tuple[str, str]]:
@@ -170,25 +240,53 @@ class Row:
         return [mine[name].median / max(true[name].median, 1e-9) - 1 for name in mine]
 
 
-def judge(case: Case, place: Path) -> Row:
+def judge(case: Case | Line, place: Path) -> Row:
     """Asks about the capture of a case, which is written to `place`, and compares the answer with the truth."""
     capture(case, place)
-    found = answer.ask(model.observe(place), DISCIPLINES)
+    seen = model.observe(place)
+    found = answer.ask(seen, DISCIPLINES)
+    back = seen.uploads is False  # the answer is about the download
     outcomes = {one.discipline: one for one in found.outcomes}
-    whole = outcomes if len(outcomes) == len(DISCIPLINES) else {}
-    true = {name: [_true(case, name, shift) for shift in SHIFTS_MS] for name in DISCIPLINES}
+    whole = outcomes if set(DISCIPLINES) <= set(outcomes) else {}
+    true = {name: [_true(case, name, shift, back) for shift in SHIFTS_MS] for name in DISCIPLINES}
+    now = [_true(case, "", shift, back) for shift in SHIFTS_MS]
+    both = {AS_IT_IS: now, **{name: runs for name, runs in true.items() if name != "droptail"}}
     return Row(
         case,
         found.verdict,
+        found.discipline,
         tuple(found.because),
         found.control,
-        {name: Range.of([one["goodput_bps"] for one in runs]) for name, runs in true.items()},
-        {name: Range.of([one["queue_delay_ms"]["p90"] for one in runs]) for name, runs in true.items()},
-        {name: one.goodput_bps for name, one in whole.items()},
-        {name: one.delay_ms["p90"] for name, one in whole.items()},
+        {name: Range.of([one.goodput_bps for one in runs]) for name, runs in true.items()},
+        {name: Range.of([one.p90_ms for one in runs]) for name, runs in true.items()},
+        {name: statistics.median(one.carried for one in runs) for name, runs in both.items()},
+        {name: statistics.median(one.worse_ms for one in runs) for name, runs in both.items()},
+        {name: whole[name].goodput_bps for name in DISCIPLINES if whole},
+        {name: whole[name].delay_ms["p90"] for name in DISCIPLINES if whole},
     )
 
 
-def _true(case: Case, discipline: str, shift_ms: int) -> dict[str, Any]:
-    found: dict[str, Any] = engine.run(case.scenario(discipline, shift_ms), SEED).summary["bottlenecks"][0]
-    return found
+@dataclass(frozen=True)
+class _Run:
+    """What one true run has."""
+
+    goodput_bps: float  # of the asked direction
+    p90_ms: float
+    carried: float
+    worse_ms: float
+
+
+def _true(case: Case | Line, discipline: str, shift_ms: int, back: bool) -> _Run:
+    """Runs the truth with a discipline before the upload, or with `back` before the download."""
+    tree = case.scenario("", shift_ms)
+    [link] = tree["topology"]["links"]
+    if discipline:
+        link["reverse_aqm" if back else "aqm"] = discipline
+    queues: list[dict[str, Any]] = engine.run(tree, SEED).summary["bottlenecks"]
+    rates = (number(link["rate"]), number(link.get("reverse_rate", link["rate"])))
+    return _Run(
+        queues[back]["goodput_bps"],
+        queues[back]["queue_delay_ms"]["p90"],
+        sum(queue["goodput_bps"] / rate for queue, rate in zip(queues, rates, strict=True)),
+        max(queue["queue_delay_ms"]["p90"] for queue in queues),
+    )
