@@ -132,6 +132,64 @@ class Orbit:
     def is_seen(self) -> bool: ...
     def delay_ms(self, t_s: float) -> float: ...
 
+_Greeting = tuple[int, int | None, bool]
+_Counters = tuple[bool, list[int]]
+
+class Endpoint:
+    """One side of a simulated connection; times are in nanoseconds, and bit 8 of flags is AE."""
+
+    def __new__(cls, config: str, client: bool, iss: int) -> Endpoint: ...
+    def open(self) -> None: ...
+    def write(self, n: int) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def read_by_hand(self) -> None: ...
+    def read(self, n: int) -> None: ...
+    def arrive(
+        self,
+        now_ns: int,
+        flags: int,
+        seq: int,
+        len: int,  # noqa: A002
+        ack: int,
+        window: int,
+        ecn: int,
+        syn: _Greeting | None = None,
+        timestamps: tuple[int, int] | None = None,
+        sacks: list[tuple[int, int]] = ...,
+        accecn: _Counters | None = None,
+    ) -> None: ...
+    def deadline(self) -> int | None: ...
+    def on_timer(self, now_ns: int) -> None: ...
+    def transmit(
+        self, now_ns: int
+    ) -> (
+        tuple[
+            int,
+            int,
+            int,
+            int,
+            int,
+            int,
+            _Greeting | None,
+            tuple[int, int] | None,
+            list[tuple[int, int]],
+            _Counters | None,
+        ]
+        | None
+    ): ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def delivered(self) -> int: ...
+    @property
+    def acked(self) -> int: ...
+    @property
+    def peer_finished(self) -> bool: ...
+    @property
+    def all_acked(self) -> bool: ...
+    def info(self) -> str: ...
+
 class Simulation:
     def __new__(
         cls, text: str, file: str, seed: int | None = None, pcapng: str | None = None, library: object = None

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock import _penstock, tcp_trace
-from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
+from penstock._penstock import BrokenInvariant, Endpoint, Orbit, ScenarioError, TraceError
 from penstock.mistake import MistakeError, lacking
 from penstock.own import AlgorithmError, Library
 from penstock.scenario import Scenario, Source, to_toml
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlgorithmError",
     "BrokenInvariant",
+    "Endpoint",
     "Entry",
     "Orbit",
     "Parameter",

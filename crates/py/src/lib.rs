@@ -1,6 +1,7 @@
 //! The Python binding: it converts values and holds no algorithm.
 
 mod convert;
+mod endpoint;
 mod fluid;
 mod orbit;
 mod own;
@@ -52,6 +53,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TCP_STATES", penstock_sim::tcp_trace::STATES)?;
     module.add_class::<simulation::Simulation>()?;
     module.add_class::<orbit::Orbit>()?;
+    module.add_class::<endpoint::Endpoint>()?;
     module.add_class::<own::Ack>()?;
     module.add_class::<own::Loss>()?;
     module.add_class::<own::Packet>()?;

@@ -206,10 +206,12 @@ impl Segment {
     }
 
     /// Adds an AccECN option, padded to whole words, after the SACK blocks. The third block gives way to it. Must not be
-    /// called with three fields beside two blocks or more, nor in a segment with a rate.
+    /// called with three fields beside two blocks or more and timestamps, nor in a segment with a rate.
     pub fn set_accecn(&mut self, option: &AccEcn) {
         let blocks = self.sacks & SACK_COUNT;
-        debug_assert!(self.sacks & ERN_OPTION == 0 && (option.fields().len() < 3 || blocks < 2));
+        debug_assert!(
+            self.sacks & ERN_OPTION == 0 && (option.fields().len() < 3 || blocks < 2 || !self.has_timestamps())
+        );
         if usize::from(blocks) > RATE_BLOCK {
             self.sacks -= 1;
             self.header -= SACK_BLOCK;
@@ -217,7 +219,9 @@ impl Segment {
         let mut fields = [0; 3];
         fields[3 - option.fields().len()..].copy_from_slice(option.fields());
         let order = if option.ect1_first() { ECT1_FIRST } else { 0 };
-        if option.fields().len() == 3 {
+        if option.fields().len() == 3 && usize::from(self.sacks & SACK_COUNT) == RATE_BLOCK {
+            self.tsval = fields[0]; // without timestamps there is room for both
+        } else if option.fields().len() == 3 {
             self.blocks[RATE_BLOCK - 1].1 = fields[0]; // a SYN has its own options before it
         }
         self.blocks[RATE_BLOCK] = (fields[1], fields[2] | order | (option.fields().len() as u32) << COUNT_SHIFT);
@@ -229,7 +233,9 @@ impl Segment {
     pub fn accecn(&self) -> Option<AccEcn> {
         let (second, last) = self.blocks[RATE_BLOCK];
         let (count, ect1_first) = (last >> COUNT_SHIFT & 3, last & ECT1_FIRST != 0);
-        let all = [self.blocks[RATE_BLOCK - 1].1, second, last];
+        let first =
+            if usize::from(self.sacks & SACK_COUNT) == RATE_BLOCK { self.tsval } else { self.blocks[RATE_BLOCK - 1].1 };
+        let all = [first, second, last];
         let field = |place: u32| if place < count { all[(3 - count + place) as usize] } else { 0 };
         let (first, last) = (field(0), field(2));
         let (ect0, ect1) = if ect1_first { (last, first) } else { (first, last) };

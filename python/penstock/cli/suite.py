@@ -129,6 +129,35 @@ def bbr_draft(
     _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, on, jobs, out, check, json, qlog)
 
 
+@suite.command(
+    "packetdrill",
+    epilog=examples(
+        "penstock suite packetdrill packetdrill/gtests/net/tcp",
+        "penstock suite packetdrill linux/tools/testing/selftests/net/packetdrill --json",
+    ),
+)
+def packetdrill(
+    directory: Path = typer.Argument(help="A checkout of scripts (*.pkt), or one script.", metavar="DIR"),
+    everything: bool = typer.Option(False, "--all", help="Show scripts that are not applicable or passed as well."),
+    check: bool = typer.Option(False, "--check", help="Exit with 1 if a script differs that is not known to."),
+    json: bool = _JSON,
+) -> None:
+    """Play scripts of packetdrill, which say what Linux' TCP does, against the simulated TCP in virtual time."""
+    from penstock.suites import packetdrill as judges
+
+    found = list(judges.judge(directory))
+    if json:
+        show.as_json(judges.to_json(found))
+    else:
+        shown = [one for one in found if everything or one.verdict == "differs"]
+        rows = [[one.script, one.verdict, one.known or one.why] for one in shown]
+        if rows:
+            show.table("scripts of packetdrill", ("script", "verdict", "why"), rows, left=3)
+        show.line(judges.sentence(found))
+    if check and any(one.verdict == "differs" and not one.known for one in found):
+        raise typer.Exit(1)
+
+
 flent.add(suite)
 
 

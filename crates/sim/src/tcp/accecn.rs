@@ -17,6 +17,10 @@
 //!
 //! The client's ACK of the SYN-ACK is a pure one whose ACE has the code of the ECN field of the SYN-ACK (Table 3).
 //!
+//! Controls in the kernel's form have that of Linux 7.2 (`include/net/tcp_ecn.h`, `tcp_accecn_process`): the option has the counter of
+//! ECT(1) first and is in every segment once one of the peer has arrived, takes its room from the payload, and ends if it is lost
+//! twice; every change of the ECN field is acknowledged at once; all segments but SYNs are ECT(0).
+//!
 //! DIFFERENCE: continuous marks (§3.2.2.3) and the loss of later segments with the option (§3.2.3.2.2) are not looked for;
 //! the RFC leaves both open. Pinned by `a_sender_that_sees_only_marks_goes_on`.
 //! DIFFERENCE: an option in which both counters of ECT changed leaves one out beside two SACK blocks, also where there
@@ -25,6 +29,10 @@
 use super::snapshot::TcpInfo;
 use crate::segment::Segment;
 use penstock_core::packet::{AccEcn, ByteCounters, Ecn, Packet, TcpFlags};
+
+mod linux;
+
+use linux::{LinuxFeedback, LinuxMarks};
 
 /// Initial value of the counter of packets (§3.2.1).
 const FIRST_PACKETS: u32 = 5;
@@ -71,9 +79,9 @@ fn is_mangled(sent: Ecn, arrived: Ecn) -> bool {
     }
 }
 
-/// Returns the option of a SYN-ACK: all counters, as they are at the beginning.
-pub fn first_option() -> AccEcn {
-    AccEcn::new(false, 3, &FIRST_BYTES)
+/// Returns the option of a SYN-ACK: all counters, as they are at the beginning; in the form of Linux that of ECT(1) comes first.
+pub fn first_option(linux: bool) -> AccEcn {
+    AccEcn::new(linux, 3, &FIRST_BYTES)
 }
 
 /// The feedback that the two sides have agreed on.
@@ -106,10 +114,13 @@ pub struct Negotiation {
     coded: bool,
     /// The option in the peer's SYN-ACK, or in the first segment that acknowledges ours.
     option: Option<AccEcn>,
+    /// The form of Linux.
+    pub linux: bool,
 }
 
 impl Negotiation {
-    pub fn new() -> Self {
+    /// Begins a handshake, in the form of Linux or in that of the RFC.
+    pub fn new(linux: bool) -> Self {
         Self {
             mode: Mode::Open,
             arrived: Ecn::NotEct,
@@ -118,6 +129,7 @@ impl Negotiation {
             zero: false,
             coded: false,
             option: None,
+            linux,
         }
     }
 
@@ -179,12 +191,17 @@ impl Negotiation {
     /// Returns the two halves of the connection, whose own SYN or SYN-ACK carried `sent`. `server`: this side answered a SYN.
     pub fn halves(&self, server: bool, sent: Ecn, sack: bool) -> (Feedback, Marks) {
         let mut feedback = Feedback::new(sack);
+        if self.linux {
+            let (seen, last) = (self.option.is_some(), if server { self.arrived } else { Ecn::NotEct });
+            feedback.linux = Some(LinuxFeedback { seen, last, ..LinuxFeedback::default() });
+        }
         if !server {
             // §3.2.2.2: a mark of the SYN-ACK counts, that of a SYN does not.
             feedback.packets += u32::from(self.arrived == Ecn::Ce);
             (feedback.code, feedback.first, feedback.first_data) = (Some(code(self.arrived)), true, true);
         }
         let mut marks = Marks::new(self.option);
+        marks.linux = self.linux.then(LinuxMarks::default);
         marks.packets += u64::from(server && self.told == Some(Ecn::Ce));
         marks.skip = self.coded;
         marks.ect = !(self.zero || (server && self.bare) || self.told.is_some_and(|told| is_mangled(sent, told)));
@@ -219,6 +236,8 @@ pub struct Feedback {
     /// The first ACK, and the first segment with data, have the option.
     first: bool,
     first_data: bool,
+    /// State of the form of Linux; `None` in that of the RFC.
+    linux: Option<LinuxFeedback>,
 }
 
 impl Feedback {
@@ -234,6 +253,7 @@ impl Feedback {
             code: None,
             first: false,
             first_data: false,
+            linux: None,
         }
     }
 
@@ -262,10 +282,13 @@ impl Feedback {
             Ecn::Ect1 => add(&mut self.bytes.ect1, [&mut self.ever.ect1, &mut self.changed.ect1]),
             Ecn::Ce => add(&mut self.bytes.ce, [&mut self.ever.ce, &mut self.changed.ce]),
         }
-        let changes = ce && !self.last_ce && len > 0;
+        let changes = match &mut self.linux {
+            Some(linux) => linux.count(segment),
+            None => ce && !self.last_ce && len > 0,
+        };
         self.last_ce = ce;
         if !ce {
-            return false;
+            return changes;
         }
         self.packets = self.packets.wrapping_add(1);
         self.marks = self.marks.saturating_add(1);
@@ -286,6 +309,16 @@ impl Feedback {
         };
         segment.set_ace(ace);
         self.marks = 0;
+        if let Some(linux) = &mut self.linux {
+            let fields = linux.fields(segment);
+            let twice = segment.sacks().first().filter(|block| segment.ack.wrapping_sub(block.1) as i32 >= 0);
+            linux.twice = twice.filter(|_| fields.is_some()).map(|block| block.0);
+            if let Some(fields) = fields {
+                linux.least = 0;
+                segment.set_accecn(&AccEcn::new(true, fields, &self.bytes));
+            }
+            return;
+        }
         let ByteCounters { ect0, ce, ect1 } = self.changed;
         // §3.2.3.2.2: a first segment with data that was lost goes out again without the option.
         let data = segment.len > 0 && std::mem::take(&mut self.first_data) && !segment.is_retransmission();
@@ -368,6 +401,8 @@ pub struct Marks {
     heard: bool,
     /// Payload bytes with CE that the control was not told yet.
     pending: u64,
+    /// State of the form of Linux; `None` in that of the RFC.
+    linux: Option<LinuxMarks>,
 }
 
 impl Marks {
@@ -389,6 +424,7 @@ impl Marks {
             ect: true,
             heard: true,
             pending: 0,
+            linux: None,
         }
     }
 
@@ -412,17 +448,29 @@ impl Marks {
 
     /// Takes the feedback of an ACK; true if it tells of new marks.
     pub fn take(&mut self, segment: &Segment, acknowledged: Acknowledged) -> bool {
+        // The last ACK of a handshake acknowledges nothing new, and has its code all the same.
+        let coded = std::mem::take(&mut self.skip);
         if segment.flags.has(TcpFlags::SYN) || self.is_superseded(segment, acknowledged.bytes) {
             return false;
         }
-        let coded = std::mem::take(&mut self.skip);
         if !coded && std::mem::take(&mut self.first) && segment.ace() == 0 {
             (self.ect, self.heard) = (false, false); // §3.2.2.4
         }
         let option = segment.accecn().filter(|_| self.options != Options::Zeroed);
+        let before = self.bytes;
         let marked_bytes = option.and_then(|option| self.take_option(&option));
+        let told = self.told_bytes(option.as_ref(), &before, acknowledged.bytes);
         let least = (u64::from(segment.ace()) + DIV_ACE - self.packets % DIV_ACE) % DIV_ACE;
-        let packets = if coded { 0 } else { self.packets(least, marked_bytes, acknowledged) };
+        let packets = match self.linux {
+            _ if coded => 0,
+            Some(mut linux) => {
+                let covered = acknowledged.bytes.div_ceil(acknowledged.mss.max(1));
+                linux.cover(covered);
+                self.linux = Some(linux);
+                linux.packets(least, told, covered, acknowledged)
+            }
+            None => self.packets(least, marked_bytes, acknowledged),
+        };
         self.packets += packets;
         self.since += packets;
         let bytes = match (marked_bytes, self.options) {

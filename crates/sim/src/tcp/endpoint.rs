@@ -20,9 +20,13 @@ use std::sync::Arc;
 
 mod greeting;
 mod observed;
+mod refused;
 
 /// How often a SYN or SYN-ACK is retransmitted before the connection is given up (`tcp_syn_retries` of Linux).
 const MAX_GREETING_RETRIES: u16 = 6;
+
+/// How many timeouts of a SYN do not double the next one, in the kernel's form (`tcp_syn_linear_timeouts`).
+const LINEAR_GREETINGS: u16 = 4;
 
 /// The side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +94,8 @@ pub struct Endpoint {
     /// The ECN field of every segment; one that carries new data has ECT also if this is Not-ECT and ECN is in use.
     ect: Ecn,
     close_with_peer: bool,
+    /// The peer has closed before this side.
+    closed_last: bool,
     /// What most connections never have; `None` as long as there is none of it.
     rare: Option<Box<Rare>>,
 }
@@ -114,6 +120,7 @@ impl Endpoint {
             Half::Active(sender) => sender.needs.as_ref().map(|needs| needs.requirements),
             Half::Silent(_) => None,
         };
+        let kernel = matches!(&half, Half::Active(sender) if sender.is_kernel());
         Self {
             flow,
             role,
@@ -129,10 +136,11 @@ impl Endpoint {
             ect: ecn::of_every_segment(&config, requirements),
             half,
             rare: (config.accurate_ecn || config.scone.is_some()).then(|| {
-                let negotiation = config.accurate_ecn.then(Negotiation::new);
+                let negotiation = config.accurate_ecn.then(|| Negotiation::new(kernel));
                 Box::new(Rare { negotiation, reset: None, scone: config.scone.map(Scone::new) })
             }),
             close_with_peer: role == Role::Server,
+            closed_last: false,
             config,
         }
     }
@@ -259,18 +267,6 @@ impl Endpoint {
         self.receiver.read(n, self.mss());
     }
 
-    /// Aborts the connection with a reset.
-    pub fn abort(&mut self) {
-        if !matches!(self.state, State::Closed | State::Listen) {
-            let mut reset = self.template(TcpFlags::RST.with(TcpFlags::ACK), Instant::ZERO, false);
-            reset.seq = self.sequence_number();
-            reset.ack = self.receiver.ack_number();
-            self.reset(reset);
-            self.state = State::Closed;
-            self.greetings = self.greetings.max(1);
-        }
-    }
-
     /// Returns the earliest time at which [`Endpoint::on_timer`] has something to do; `None` if no timer is set.
     #[inline]
     pub fn deadline(&self) -> Option<Instant> {
@@ -295,7 +291,9 @@ impl Endpoint {
                 return;
             }
             self.greet = true;
+            let linear = self.state == State::SynSent && self.greetings <= LINEAR_GREETINGS;
             match &mut self.half {
+                Half::Active(sender) if linear && sender.is_kernel() => {}
                 Half::Active(sender) => sender.rtt.back_off(),
                 Half::Silent(silent) => silent.back_offs += 1,
             }
@@ -323,21 +321,6 @@ impl Endpoint {
                 None
             }
         }
-    }
-
-    /// Answers a segment for which there is no connection with a reset (RFC 9293 §3.10.7.1).
-    fn refuse(&mut self, segment: &Segment) {
-        if segment.flags.has(TcpFlags::RST) {
-            return;
-        }
-        let mut reset = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags::RST);
-        if segment.flags.has(TcpFlags::ACK) {
-            reset.seq = segment.ack;
-        } else {
-            reset.flags = reset.flags.with(TcpFlags::ACK);
-            reset.ack = segment.seq.wrapping_add(segment.sequence_len());
-        }
-        self.reset(reset);
     }
 
     fn on_listen(&mut self, segment: &Segment) {
@@ -384,7 +367,7 @@ impl Endpoint {
 
     fn on_syn_received(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
         if segment.flags.has(TcpFlags::RST) {
-            self.state = State::Closed;
+            self.on_reset(segment);
         } else if segment.flags.has(TcpFlags::ACK) && segment.ack == self.iss.wrapping_add(1) {
             let rtt = self.sample_handshake(segment, now);
             if let Some(negotiation) = self.negotiation().filter(|_| !segment.flags.has(TcpFlags::SYN)) {
@@ -473,14 +456,13 @@ impl Endpoint {
     }
 
     fn on_established(&mut self, segment: &Segment, now: Instant) -> Option<Span> {
+        if self.closed_last && self.is_done() {
+            self.state = State::Closed; // RFC 9293 §3.6: what follows LAST-ACK
+            self.refuse(segment);
+            return None;
+        }
         if segment.flags.has(TcpFlags::RST) {
-            // RFC 5961 §3.2: only a reset with the exact number is accepted; one within the window is answered with a
-            // challenge ACK.
-            if segment.seq == self.receiver.ack_number() {
-                self.state = State::Closed;
-            } else if self.receiver.in_window(segment.seq) {
-                self.receiver.ack_now = true;
-            }
+            self.on_reset(segment);
             return None;
         }
         if segment.flags.has(TcpFlags::SYN) {
@@ -490,14 +472,23 @@ impl Endpoint {
             self.receiver.ack_now = true; // a SYN-ACK again: our ACK was lost (RFC 5961 §4.2 answers with an ACK)
             return None;
         }
+        if !segment.flags.has(TcpFlags::ACK) {
+            return None; // RFC 9293 §3.10.7.4, fifth
+        }
+        if !self.can_acknowledge(segment.ack) {
+            self.receiver.ack_now = true; // RFC 5961 §5.2
+            return None;
+        }
         if self.scone().is_some() {
             self.heed(segment, now);
         }
         if !self.receiver.on_segment(segment, &self.config, now) && segment.sequence_len() == 0 {
             return None;
         }
+        if segment.flags.has(TcpFlags::FIN) && self.active().is_some_and(Sender::is_closing) {
+            self.receiver.ack_now = true; // `tcp_fin` in FIN-WAIT; the RFC's receiver does so in any case
+        }
         let sample = match &mut self.half {
-            _ if !segment.flags.has(TcpFlags::ACK) => None,
             Half::Active(sender) => sender.on_ack(segment, &self.config, now),
             Half::Silent(silent) => {
                 silent.on_ack(segment, self.iss);
@@ -541,6 +532,7 @@ impl Endpoint {
     fn next_other(&self) -> Option<Outgoing> {
         match self.state {
             State::SynSent | State::SynReceived if self.greet => Some(Outgoing::Greeting),
+            State::SynReceived if self.receiver.ack_now => Some(Outgoing::Ack),
             _ => self.rare.as_ref()?.reset.is_some().then_some(Outgoing::Reset),
         }
     }
@@ -555,6 +547,9 @@ impl Endpoint {
             Outgoing::Reset => {
                 let reset = self.rare.as_mut().and_then(|rare| rare.reset.take());
                 *segment = reset.unwrap_or(*segment);
+                if segment.has_timestamps() {
+                    segment.tsval = timestamp(now); // RFC 7323 §3.2
+                }
             }
         }
         if self.scone().is_some() {
@@ -577,6 +572,7 @@ impl Endpoint {
                 (silent.sack, silent.mss(&self.config))
             }
         };
+        self.closed_last |= segment.flags.has(TcpFlags::FIN) && self.receiver.finished();
         if let Some(scone) = self.rare.as_mut().and_then(|rare| rare.scone.as_mut()) {
             scone.leave(segment, now);
         }

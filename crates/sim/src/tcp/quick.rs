@@ -77,6 +77,11 @@ impl QuickAcks {
         self.left = self.left.max(n);
     }
 
+    /// True if data has arrived.
+    pub fn has_heard(&self) -> bool {
+        self.arrived.is_some()
+    }
+
     /// Takes a segment in order; true if it is acknowledged at once.
     pub fn in_order(&mut self, now: Instant) -> bool {
         if self.arrived.is_none_or(|before| now.since(before) > self.rto) {

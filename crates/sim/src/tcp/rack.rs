@@ -148,6 +148,8 @@ pub struct Rack {
     /// The lowest end of a segment that was delivered since [`Rack::take_original`] and was never retransmitted; `u64::MAX`
     /// if there is none.
     original: u64,
+    /// When the first and the last segment were sent that the newest ACK covers; `None` if one of them was sent again.
+    acked: Option<(Instant, Instant)>,
     /// When the first segment was sent that SACK reported since [`Rack::take_original`] and that was sent once.
     first_sacked: Option<Instant>,
     /// When further segments may have to be declared lost; `Instant::MAX` means never.
@@ -181,6 +183,7 @@ impl Rack {
             found_losses: false,
             lost_again: None,
             original: u64::MAX,
+            acked: None,
             first_sacked: None,
             check_at: Instant::MAX,
             tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
@@ -282,6 +285,12 @@ impl Rack {
         Some((self.first_sacked.take()?, self.flight.front()?.at))
     }
 
+    /// Returns when the first and the last segment were sent that the newest ACK covers, unless one of them was sent again
+    /// (`tcp_clean_rtx_queue`).
+    pub fn acked(&self) -> Option<(Instant, Instant)> {
+        self.acked
+    }
+
     /// Returns the first segment that is lost and was not retransmitted.
     pub fn next_lost(&mut self) -> Option<(u64, u64)> {
         if self.lost == 0 {
@@ -320,6 +329,8 @@ impl Rack {
 
     /// Handles a cumulative ACK: everything below `una` arrived (§6.2 steps 2 and 3).
     pub fn advance(&mut self, una: u64, arrival: &Arrival) {
+        self.acked = None;
+        let mut again = false;
         while let Some(mut sent) = self.flight.front().copied().filter(|sent| sent.start < una) {
             let part = sent.end.min(una) - sent.start;
             self.lost -= if sent.lost { part } else { 0 };
@@ -332,6 +343,12 @@ impl Rack {
             self.flight.pop_front();
             self.marked -= u32::from(sent.marked);
             self.segments_sacked -= u32::from(sent.sacked);
+            again |= sent.again;
+            if !again && !sent.sacked {
+                self.acked = Some((self.acked.map_or(sent.at, |(first, _)| first), sent.at));
+            } else if again {
+                self.acked = None;
+            }
             if !sent.sacked {
                 self.delivered(&sent, arrival);
             }
@@ -662,5 +679,34 @@ mod tests {
     #[test]
     fn the_memory_has_room_for_every_segment_in_flight() {
         assert!(rack().bytes() >= size_of::<Rack>() + 10 * size_of::<Sent>());
+    }
+
+    /// tcp_clean_rtx_queue: the first and the last segment of an ACK are timed, unless one of them was sent again.
+    #[test]
+    fn an_ack_of_originals_times_its_first_and_its_last() {
+        let mut rack = rack();
+        rack.advance(3 * MSS, &arrival(103));
+        assert_eq!(rack.acked(), Some((at(0), at(2))));
+        rack.sack(4 * MSS..5 * MSS, &arrival(104));
+        rack.advance(5 * MSS, &arrival(105));
+        assert_eq!(rack.acked(), Some((at(3), at(3))), "the other had arrived");
+        rack.sent_again(5 * MSS, at(110));
+        rack.advance(7 * MSS, &arrival(210));
+        assert_eq!(rack.acked(), None);
+    }
+
+    /// tcp_check_sack_reordering by hand: the eighth segment arrives before the fifth, by three segments, and then the first two.
+    #[test]
+    fn what_was_overtaken_is_counted() {
+        let mut rack = rack();
+        let one = |rack: &mut Rack, segment: u64| {
+            rack.sack(segment * MSS..(segment + 1) * MSS, &arrival(110));
+            rack.note_overtaken();
+            let counted = rack.counted();
+            (counted.disorders, counted.reordering(MSS))
+        };
+        assert_eq!(one(&mut rack, 7), (0, 3));
+        assert_eq!(one(&mut rack, 5), (1, 3));
+        assert_eq!(one(&mut rack, 1), (2, 7));
     }
 }

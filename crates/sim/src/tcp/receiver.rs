@@ -178,9 +178,12 @@ impl Receiver {
     /// §3.8.6.2.2).
     pub fn read(&mut self, n: u64, mss: u64) {
         self.unread -= n.min(self.unread.into()) as u32;
-        if self.room().saturating_sub(self.edge) >= self.least_opening(mss) {
-            self.ack_now = true;
-        }
+        let (told, free) = (self.edge.saturating_sub(self.next), self.room() - self.next);
+        self.ack_now |= match self.quick {
+            // `tcp_cleanup_rbuf`: the window doubles at least.
+            Some(_) => 2 * told <= u64::from(self.buffer) && free >= (2 * told).max(self.least_opening(mss)),
+            None => self.room().saturating_sub(self.edge) >= self.least_opening(mss),
+        };
     }
 
     /// Returns the number up to which the buffer has room, or the window that grows.
@@ -211,6 +214,9 @@ impl Receiver {
         let stale = segment.has_timestamps() && (segment.tsval.wrapping_sub(self.ts_recent) as i32) < 0; // PAWS
         if !in_window || stale {
             self.note_twice(start..end.min(self.next));
+            if let Some(feedback) = self.accurate.as_mut().filter(|_| start < self.next) {
+                feedback.count_again(segment, self.last_ack_sent);
+            }
             if end > start {
                 self.acknowledge_quickly(MAX_QUICK); // `tcp_send_dupack`, and `tcp_data_queue` for what has arrived
             }
@@ -262,6 +268,12 @@ impl Receiver {
         self.note_twice(start..self.next);
         let filled_gap = match self.odd.as_mut().filter(|odd| !odd.early.is_empty()) {
             Some(odd) => {
+                // What is in order may bring again what came before it; the first range is reported.
+                if self.dsack
+                    && let Some((known, until)) = odd.early.as_slice().first().filter(|(known, _)| *known < end)
+                {
+                    odd.twice = (*known as u32, end.min(*until) as u32);
+                }
                 let reach = odd.early.containing(end).map_or(end, |(_, reach)| reach);
                 odd.early.remove_below(reach);
                 self.advance(reach);
@@ -272,9 +284,15 @@ impl Receiver {
                 false
             }
         };
-        self.unacked = self.unacked.saturating_add(1);
-        let at_once = self.quick.as_mut().is_some_and(|quick| quick.in_order(now));
-        if at_once || self.every_segment || filled_gap || fin || self.unacked >= 2 {
+        if self.quick.is_some() && self.finished() {
+            self.odd = None; // `tcp_fin`: nothing more is reported
+        }
+        let segments = (end - start).div_ceil(config.mss.get().max(1));
+        self.unacked = self.unacked.saturating_add(segments.clamp(1, 255) as u8);
+        // A FIN alone behind data is acknowledged with what this side says (`tcp_fin`: `inet_csk_enter_pingpong_mode`).
+        let alone = fin && end - start == 1 && self.quick.as_ref().is_some_and(|quick| quick.has_heard());
+        let at_once = self.quick.as_mut().filter(|_| !alone).is_some_and(|quick| quick.in_order(now));
+        if at_once || self.every_segment || filled_gap || (fin && !alone) || self.unacked >= 2 {
             self.ack_now = true;
         } else if self.ack_at == Instant::MAX {
             self.ack_at = now + config.delayed_ack_timeout;
@@ -291,6 +309,9 @@ impl Receiver {
 
     /// Records these bytes, if there are any, as received twice (RFC 2883 §4).
     fn note_twice(&mut self, bytes: Range<u64>) {
+        if let Some(feedback) = self.accurate.as_mut().filter(|_| !bytes.is_empty()) {
+            feedback.arrived_twice(bytes.start as u32);
+        }
         if self.dsack && !bytes.is_empty() {
             self.odd.get_or_insert_default().twice = (bytes.start as u32, bytes.end as u32);
         }

@@ -261,6 +261,22 @@ impl Sender {
         self.app_end - (sequence::initial(iss) + 1)
     }
 
+    /// True if a FIN follows the data of the application.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// True if the endpoint behaves as that of the kernel.
+    pub fn is_kernel(&self) -> bool {
+        self.kernel
+    }
+
+    /// True if a peer may acknowledge this number of the header.
+    pub fn can_be_acknowledged(&self, ack: u32) -> bool {
+        let ack = sequence::unwrap(ack, self.una);
+        ack <= self.nxt + u64::from(self.probed) && ack + u64::from(self.peer.largest) >= self.una
+    }
+
     /// True if the FIN was acknowledged.
     pub fn finished(&self) -> bool {
         self.closing && self.una > self.app_end
@@ -378,13 +394,18 @@ impl Sender {
 
     /// Takes the acknowledgment of an acceptable segment; returns the round trip time sample it gave, if any.
     pub fn on_ack(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> Option<Span> {
-        let ack = sequence::unwrap(segment.ack, self.una);
-        if ack > self.nxt + u64::from(self.probed) || ack < self.una {
+        let told = sequence::unwrap(segment.ack, self.una);
+        // What an ACK that was overtaken SACKs is news all the same (RFC 6675 §4, Update).
+        let overtaken = told < self.una;
+        if told > self.nxt + u64::from(self.probed) || (overtaken && segment.sacks().is_empty()) {
             return None;
         }
+        let ack = told.max(self.una);
         let before = self.edge();
         let (prior_in_flight, prior_delivered) = (self.pipe, self.una + self.sacked());
-        self.update_window(segment, ack);
+        if !overtaken {
+            self.update_window(segment, ack);
+        }
         self.group = 0;
         let mut sacked = 0;
         if self.sack {
@@ -473,8 +494,12 @@ impl Sender {
     pub fn emit(&mut self, segment: &mut Segment, next: Next, now: Instant) {
         let Next { start, len, kind } = next;
         if kind == Kind::Probe {
-            self.probed = true;
+            // That of the kernel has no data and an old number (`tcp_xmit_probe_skb`).
+            self.probed = !self.kernel;
             (segment.seq, segment.len) = (start as u32, 1);
+            if self.kernel {
+                (segment.seq, segment.len) = (segment.seq.wrapping_sub(1), 0);
+            }
             return;
         }
         self.fill(segment, start, start + u64::from(len), kind, now);

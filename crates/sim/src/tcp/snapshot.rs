@@ -99,4 +99,8 @@ pub struct TcpInfo {
     pub delivered_ce_bytes: u64,
     /// Payload bytes received in order.
     pub bytes_received: u64,
+    /// Data is unacknowledged or waits to be sent; Linux counts the time (`tcpi_busy_time`).
+    pub busy: bool,
+    /// The peer's window alone holds data back; Linux counts the time (`tcpi_rwnd_limited`).
+    pub window_limited: bool,
 }

@@ -32,14 +32,14 @@ fn data(len: u16, ecn: Ecn) -> Segment {
 
 /// A server that took this SYN and nothing else.
 fn server(syn: &Segment) -> Negotiation {
-    let mut negotiation = Negotiation::new();
+    let mut negotiation = Negotiation::new(false);
     assert!(negotiation.on_syn(syn));
     negotiation
 }
 
 /// A client that took this SYN-ACK.
 fn client(syn_ack: &Segment) -> Negotiation {
-    let mut negotiation = Negotiation::new();
+    let mut negotiation = Negotiation::new(false);
     negotiation.on_syn_ack(syn_ack);
     negotiation
 }
@@ -74,7 +74,7 @@ fn a_client_takes_each_answer_by_table_2() {
         };
         assert_eq!(client(&syn_ack(ace, Ecn::NotEct)).mode, mode, "{ace:03b}");
     }
-    assert_eq!(Negotiation::new().greeting(false, 0), (0b111, false), "no option on a SYN (§3.2.3.2.1)");
+    assert_eq!(Negotiation::new(false).greeting(false, 0), (0b111, false), "no option on a SYN (§3.2.3.2.1)");
 }
 
 /// §3.1.4.1: the first repetition asks as well, later ones do not. §3.2.3.2.2: a SYN-ACK that is repeated has no option, then
@@ -83,7 +83,7 @@ fn a_client_takes_each_answer_by_table_2() {
 fn who_is_not_answered_asks_for_less() {
     let greetings =
         |negotiation: &mut Negotiation, answers| [0, 1, 2, 3].map(|sent| negotiation.greeting(answers, sent));
-    assert_eq!(greetings(&mut Negotiation::new(), false), [(7, false), (7, false), (0, false), (0, false)]);
+    assert_eq!(greetings(&mut Negotiation::new(false), false), [(7, false), (7, false), (0, false), (0, false)]);
     let mut negotiation = server(&syn(0b111, Ecn::NotEct));
     assert_eq!(negotiation.greeting(true, 1), (0b010, false));
     assert!(negotiation.halves(true, Ecn::NotEct, true).1.sends_ect());
@@ -268,7 +268,7 @@ fn sack_comes_before_the_option() {
 /// Appendix A.1: 33,554,433 and 1461 make 33,555,893.
 #[test]
 fn counters_of_24_bits_come_round() {
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     marks.bytes.ce = 33_554_433 % DIV_OPTION;
     let option = AccEcn::new(false, 2, &ByteCounters { ect0: 1, ce: 1461, ect1: 1 });
     assert_eq!(marks.take_option(&option), Some(1460));
@@ -303,7 +303,7 @@ const ONE: Acknowledged = Acknowledged { bytes: MSS, mss: MSS };
 /// With options bytes decide; without, each marked packet is a full one, of no more than was acknowledged (appendix A.3).
 #[test]
 fn marked_bytes_are_those_of_the_option_or_of_full_segments() {
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     assert!(marks.take(&with_option(6, 100), ONE));
     assert_eq!((marks.packets, marks.marked(MSS), marks.marked(MSS)), (6, 100, 0));
     assert!(marks.take(&with_option(7, 5100), ONE));
@@ -343,11 +343,11 @@ fn feedback_that_is_superseded_is_ignored() {
 /// later zeros are counters.
 #[test]
 fn zeros_at_the_beginning_are_noticed() {
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     assert!(!marks.take(&ack(0), ONE));
     assert!(!marks.sends_ect() && !marks.heard);
     assert!(!marks.take(&ack(3), ONE), "no response any more");
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     assert!(marks.take(&ack(7), ONE) && marks.take(&ack(0), ONE) && marks.sends_ect());
     let zeroed = AccEcn::new(false, 3, &ByteCounters::default());
     let mut marks = Marks::new(Some(zeroed));
@@ -363,13 +363,13 @@ fn zeros_at_the_beginning_are_noticed() {
 /// §3.2.3.2.5: bytes with CE without a packet with CE; not if ACE may have come round, or told of it before.
 #[test]
 fn marked_bytes_without_marked_packets_end_ect() {
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     marks.take(&with_option(5, 100), ONE);
     assert!(!marks.sends_ect());
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     marks.take(&with_option(5, 8 * 1460), Acknowledged { bytes: 8 * MSS, mss: MSS });
     assert!(marks.sends_ect(), "eight packets: ACE came round");
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     marks.take(&ack(6), ONE);
     marks.take(&with_option(6, 1460), ONE);
     assert!(marks.sends_ect(), "ACE told of it before");
@@ -377,11 +377,61 @@ fn marked_bytes_without_marked_packets_end_ect() {
 
 #[test]
 fn a_sender_that_sees_only_marks_goes_on() {
-    let mut marks = Marks::new(Some(first_option()));
+    let mut marks = Marks::new(Some(first_option(false)));
     for n in 1..1000u32 {
         let (ace, ce) = (((5 + n) % 8) as u8, n * 1460 % DIV_OPTION);
         assert!(marks.take(&with_option(ace, ce), ONE));
     }
     assert!(marks.sends_ect() && marks.heard);
     assert_eq!((marks.packets, marks.pending), (5 + 999, 999 * MSS));
+}
+
+/// __tcp_accecn_process by hand: below eight packets ACE is right. From eight on it may have come round: without counters as often as
+/// fits, unless ACKs cover more than four packets on average; with counters, what fits the bytes.
+#[test]
+fn linux_guesses_how_often_ace_came_round() {
+    let linux = |covered: u64| LinuxMarks { covered: covered << 6, ..LinuxMarks::default() };
+    let acknowledged = |packets: u64| Acknowledged { bytes: packets * 1000, mss: 1000 };
+    for (covered, least, marked, packets, found) in [
+        (1, 3, None, 7, 3),
+        (1, 0, None, 9, 8),
+        (5, 0, None, 9, 0),
+        (1, 1, Some(0), 9, 1),
+        (1, 1, Some(9000), 9, 9),
+        (1, 1, Some(500), 9, 1),
+        (1, 1, Some(17_000), 17, 17),
+        (1, 1, Some(8000), 17, 9),
+    ] {
+        let got = linux(covered).packets(least, marked, packets, acknowledged(packets));
+        assert_eq!(got, found, "{covered} {least} {marked:?} {packets}");
+    }
+}
+
+/// pkts_acked_ewma by hand: 1 packet, then 10: (64 * 63 + 640) / 64.
+#[test]
+fn linux_averages_what_an_ack_covers() {
+    let mut linux = LinuxMarks::default();
+    linux.cover(1);
+    linux.cover(10);
+    assert_eq!(linux.covered, 73);
+}
+
+/// tcp_options_fit_accecn by hand: three counters beside timestamps and one block, two beside two, where the third is not needed; none
+/// beside three blocks if nothing must be told.
+#[test]
+fn linux_sends_as_many_counters_as_fit() {
+    let fields = |timestamps: bool, blocks: u32, least: u8| {
+        let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
+        if timestamps {
+            segment.set_timestamps(penstock_core::packet::Timestamps { val: 1, ecr: 1 });
+        }
+        (0..blocks).for_each(|n| segment.add_sack((n * 10, n * 10 + 5)));
+        LinuxFeedback { seen: true, least, ..LinuxFeedback::default() }.fields(&segment)
+    };
+    let with = |least| [0, 1, 2, 3].map(|blocks| fields(true, blocks, least));
+    assert_eq!(with(0), [Some(3), Some(3), Some(2), None]);
+    assert_eq!(with(2), [Some(3), Some(3), Some(2), Some(2)]);
+    assert_eq!(with(3), [Some(3), Some(3), None, None]);
+    assert_eq!([0, 1, 2, 3].map(|blocks| fields(false, blocks, 0)), [Some(3); 4]);
+    assert_eq!(LinuxFeedback::default().fields(&Segment::tcp(0, true, TcpFlags::ACK)), None, "none has arrived");
 }

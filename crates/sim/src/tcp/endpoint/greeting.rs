@@ -3,7 +3,7 @@
 use super::{Endpoint, State};
 use crate::segment::{Segment, SynOptions};
 use crate::tcp::accecn::{self, Mode};
-use penstock_core::packet::TcpFlags;
+use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::Instant;
 
 impl Endpoint {
@@ -24,6 +24,9 @@ impl Endpoint {
         let negotiation = self.rare.as_mut().and_then(|rare| rare.negotiation.take());
         let Some(negotiation) = negotiation.filter(|agreed| agreed.mode == Mode::Accurate) else { return };
         let (ect, sack) = (self.ect, self.sack());
+        if negotiation.linux && ect == Ecn::NotEct {
+            self.ect = Ecn::Ect0; // `tcp_ecn_send`: every segment from now on
+        }
         let (feedback, marks) = negotiation.halves(server, ect, sack);
         self.receiver.accurate = Some(Box::new(feedback));
         let sender = self.sender();
@@ -68,9 +71,10 @@ impl Endpoint {
         let greetings = self.greetings;
         if let Some(negotiation) = self.negotiation() {
             let (ace, option) = negotiation.greeting(answering, greetings);
+            let linux = negotiation.linux;
             segment.set_ace(ace);
             if option {
-                segment.set_accecn(&accecn::first_option());
+                segment.set_accecn(&accecn::first_option(linux));
             }
         }
         segment.seq = self.iss;

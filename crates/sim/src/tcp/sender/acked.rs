@@ -46,8 +46,13 @@ impl Sender {
             ledger.uncounted(already);
         }
         self.count_pipe();
-        let sample = self.rtt_sample(segment, ack, now);
-        if let Some(rtt) = sample {
+        let mut sample = self.rtt_sample(segment, ack, now);
+        let timed = self.kernel && !segment.has_timestamps() && self.board.rack.is_some();
+        if let Some((first, last)) = self.board.rack.as_ref().filter(|_| timed).and_then(|rack| rack.acked()) {
+            // The kernel knows when each segment was sent: the first one makes the timeout, the control hears of the last one.
+            self.rtt.sample_of(now.since(first), (self.una, self.nxt), now);
+            sample = Some(now.since(last));
+        } else if let Some(rtt) = sample {
             self.rtt.sample_of(rtt, (self.una, self.nxt), now);
         }
         self.rtt.reset_backoff();

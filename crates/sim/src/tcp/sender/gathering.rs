@@ -21,6 +21,7 @@ use penstock_core::units::{Instant, Rate, Span};
 const MILLISECOND: Span = Span::from_millis(1);
 const SMALLEST: u64 = 536; // TCP_MSS_DEFAULT
 const LEAST: u64 = 68 - 32; // what the smallest packet carries (RFC 791) behind a header with timestamps
+const ACCECN_OPTION: u64 = 12; // three counters, padded
 const MIN_SEGMENTS: u64 = 2; // sysctl_tcp_min_tso_segs
 const WINDOW_DIVISOR: u64 = 3; // sysctl_tcp_tso_win_divisor
 
@@ -33,11 +34,14 @@ impl Sender {
     #[inline]
     pub(super) fn segment_size(&self) -> u64 {
         let largest = u64::from(self.peer.largest);
+        // The option of Accurate ECN takes its room from the payload (`tcp_current_mss`).
+        let option = if self.accurate.as_ref().is_some_and(|marks| marks.has_options()) { ACCECN_OPTION } else { 0 };
+        let mss = self.mss.saturating_sub(option).max(LEAST);
         if !self.kernel || largest >= 2 * self.mss || largest == 0 {
-            return self.mss;
+            return mss;
         }
         let half = if largest > SMALLEST { largest / 2 } else { largest };
-        self.mss.min(half.max(LEAST))
+        mss.min(half.max(LEAST))
     }
 
     /// Returns the rate of `tcp_update_pacing_rate`, which sizes packets also where nothing paces: 120 % of a window in each round

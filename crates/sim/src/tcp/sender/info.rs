@@ -30,6 +30,8 @@ impl Sender {
             Phase::Loss => 4,
         };
         let ssthresh = self.cc.ssthresh();
+        let left = self.app_end.saturating_sub(self.nxt).min(self.mss);
+        let room = self.window(config).saturating_sub(self.pipe);
         TcpInfo {
             ca_state,
             snd_cwnd: self.window(config) / self.mss.max(1),
@@ -45,6 +47,8 @@ impl Sender {
             min_rtt: us(self.rtt.min_rtt()),
             rto: us(self.rtt.rto()),
             backoff: self.rtt.backoff(),
+            busy: self.app_end > self.una,
+            window_limited: left > 0 && room >= left && self.edge().saturating_sub(self.nxt) < left,
             ..self.accurate.as_ref().map(|marks| marks.info()).unwrap_or_default()
         }
     }
