@@ -148,7 +148,11 @@ def modular_trial(r: random.Random, qos: hfs.Make, mac: hfs.Make, *, changes: fl
         weighting=params.weighting,
         max_packet=f"{params.max_packet}B",
     )
-    return Trial(lambda limit, rate_bps, _: hfs.Modular(limit, params, rate_bps), settings, packets(len(kinds), params.stations, changes))
+    return Trial(
+        lambda limit, rate_bps, _: hfs.Modular(limit, params, rate_bps),
+        settings,
+        packets(len(kinds), params.stations, changes),
+    )
 
 
 @element("hfs")

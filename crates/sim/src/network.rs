@@ -81,6 +81,7 @@ pub fn build(scenario: &Scenario) -> Network {
         cooperation: None,
         graph: Graph::new(&scenario.links),
         paths: BTreeMap::new(),
+        senders: senders(scenario),
         ends: each_flow(scenario).map(|spec| [spec.from.as_str(), spec.to.as_str()]).collect(),
     };
     scenario.links.iter().for_each(|spec| builder.add_duplex(spec));
@@ -99,6 +100,21 @@ fn each_flow(scenario: &Scenario) -> impl Iterator<Item = &FlowSpec> {
     scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize))
 }
 
+/// Returns when the flows of a group begin.
+fn starts(group: usize, spec: &FlowSpec, streams: &Streams) -> impl Iterator<Item = Instant> + use<> {
+    let mut draws = streams.get(&format!("flows{group}/start"));
+    let (count, first, step, spread) = (spec.count, spec.start, spec.start_step, spec.start_spread.as_secs_f64());
+    (0..count).map(move |i| Instant::ZERO + first + step * i + Span::from_secs_f64(draws.uniform() * spread))
+}
+
+/// Counts the flows up to the last one that begins before the run ends.
+fn senders(scenario: &Scenario) -> u32 {
+    let (streams, end) = (Streams::new(scenario.seed), Instant::ZERO + scenario.duration);
+    let groups = scenario.flows.iter().enumerate();
+    let all = groups.flat_map(|(group, spec)| starts(group, spec, &streams));
+    all.zip(1..).filter(|(start, _)| *start <= end).last().map_or(0, |(_, number)| number)
+}
+
 struct Builder<'a> {
     scenario: &'a Scenario,
     streams: Streams,
@@ -107,6 +123,8 @@ struct Builder<'a> {
     access: Vec<(Rate, Span)>,
     routes: Vec<u32>,
     flows: Vec<Flow>,
+    /// Number of flows whose packets have numbers: those up to the last one that begins before the run ends.
+    senders: u32,
     floods: Vec<u32>,
     bottlenecks: Vec<Bottleneck>,
     /// The node of each flow; empty in a run without nodes.
@@ -132,7 +150,7 @@ impl<'a> Builder<'a> {
         let links: Vec<Before> = scenario.links.iter().map(before).collect();
         let cooperating = self.cooperation.as_ref().map(|cooperation| cooperation.nodes());
         let counts = [scenario.links.len(), self.flows.len(), self.floods.len()].map(|count| count as u32);
-        let layout = Layout::new(counts[0], counts[1], counts[2], cooperating);
+        let layout = Layout::new(counts[0], counts[1], self.senders, counts[2], cooperating);
         debug_assert_eq!(layout.links(), self.links.len() + self.access.len(), "every link has a number");
         let access = self.access_links(layout);
         Network {
@@ -255,18 +273,14 @@ impl<'a> Builder<'a> {
     }
 
     fn add_group(&mut self, group: usize, spec: &'a FlowSpec) {
-        let mut starts = self.streams.get(&format!("flows{group}/start"));
         let tcp = Arc::new(spec.tcp.clone());
-        let flows = self.ends.len() as u32;
-        for i in 0..spec.count {
-            let spread = Span::from_secs_f64(starts.uniform() * spec.start_spread.as_secs_f64());
-            let start = Instant::ZERO + spec.start + spec.start_step * i + spread;
+        for start in starts(group, spec, &self.streams) {
             let id = self.flows.len() as u32;
             let routes = self.add_hosts(spec, id);
-            let forged = first_forged(flows, self.floods.len() as u32);
+            let forged = first_forged(self.senders, self.floods.len() as u32);
             let setup = Setup { flow: id, tcp: &tcp, streams: &self.streams, forged };
             let application = spec.traffic.build(&setup);
-            if application.get().forges() {
+            if application.get().forges() && id < self.senders {
                 self.floods.push(id);
             }
             self.flows.push(Flow {
@@ -285,7 +299,7 @@ impl<'a> Builder<'a> {
 
     /// Numbers the nodes to which flows belong. Does nothing if there is no gateway and the scenario names no node.
     fn add_nodes(&mut self) {
-        let named = self.scenario.flows.iter().any(|spec| spec.node.is_some());
+        let named = each_flow(self.scenario).take(self.senders as usize).any(|spec| spec.node.is_some());
         if !named && self.scenario.cooperation.is_none() {
             return;
         }
@@ -300,8 +314,9 @@ impl<'a> Builder<'a> {
             nodes[node as usize].1.push(flow);
             of_flows.push(node);
         }
+        let senders = self.senders;
         for queue in self.queues() {
-            for (flow, node) in (0..).zip(&of_flows) {
+            for (flow, node) in (0..senders).zip(&of_flows) {
                 queue.tell(&Fact::Owner { flow: FlowId(flow), node: NodeId(*node) }, Instant::ZERO);
             }
         }
@@ -348,7 +363,7 @@ impl<'a> Builder<'a> {
     fn tell_classes(&mut self) -> BTreeMap<u32, u32> {
         let classes = (0..).zip(each_flow(self.scenario)).filter_map(|(flow, spec)| Some((flow, spec.class?)));
         let classes: BTreeMap<u32, u32> = classes.collect();
-        for (flow, class) in &classes {
+        for (flow, class) in classes.range(..self.senders) {
             let fact = Fact::Class { flow: FlowId(*flow), class: *class };
             self.queues().for_each(|queue| queue.tell(&fact, Instant::ZERO));
         }

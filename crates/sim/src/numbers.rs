@@ -20,10 +20,14 @@
 //!
 //! | owner | how many |
 //! |---|---|
-//! | flows | one each |
+//! | flows, up to the last one that begins before the run ends | one each |
 //! | forged connections | [`FORGED`] for each flood |
 //! | nodes of `[cooperation]`, for what they and the gateway say to each other | one each |
 //! | connections that sessions open | as many as there are |
+//!
+//! Algorithms draw and hash by these numbers, and disciplines have tables with a place for each. A flow that begins after
+//! the end of the run sends nothing. If the flows behind it do not either, it has no number, so that it does not change the
+//! numbers of others.
 //!
 //! Invariant: decoding the number of a source or an owner gives that source or owner, and encoding that gives the
 //! number (tested for all numbers).
@@ -34,9 +38,9 @@ use crate::tcp::Role;
 /// each of them for a new flow.
 pub const FORGED: u32 = 1 << 15;
 
-/// Returns the number of the first connection that a flood forges, in a run with this many flows.
-pub const fn first_forged(flows: u32, flood: u32) -> u32 {
-    flows + flood * FORGED
+/// Returns the number of the first connection that a flood forges, in a run in which this many flows have numbers.
+pub const fn first_forged(senders: u32, flood: u32) -> u32 {
+    senders + flood * FORGED
 }
 
 /// Number of sources in a group: the two timers of a connection, and a lane.
@@ -156,8 +160,10 @@ pub struct Layout {
     gateway: u32,
     /// The first of the groups of a connection's two timers and a lane.
     groups: u32,
-    // The first number of each kind of owner.
+    /// Number of flows.
     flows: u32,
+    // The first number of each kind of owner; that of flows is 0.
+    forged: u32,
     messages: u32,
     connections: u32,
     /// Number of directions of the scenario's links.
@@ -165,9 +171,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Lays out the numbers of a run: `duplex_links` between routers, `flows` with two duplex access links each,
-    /// `floods` among the flows, and the cooperating `nodes`, which are `None` without a gateway.
-    pub const fn new(duplex_links: u32, flows: u32, floods: u32, nodes: Option<u32>) -> Self {
+    /// Lays out the numbers of a run: `duplex_links` between routers, `flows` with two duplex access links each, of which
+    /// the first `senders` have packets, `floods` among these, and the cooperating `nodes`, which are `None` without a
+    /// gateway.
+    pub const fn new(duplex_links: u32, flows: u32, senders: u32, floods: u32, nodes: Option<u32>) -> Self {
         let between_routers = 2 * duplex_links;
         let timers = between_routers;
         let applications = timers + 2 * flows;
@@ -177,7 +184,7 @@ impl Layout {
             Some(nodes) => (1 + nodes, nodes),
             None => (0, 0),
         };
-        let messages = first_forged(flows, floods);
+        let messages = first_forged(senders, floods);
         Self {
             timers,
             applications,
@@ -185,10 +192,17 @@ impl Layout {
             gateway,
             groups: gateway + cooperating,
             flows,
+            forged: senders,
             messages,
             connections: messages + nodes,
             between_routers,
         }
+    }
+
+    /// True if the flow with this index may have packets.
+    #[inline(always)]
+    pub const fn sends(&self, flow: u32) -> bool {
+        flow < self.forged
     }
 
     /// Returns the number of directions of the scenario's links, which precede those of hosts.
@@ -265,7 +279,7 @@ impl Layout {
     pub const fn number(&self, owner: Owner) -> u32 {
         match owner {
             Owner::Flow(flow) => flow,
-            Owner::Forged { flood, connection } => first_forged(self.flows, flood) + connection,
+            Owner::Forged { flood, connection } => first_forged(self.forged, flood) + connection,
             Owner::Message(node) => self.messages + node,
             Owner::Connection(number) => self.connections + number,
         }
@@ -274,14 +288,14 @@ impl Layout {
     /// Returns the owner of the packets that carry this number.
     #[inline]
     pub const fn owner(&self, number: u32) -> Owner {
-        if number < self.flows {
+        if self.sends(number) {
             Owner::Flow(number)
         } else if number >= self.connections {
             Owner::Connection(number - self.connections)
         } else if number >= self.messages {
             Owner::Message(number - self.messages)
         } else {
-            let index = number - self.flows;
+            let index = number - self.forged;
             Owner::Forged { flood: index / FORGED, connection: index % FORGED }
         }
     }
@@ -325,7 +339,7 @@ mod tests {
         fn sources_and_their_numbers_go_round(
             duplex in 1..20u32, flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
         ) {
-            let layout = Layout::new(duplex, flows, floods, nodes);
+            let layout = Layout::new(duplex, flows, flows / 2, floods, nodes);
             let all = sources(&layout, flows, nodes, open);
             prop_assert_eq!(all.len(), layout.sources(open, open / 2));
             prop_assert_eq!(all.len(), layout.sources(open / 2, open));
@@ -342,9 +356,9 @@ mod tests {
         /// tested.
         #[test]
         fn owners_and_their_numbers_go_round(
-            flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
+            flows in 0..20u32, late in 0..3u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
         ) {
-            let layout = Layout::new(1, flows, floods, nodes);
+            let layout = Layout::new(1, flows + late, flows, floods, nodes);
             let mut next = 0;
             let mut is_next = |owner, count: u32| {
                 let number = layout.number(owner);

@@ -352,7 +352,8 @@ impl Simulation {
     #[inline(never)]
     fn on_host(&mut self, packet: &Segment) {
         let (index, now) = (packet.flow as usize, self.world.now);
-        let Some(flow) = self.actors.flows.get_mut(index) else { return self.on_other_owner(packet) };
+        let flow = self.actors.flows.get_mut(index).filter(|_| self.world.layout.sends(packet.flow));
+        let Some(flow) = flow else { return self.on_other_owner(packet) };
         let side = Role::receiver_of(packet);
         let AnyApplication::Tcp(tcp) = &mut flow.application else { return self.on_application_packet(index, packet) };
         match side {

@@ -174,3 +174,72 @@ fn the_golden_summary_stands() {
     }
     assert_eq!(actual, expected.trim_end(), "{} says how to write it anew", path.display());
 }
+
+/// Connections of pages and of a flood have numbers behind those of the flows, and disciplines hash and draw by them.
+/// Flows of any kind that begin after the end of the run, at the end of the list, change nothing for the others.
+#[test]
+fn flows_after_the_end_of_the_run_change_nothing() {
+    const LATE: &str = r#"
+[[flows]]
+kind = "cbr"
+rate = "1Mbit/s"
+start = "100s"
+class = 3
+count = 3
+[[flows]]
+kind = "web"
+per_second = 5
+start = "4s"
+start_step = "1s"
+[[flows]]
+kind = "synflood"
+per_second = 50
+start = "3001ms"
+node = "late"
+[[flows]]
+kind = "bulk"
+start = "3001ms"
+direction = "reverse"
+"#;
+    for (name, seed) in penstock_core::registry::NAMES.iter().zip(1..) {
+        let node = if seed % 2 == 0 { "node = \"first\"" } else { "" };
+        let text = format!(
+            r#"
+duration = "3s"
+seed = {seed}
+aqm = "{name}"
+[topology]
+kind = "dumbbell"
+rate = "4Mbit/s"
+delay = "20ms"
+limit = "40p"
+[[flows]]
+kind = "bulk"
+count = 2
+start_spread = "100ms"
+{node}
+[[flows]]
+kind = "web"
+per_second = 8
+count = 3
+[[flows]]
+kind = "synflood"
+per_second = 20
+[[flows]]
+kind = "bulk"
+start = "3s"
+"#
+        );
+        let of = |text: &str| {
+            let mut simulation = Simulation::new(&parse(text));
+            while !simulation.advance(Span::MAX).unwrap() {}
+            let summary = simulation.summary();
+            let drops: Vec<_> = summary.bottlenecks.iter().map(|b| (b.drops_aqm, b.drops_overflow, b.marks)).collect();
+            (summary.flows, drops)
+        };
+        let ((alone, drops), (mut with_late, drops_with_late)) = (of(&text), of(&(text.clone() + LATE)));
+        let late = with_late.split_off(alone.len());
+        assert!(late.len() == 6 && late.iter().all(|flow| flow.delivered_bytes == 0), "{name}: {late:?}");
+        assert_eq!((with_late, drops_with_late), (alone, drops), "{name}");
+    }
+}

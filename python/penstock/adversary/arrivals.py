@@ -1,12 +1,12 @@
 """Theorems about packet schedulers before a link: packets of any size arrive at any time, also while another is sent.
 
-The link sends a byte in each microsecond. A class k has the weight w_k, the largest packet L_k and the part phi_k of all
-weights W; L is the largest packet of all. A slot is the least power of two of virtual time that holds 1500 B at weight 1
-or more, as bytes of its class.
+The link sends a byte in each microsecond. A class k has the weight w_k, the largest packet L_k and the part phi_k of
+all weights W; L is the largest packet of all. A slot of a class is w_k times the least power of two that is not below
+1500 / w_k, in bytes.
 
     lateness of a packet   its end less its guaranteed finish: the later of its arrival and the guaranteed finish of the
                            packet before it, plus size / phi_k
-    WFI of class k         how far its service falls behind phi_k times the time, over any interval in which it has packets
+    WFI of class k         how far it falls behind phi_k times the time, in any interval in which it has packets
     RFI of j and k         the largest difference of service / weight over any interval in which packets of both wait
 
     WF2Q+   lateness <= L, WFI <= 2 L_k + (L - 2 L_k) phi_k     Bennett and Zhang 1997, Theorem 4, over all intervals
@@ -67,19 +67,21 @@ class Trial:
 
     def wfi(self) -> list[float]:
         """Returns the worst-case fairness index of each class."""
-        return [self._range(lambda on, phi=self.share(k), k=k: phi - (on == k), self._has(k))[0] for k in self._all]
+
+        def worst(k: int) -> float:
+            share = self.share(k)
+            return self._range(lambda on: share - (on == k), self._has(k))[0]
+
+        return [worst(k) for k in self._all]
 
     def rfi(self) -> list[tuple[int, int, float]]:
         """Returns the largest difference of each pair of classes."""
 
-        def pace(on: int | None, j: int, k: int) -> float:
-            return (on == j) / self.weights[j] - (on == k) / self.weights[k]
+        def worst(j: int, k: int) -> float:
+            mine, other = self.weights[j], self.weights[k]
+            return max(self._range(lambda on: (on == j) / mine - (on == k) / other, self._wait(j, k)))
 
-        return [
-            (j, k, max(self._range(lambda on, j=j, k=k: pace(on, j, k), self._wait(j, k))))
-            for j in self._all
-            for k in range(j)
-        ]
+        return [(j, k, worst(j, k)) for j in self._all for k in range(j)]
 
     @property
     def _all(self) -> range:
@@ -104,23 +106,27 @@ class Trial:
         return rise, fall
 
     def _slices(self) -> list[Slice]:
-        """The time between any two events."""
-        events: list[tuple[int, int, int]] = []  # time, change of what waits, class
-        ends: dict[int, int] = {}
-        for (at, cls, size), begin in zip(self.arrivals, self.begins, strict=True):
-            events += [(at, 1, cls), (begin, -1, cls), (begin + size, 0, cls)]
-            ends[begin] = begin + size
-        begun = {begin: cls for (_, cls, _), begin in zip(self.arrivals, self.begins, strict=True)}
-        waiting, slices, before, on = [0] * len(self.weights), [], 0, None
-        for at, change, cls in sorted(events, key=lambda event: event[0]):
-            if at > before:
-                slices.append((before, at, on, [count > 0 for count in waiting]))
-                before = at
-            waiting[cls] += change
-            if change == 0 and at not in begun:
+        """The time between any two events. The link takes a packet before others arrive at the same instant.
+
+        An empty slice at each event shows who had packets then.
+        """
+        begins = sorted(zip(self.begins, self.arrivals, strict=True))
+        on_link = {begin: cls for begin, (_, cls, _) in begins}
+        ends = {begin + size for begin, (_, _, size) in begins}
+        arrive = [(at, cls) for at, cls, _ in self.arrivals]
+        waiting, slices, before = [0] * len(self.weights), list[Slice](), 0
+        on: int | None = None
+        for at in sorted({*on_link, *ends, *(at for at, _ in arrive)}):
+            slices.append((before, at, on, [count > 0 for count in waiting]))
+            before = at
+            if at in ends:
                 on = None
-            elif at in begun:
-                on = begun[at]
+            if at in on_link:
+                on = on_link[at]
+                waiting[on] -= 1
+            slices.append((at, at, on, [count > 0 for count in waiting]))
+            while arrive and arrive[0][0] == at:
+                waiting[arrive.pop(0)[1]] += 1
         return slices
 
 
@@ -178,7 +184,9 @@ def _drawn(draws: random.Random) -> Input:
     }
 
 
-def arrivals(weights: Sequence[int], load: float, bursts: Sequence[int], sizes: Sequence[int], seed: int) -> list[Packet]:
+def arrivals(
+    weights: Sequence[int], load: float, bursts: Sequence[int], sizes: Sequence[int], seed: int
+) -> list[Packet]:
     """Draws bursts of one class after another; gaps are exponential, and an hour of the load is what the link sends."""
     draws, made, at = random.Random(seed), list[Packet](), 0
     while len(made) < _PACKETS:

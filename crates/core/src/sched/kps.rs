@@ -24,7 +24,7 @@
 //! with packets are compared. Pinned by `strata_come_by_turns`.
 
 use super::round::{Linked, NONE, Round};
-use super::virtual_time::{Clock, ONE, before, later, span, start};
+use super::virtual_time::{Clock, ONE, before, later, span};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::config::ConfigError;
 use crate::units::Bytes;
@@ -266,7 +266,7 @@ impl Scheduler for Kps {
         if idle {
             let finish = self.classes[class as usize].finish;
             // A packet is released at most one slot early, and a slot is less than the time of two packets.
-            let at = start(finish, self.clock.so_far(), 3 * span(self.max_packet, Weight::ONE));
+            let at = self.clock.start(class, finish, 3 * span(self.max_packet, Weight::ONE));
             self.schedule(class, at, size);
         }
     }
@@ -291,7 +291,7 @@ impl Scheduler for Kps {
 
     #[inline]
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
-        self.clock.advance(size);
+        self.clock.advance(class, size);
         let wheel = &mut self.strata[self.chosen as usize].deadlines;
         let list = &mut wheel.front()[0];
         list.pop(&self.classes);

@@ -52,21 +52,30 @@ pub(super) struct Clock {
     so_far: u64,
     /// V when the service of the packet began.
     began: u64,
-    /// The packet in service; 0 if there is none.
+    /// The packet in service and its class; 0 if there is none.
     in_service: Bytes,
+    serving: u32,
     remainder: u64,
     total: u64,
 }
 
 impl Clock {
     pub fn new(weights: &[Weight]) -> Self {
-        Self { now: 0, so_far: 0, began: 0, in_service: Bytes::ZERO, remainder: 0, total: total(weights) }
+        Self { now: 0, so_far: 0, began: 0, in_service: Bytes::ZERO, serving: 0, remainder: 0, total: total(weights) }
     }
 
-    /// V for a class that becomes backlogged: what was sent of the packet in service counts, and no more.
+    /// V at an arrival: what was sent of the packet in service counts, and no more.
     #[inline]
     pub fn so_far(&self) -> u64 {
         self.so_far
+    }
+
+    /// The virtual start of a packet that comes to an empty queue of `class`, whose packet before has the finish time
+    /// `finish`. A class whose last packet is in service still is backlogged: it goes on at F, and what it lags behind is
+    /// not lost. Else [`start`].
+    #[inline]
+    pub fn start(&self, class: u32, finish: u64, ahead: u64) -> u64 {
+        if self.serving == class && self.in_service != Bytes::ZERO { finish } else { start(finish, self.so_far, ahead) }
     }
 
     /// Moves V to where it is when `sent` bytes of the packet in service have been sent.
@@ -84,8 +93,8 @@ impl Clock {
 
     /// Begins the service of a packet of `size`.
     #[inline]
-    pub fn advance(&mut self, size: Bytes) {
-        (self.began, self.so_far, self.in_service) = (self.now, self.now, size);
+    pub fn advance(&mut self, class: u32, size: Bytes) {
+        (self.began, self.so_far, self.in_service, self.serving) = (self.now, self.now, size, class);
         let work = (size.get() << SHIFT) + self.remainder;
         self.remainder = work % self.total;
         self.now = self.now.wrapping_add(work / self.total);
@@ -157,7 +166,7 @@ mod tests {
     #[test]
     fn an_arrival_sees_what_was_sent_so_far() {
         let mut clock = Clock::new(&[Weight::ONE; 4]);
-        clock.advance(Bytes::new(400));
+        clock.advance(0, Bytes::new(400));
         assert_eq!((clock.so_far(), clock.now), (0, 100 * ONE));
         clock.progress(Bytes::new(300));
         assert_eq!((clock.so_far(), clock.now), (75 * ONE, 100 * ONE));
@@ -165,21 +174,32 @@ mod tests {
         assert_eq!(clock.so_far(), 75 * ONE, "V does not go back");
         clock.progress(Bytes::new(1 << 40));
         assert_eq!(clock.so_far(), 100 * ONE, "not more than the packet");
-        clock.advance(Bytes::new(400));
+        clock.advance(0, Bytes::new(400));
         clock.finish();
         clock.progress(Bytes::new(400));
         assert_eq!(clock.so_far(), 200 * ONE);
+    }
+
+    /// Classes are late: F = 50 when V is 100. One that is in service goes on there, another begins at V.
+    #[test]
+    fn a_class_in_service_goes_on_where_it_was() {
+        let mut clock = Clock::new(&[Weight::ONE; 4]);
+        clock.advance(2, Bytes::new(400));
+        clock.progress(Bytes::new(400));
+        assert_eq!([2, 3].map(|class| clock.start(class, 50 * ONE, ONE)), [50 * ONE, 100 * ONE]);
+        clock.finish();
+        assert_eq!(clock.start(2, 50 * ONE, ONE), 100 * ONE);
     }
 
     #[test]
     fn the_clock_keeps_remainders_and_follows_changes() {
         let of = |weight| Weight::new(weight).unwrap();
         let mut clock = Clock::new(&[of(1), of(2)]);
-        (0..3).for_each(|_| clock.advance(Bytes::new(100)));
+        (0..3).for_each(|_| clock.advance(0, Bytes::new(100)));
         assert_eq!(clock.now, 100 * ONE);
         assert!(clock.has_reached(100 * ONE) && !clock.has_reached(100 * ONE + 1));
         clock.change(of(2), of(1)).unwrap();
-        clock.advance(Bytes::new(100));
+        clock.advance(0, Bytes::new(100));
         assert_eq!(clock.now, 150 * ONE);
         assert_eq!(span(Bytes::new(100), of(4)), 25 * ONE);
         assert!(Clock::new(&[Weight::MAX; 1024]).change(Weight::ONE, Weight::MAX).is_err());

@@ -21,7 +21,7 @@
 //! `without_errors_it_is_wf2q_plus`. If all classes with packets have bad channels, no class is served. Cost: O(n), as
 //! in the source.
 
-use super::virtual_time::{Clock, before, later, span, start};
+use super::virtual_time::{Clock, before, later, span};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::config::ConfigError;
 use crate::units::Bytes;
@@ -140,7 +140,7 @@ impl Scheduler for W2f2q {
             state.place = place;
             // F is at most `lead` after V at the end of a packet, which is at most a packet after V at its begin.
             let ahead = span(self.lead, Weight::ONE) + span(self.max_packet, Weight::ONE);
-            state.stamp(start(state.finish, self.clock.so_far(), ahead), size);
+            state.stamp(self.clock.start(class, state.finish, ahead), size);
             self.last_finish = later(self.last_finish, state.finish);
         }
     }
@@ -176,7 +176,7 @@ impl Scheduler for W2f2q {
     }
 
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
-        self.clock.advance(size);
+        self.clock.advance(class, size);
         let now = self.clock.now;
         let state = &mut self.classes[class as usize];
         let most = now.wrapping_add(span(self.lead, state.weight));
@@ -211,8 +211,8 @@ impl Scheduler for W2f2q {
     fn set_channel(&mut self, class: u32, good: bool) {
         let now = self.clock.so_far();
         let Some(state) = self.classes.get_mut(class as usize) else { return };
-        state.good = good;
-        if good && state.head != Bytes::ZERO {
+        let was_good = std::mem::replace(&mut state.good, good);
+        if good && !was_good && state.head != Bytes::ZERO {
             state.readjust(now, self.lag);
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! a class comes:     S = max(F, V),  F = S + size / weight
-//! its next packet:   S = F,          F = S + size / weight
+//! its next packet:   S = F,          F = S + size / weight; also one that comes while its last is being sent
 //! dequeue:           if no class has S <= V: V = the least S
 //!                    of the classes with S <= V the one with the least F (then: the lowest index)
 //! at any time:       V += (bytes sent since) / (sum of all weights), also within a packet                 eq. (27)
@@ -32,7 +32,7 @@
 //! `idle_classes_keep_the_clock_slow_but_not_the_link`.
 
 use super::heap::{Entry, Heap};
-use super::virtual_time::{Clock, later, span, start};
+use super::virtual_time::{Clock, later, span};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::config::ConfigError;
 use crate::units::Bytes;
@@ -143,7 +143,7 @@ impl Scheduler for Wf2qPlus {
             self.clock.at_least(self.last_finish);
         }
         let finish = self.classes[class as usize].finish;
-        let start = start(finish, self.clock.so_far(), span(self.max_packet, Weight::ONE));
+        let start = self.clock.start(class, finish, span(self.max_packet, Weight::ONE));
         let finish = self.stamp(class, start, size);
         if self.clock.has_reached(start) {
             self.eligible.push(finish);
@@ -170,7 +170,7 @@ impl Scheduler for Wf2qPlus {
 
     #[inline]
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
-        self.clock.advance(size);
+        self.clock.advance(class, size);
         if self.at_once {
             self.clock.finish();
         }
@@ -285,6 +285,23 @@ mod tests {
             queues.offer(0, &[1000]);
             queues.offer(1, &[1000]);
             assert_eq!(queues.serve(), order, "{compat:?}");
+        }
+    }
+
+    /// Weights of 6 in all: 1200 B move V by 200. While a packet of class 1 begins, at V = 0, packets of classes 0 and 2 come,
+    /// F = 300 and 650. That of class 0 is sent from V = 200 to 400; at its end class 0 is behind, because V is later than F.
+    /// Its next packet, which comes before that, has S = 300 and F = 600 and goes first. Had it begun at V, F would be 700.
+    #[test]
+    fn what_a_class_in_service_is_behind_is_not_lost() {
+        for (compat, next) in [(Compat::Source, 0), (Compat::Dummynet, 2)] {
+            let mut queues = queues(&Config { compat }, &[4, 1, 1]);
+            queues.offer(1, &[1200]);
+            assert_eq!(queues.serve_n(1), [1]);
+            queues.offer(0, &[1200]);
+            queues.offer(2, &[650]);
+            assert_eq!(queues.serve_n(1), [0]);
+            queues.queues.enqueue_during(0, Bytes::new(1200), 9, || Bytes::new(1199)).unwrap();
+            assert_eq!(queues.serve_n(1), [next], "{compat:?}");
         }
     }
 

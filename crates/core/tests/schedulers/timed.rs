@@ -249,18 +249,24 @@ impl Trial {
 /// with pauses in which it is idle.
 fn adversary(random: &mut Rng, classes: usize, packets: usize) -> Vec<Arrival> {
     const SIZES: [u64; 6] = [64, 200, 576, 1000, 1500, 1500];
+    const BURSTS: [&[u64]; 4] = [&[1, 1, 2, 5, 20, 60], &[1], &[1, 1, 2, 5], &[30]];
+    let bursts = BURSTS[random.below(4) as usize];
+    let (load, largest) = ([0.5, 0.7, 0.9, 1.0, 1.3, 2.0][random.below(6) as usize], random.below(3) == 0);
     let (mut arrivals, mut at) = (Vec::new(), 0);
     while arrivals.len() < packets {
         let class = random.below(classes as u64) as usize;
-        let burst = [1, 1, 2, 5, 20, 60][random.below(6) as usize];
+        let burst = bursts[random.below(bursts.len() as u64) as usize];
         let mut bytes = 0;
         for _ in 0..burst {
-            let size = if random.below(4) == 0 { 1 + random.below(LARGEST) } else { SIZES[random.below(6) as usize] };
+            let size = match random.below(4) {
+                _ if largest => LARGEST,
+                0 => 1 + random.below(LARGEST),
+                _ => SIZES[random.below(6) as usize],
+            };
             bytes += size;
             arrivals.push(Arrival { at, class, size });
         }
-        let load = [0.5, 0.9, 1.0, 1.3][random.below(4) as usize];
-        at += random.exponential(bytes as f64 * load) as u64;
+        at += random.exponential(bytes as f64 / load) as u64;
     }
     arrivals
 }

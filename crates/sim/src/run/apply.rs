@@ -158,7 +158,8 @@ impl Simulation {
         match who {
             Mover::Flow(flow) => {
                 let connections = self.actors.connections.of_flow(flow).into_iter().map(Owner::Connection);
-                std::iter::once(Owner::Flow(flow)).chain(connections).map(|owner| self.world.number(owner)).collect()
+                let own = self.world.layout.sends(flow).then_some(Owner::Flow(flow));
+                own.into_iter().chain(connections).map(|owner| self.world.number(owner)).collect()
             }
             Mover::Node(node) => vec![self.world.number(Owner::Message(node))],
         }

@@ -37,8 +37,11 @@ impl Simulation {
     }
 
     /// Lets the application of a flow have `bytes` to send from now on, in place of all that was not sent yet. Returns false
-    /// for a flow without a connection that lasts.
+    /// for a flow without a connection that lasts, or that would begin after the end of the run.
     pub fn supply(&mut self, flow: usize, bytes: u64) -> bool {
+        if !self.world.layout.sends(flow as u32) {
+            return false;
+        }
         let Some(tcp) = self.actors.flows.get_mut(flow).and_then(|flow| flow.tcp_mut()) else { return false };
         tcp.client.offer(bytes);
         self.pump(flow, Role::Client);

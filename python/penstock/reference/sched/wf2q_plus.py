@@ -20,6 +20,7 @@ class Wf2qPlus(Scheduler):
         self.now = Fraction(0)  # V when the packet in service has been sent
         self.so_far = 0  # V, as far as the service of that packet is known
         self.served = Fraction(0), 0  # V at the begin of the service, and the size of the packet
+        self.serving: int | None = None  # its class
 
     def stamp(self, cls: int, start: int) -> None:
         """F = S + size / weight."""
@@ -32,10 +33,10 @@ class Wf2qPlus(Scheduler):
         self.so_far = max(self.so_far, int(began) + (min(sent, size) << SHIFT) // sum(self.weights))
 
     def begins(self, cls: int) -> None:
-        """S = max(F, V)."""
+        """S = max(F, V); S = F while the last packet of the class is in service."""
         if self.at_once and self.backlogged() == [cls]:
             self.forget()
-        self.stamp(cls, max(self.finish[cls], self.so_far))
+        self.stamp(cls, self.finish[cls] if cls == self.serving else max(self.finish[cls], self.so_far))
 
     def forget(self) -> None:
         """A busy period is over: V has caught up with all."""
@@ -44,7 +45,7 @@ class Wf2qPlus(Scheduler):
 
     def sent_whole(self) -> None:
         """The packet in service has been sent."""
-        self.so_far, self.served = int(self.now), (self.now, 0)
+        self.so_far, self.served, self.serving = int(self.now), (self.now, 0), None
 
     def depart(self) -> tuple[int, int] | None:
         """The link is free. Without packets it is idle."""
@@ -62,7 +63,7 @@ class Wf2qPlus(Scheduler):
 
     def sent(self, cls: int, size: int) -> None:
         """V += size / sum of weights; the next packet begins where this one finished."""
-        self.served, self.so_far = (self.now, size), int(self.now)
+        self.served, self.serving, self.so_far = (self.now, size), cls, int(self.now)
         self.now += Fraction(size << SHIFT, sum(self.weights))
         if self.at_once:
             self.sent_whole()
