@@ -302,7 +302,8 @@ def _equal_sides(tries: int, runs: _Runs) -> Covered:
             if None not in (*first, *other):
                 lines += 1
                 quiet += compare.difference("", find(key), first, other, SEEDS).verdict not in compare.WORDS
-    told = f"{len(by_line)} measures of a home in {tries} comparisons of equal sides"
+    known = sum(any(value is not None for value in values) for values in by_line.values())
+    told = f"{known} measures of a home in {tries} comparisons of equal sides"
     return Covered(EQUAL, told, None, None, SEEDS, compare.SURE, lines, quiet)
 
 
