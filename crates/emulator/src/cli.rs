@@ -267,13 +267,9 @@ impl Plan {
 
     /// Returns what a file says for this wire, which began with these options; refuses a mistake, and what needs a new start.
     pub fn again(&self, options: &Options, name: &str, text: &str) -> Result<Settings, Refusal> {
-        let refuse = |what: &dyn fmt::Display| {
-            let said = what.to_string();
-            Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
-        };
         // What the file says counts, and no option with which the run began.
         let options = Options { link: LinkOptions::default(), ..options.clone() };
-        let plans = options.plans_of(text, name, &()).map_err(|e| refuse(&e))?;
+        let plans = options.plans_of(text, name, &()).map_err(|e| Refusal::of(&e))?;
         let Some(new) = plans.into_iter().find(|one| one.wire == self.wire) else {
             let wire = self.wire.as_deref().unwrap_or("this one");
             return Err(Refusal::new(format!("{name} has no wire {wire:?}; end the run, and start it with this file")));
@@ -281,7 +277,7 @@ impl Plan {
         let Some(key) = self.fixed(&new) else { return Ok(new.settings) };
         let what = format!("`{key}` cannot change while the emulator runs; end it, and start it with this file");
         let place = Source::parse(text, name).map(|source| source.at(&[key], &what));
-        Err(place.map_or_else(|_| Refusal::new(format!("{name}: {what}")), |mistake| refuse(&mistake)))
+        Err(place.map_or_else(|_| Refusal::new(format!("{name}: {what}")), |mistake| Refusal::of(&mistake)))
     }
 
     /// Returns the first key that differs and needs a new start.
@@ -313,14 +309,12 @@ impl Plan {
 
 impl Options {
     /// Reads the configuration file, if there is one, and applies the options over it; disciplines may be those of a
-    /// library. Returns the only wire, or all that the file has.
-    ///
-    /// # Errors
-    /// Returns the first mistake in the file or in the options.
+    /// library. Returns the only wire, or all that the file has. The error is the first mistake in the file or in the
+    /// options.
     pub fn plans(&self, library: &dyn Library) -> Result<Vec<Plan>, Error> {
         let Some(path) = &self.config else { return Ok(vec![self.plan_with(&File::default(), library)?]) };
-        let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
-        self.plans_of(&text, &path.to_string_lossy(), library)
+        let failed = |e| Error::User(format!("cannot read the configuration {}: {e}", path.display()));
+        self.plans_of(&std::fs::read_to_string(path).map_err(failed)?, &path.to_string_lossy(), library)
     }
 
     /// Does this with the text of a file.
@@ -333,12 +327,12 @@ impl Options {
                 "{option} is for one wire, and {name} has several; allowed are --duration, --spin, --realtime, --bare, \
                  --name, --json, --quiet and --check"
             );
-            return Err(Error::Options(message));
+            return Err(Error::User(message));
         }
         let count = wires.len();
         let plan = |wire: Wire| {
             let plan = self.plan_with(&wire.file, library).map_err(|error| match error {
-                Error::Options(what) if wire.name.is_some() => {
+                Error::User(what) if wire.name.is_some() => {
                     Box::new(Diagnosis::new(text, name, wire.span.clone(), &what)).into()
                 }
                 other => other,
@@ -390,7 +384,7 @@ impl Options {
         let (own, link) = (&self.link, file.link.as_ref());
         let Some(rate) = own.rate.or(link.map(|link| link.rate)) else {
             let message = "the rate is missing; try --rate 10Mbit/s, or [link] with a `rate` in the file";
-            return Err(Error::Options(message.into()));
+            return Err(Error::User(message.into()));
         };
         let delay = own.delay.or(link.map(|link| link.delay)).unwrap_or_default();
         let limits = link.map_or_else(|| [thousand_packets(), thousand_packets()], |link| link.limits);
@@ -417,10 +411,10 @@ fn interfaces(ends: &[EndKeys; 2], mtu: Option<u16>) -> Result<[Interface; 2], E
     match ends.each_ref().map(|end| end.port.clone()) {
         [None, None] => tuns(ends, mtu.unwrap_or(1500)).map(|tuns| tuns.map(Interface::Tun)),
         [Some(_), Some(_)] if mtu.is_some() => {
-            Err(Error::Options("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
+            Err(Error::User("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
         }
         [Some(left), Some(right)] => Ok([left, right].map(Interface::Port)),
-        _ => Err(Error::Options(
+        _ => Err(Error::User(
             "both ends must be ports, or none: frames of a port have headers of Ethernet, which packets of a TUN interface \
              lack; give --left-port and --right-port"
                 .into(),
@@ -437,7 +431,7 @@ fn tuns(ends: &[EndKeys; 2], mtu: u16) -> Result<[tun::Config; 2], Error> {
     let [here, there] = tuns.each_ref().map(|tun| tun.address.address);
     if here == there || here.is_ipv4() != there.is_ipv4() {
         let message = "--left-address and --right-address must be two addresses of one family";
-        return Err(Error::Options(message.into()));
+        return Err(Error::User(message.into()));
     }
     Ok(tuns)
 }
@@ -465,7 +459,7 @@ fn discipline(
         (None, Some(config)) => config_over(config, set, library),
         (None, None) => config_from_library("droptail", set, library),
     };
-    config.map_err(|source| Error::Settings { option, source })
+    config.map_err(|e| Error::User(format!("{option}: {e}; `--list` shows every algorithm with its parameters")))
 }
 
 /// Returns a text that lists every algorithm with its parameters.

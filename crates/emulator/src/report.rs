@@ -149,17 +149,11 @@ impl Report {
     }
 
     /// Returns the report as one line of JSON, or as a table.
-    ///
-    /// # Errors
-    /// Fails if the report cannot be written as JSON.
     pub fn text(&self, json: bool) -> serde_json::Result<String> {
         if json { Ok(serde_json::to_string(self)? + "\n") } else { Ok(self.to_string()) }
     }
 
     /// Returns the reports of several wires as one line of JSON, or as tables.
-    ///
-    /// # Errors
-    /// Fails if a report cannot be written as JSON.
     pub fn text_of_all(reports: &[Self], json: bool) -> serde_json::Result<String> {
         if json {
             return Ok(serde_json::json!({ "wires": serde_json::to_value(reports)? }).to_string() + "\n");
