@@ -195,7 +195,8 @@ mod tests {
 
     /// The report of 10 s, each with what went wrong in one direction.
     fn report(change: impl Fn([&mut Intake; 2], [&mut Emissions; 2], &mut Stalls)) -> Report {
-        let plan = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap().plan().unwrap();
+        let options = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap();
+        let plan = options.plans(&()).unwrap().remove(0);
         let configs = plan.settings.0.map(|way| way.config);
         let path: Path<RealPacket> = Path::new(&configs[0], &configs[1], Streams::new(1));
         let (mut intakes, mut emissions, mut stalled) = <([Intake; 2], [Emissions; 2], Stalls)>::default();
