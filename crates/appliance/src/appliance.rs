@@ -3,7 +3,7 @@
 //!
 //! An error that is a text says why the run must end.
 
-use crate::change::{Change, Chronicle, Event};
+use crate::change::Chronicle;
 use crate::error::Error;
 use crate::history::{History, Lapse};
 use crate::log::Log;
@@ -117,10 +117,7 @@ pub trait Appliance: Sized {
 }
 
 /// Sleeps until `next` or until there is something slow to do, for an appliance that reads nothing itself; returns whether there
-/// is.
-///
-/// # Errors
-/// Returns the error of the system, as a sentence.
+/// is. The error is a sentence.
 pub fn wait(rest: &Rest<'_>, next: Instant) -> Result<bool, String> {
     let slow = if rest.serves { PollFlags::POLLIN } else { PollFlags::empty() };
     let timeout = Duration::from_nanos(next.min(rest.until).since(rest.now).as_nanos());
@@ -148,14 +145,17 @@ impl Clock {
 
 /// What an appliance has beside its packets.
 pub struct Desk<A: Appliance> {
-    pub(crate) clock: Clock,
-    pub(crate) signals: Signals,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The signals, which end nothing by themselves.
+    pub signals: Signals,
     pub(crate) server: Option<Server>,
     /// Readable if there is something slow to do.
     pub(crate) slow: Epoll,
     pub(crate) reader: Option<Reader<A::File>>,
     pub(crate) log: Log,
-    pub(crate) chronicle: Chronicle,
+    /// What was set and what happened, for the status.
+    pub chronicle: Chronicle,
     pub(crate) history: History<A::Settings>,
     /// The last status that was told, and when.
     pub(crate) snapshot: Option<(Instant, String)>,
@@ -167,9 +167,6 @@ pub struct Desk<A: Appliance> {
 
 impl<A: Appliance> Desk<A> {
     /// Takes charge of signals and of a control socket. Call it before this thread gets a priority, which others would inherit.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn open(signals: Signals, server: Option<Server>, log: Log) -> Result<Self, Error> {
         let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(Error::io("cannot wait for signals"))?;
         let desk = Self {
@@ -193,9 +190,6 @@ impl<A: Appliance> Desk<A> {
 
     /// Reads files for `apply` and SIGHUP: `parse` gets the name and the text of one; that with which the run began is at
     /// `path`.
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn reads(
         mut self,
         path: &Path,
@@ -218,17 +212,9 @@ impl<A: Appliance> Desk<A> {
     }
 
     /// Polls a descriptor of the appliance among the slow ones ([`Appliance::look`]).
-    ///
-    /// # Errors
-    /// Returns the error of the system.
     pub fn watch(&self, descriptor: &impl AsFd) -> Result<(), Error> {
         let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
         self.slow.add(descriptor, readable).map_err(Error::io("cannot wait for signals"))
-    }
-
-    /// Returns the clock of the run.
-    pub fn clock(&self) -> Clock {
-        self.clock
     }
 
     /// Returns the time since the start.
@@ -253,16 +239,6 @@ impl<A: Appliance> Desk<A> {
         self.log.add(None, what, details);
     }
 
-    /// Returns the events, for the status.
-    pub fn events(&self) -> &[Event] {
-        &self.chronicle.events
-    }
-
-    /// Returns what was set, for the status.
-    pub fn changes(&self) -> &[Change] {
-        &self.chronicle.changes
-    }
-
     /// Returns the change that will go by itself, for the status.
     pub fn lapse(&self) -> Option<Lapse> {
         self.history.lapse(self.now())
@@ -282,10 +258,5 @@ impl<A: Appliance> Desk<A> {
     /// The next status is computed anew.
     pub fn forget_status(&mut self) {
         self.snapshot = None;
-    }
-
-    /// Returns the signals, which still end nothing by themselves.
-    pub fn into_signals(self) -> Signals {
-        self.signals
     }
 }

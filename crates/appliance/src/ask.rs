@@ -26,7 +26,7 @@ pub fn converse(
 ) -> Result<(), Error> {
     let refreshes = refreshes && !json && io::stdout().is_terminal();
     loop {
-        let answer = client::ask(path, request).map_err(|e| Error::Control(e.to_string()))?;
+        let answer = client::ask(path, request).map_err(|e| Error::User(e.to_string()))?;
         let text = if json { format!("{answer}\n") } else { show(&answer) };
         // Clears the screen and begins at its top.
         let text = if refreshes { format!("\x1b[H\x1b[2J{text}") } else { text };
@@ -45,18 +45,18 @@ pub fn socket(ask: &Ask, default: &str, program: &str) -> Result<PathBuf, Error>
         return Ok(path.clone());
     }
     let directory = place::directory().ok_or_else(|| {
-        Error::Control("there is no directory of control sockets: XDG_RUNTIME_DIR is not set; give --socket".into())
+        Error::User("there is no directory of control sockets: XDG_RUNTIME_DIR is not set; give --socket".into())
     })?;
     if let Some(name) = &ask.name {
         return Ok(place::socket(&directory, name));
     }
     match place::listening(&directory, default).as_slice() {
-        [] => Err(Error::Control(format!(
+        [] => Err(Error::User(format!(
             "no {program} runs, or it has another name or socket: give --name or --socket (looked in {})",
             directory.display()
         ))),
         [name] => Ok(place::socket(&directory, name)),
-        names => Err(Error::Control(format!("several runs go on; choose one with --name: {}", names.join(", ")))),
+        names => Err(Error::User(format!("several runs go on; choose one with --name: {}", names.join(", ")))),
     }
 }
 

@@ -27,8 +27,10 @@ pub struct Event {
 
 /// The first changes and the last events in the order of time: who sets values for ever fills no memory.
 #[derive(Debug, Default)]
-pub(crate) struct Chronicle {
+pub struct Chronicle {
+    /// What was set.
     pub changes: Vec<Change>,
+    /// What happened.
     pub events: Vec<Event>,
 }
 

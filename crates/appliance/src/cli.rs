@@ -86,11 +86,15 @@ pub struct Support {
     pub out: PathBuf,
 }
 
-/// Reads how long something lasts.
-fn lasting(text: &str) -> Result<Span, String> {
+/// Reads how long something lasts, which is a second or more.
+pub fn within(text: &str, longest: Span) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|e: UnitError| e.to_string())?;
-    let allowed = Until::ALLOWED;
-    if allowed.contains(&span) { Ok(span) } else { Err(format!("{span} is not within 1s and {}", allowed.end())) }
+    let allowed = (Span::from_secs(1)..=longest).contains(&span);
+    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {longest}")) }
+}
+
+fn lasting(text: &str) -> Result<Span, String> {
+    within(text, *Until::ALLOWED.end())
 }
 
 /// Reads a name of a control socket; the error says what is allowed.
@@ -155,7 +159,7 @@ impl Change {
             return Ok(Request::Keep);
         }
         let values: Result<_, _> = self.values.iter().map(|text| split_setting(text)).collect();
-        let values = values.map_err(|e| Error::Options(e.to_string()))?;
+        let values = values.map_err(|e| Error::User(e.to_string()))?;
         Ok(Request::Set(Set { values, until: self.until.until() }))
     }
 }
@@ -167,7 +171,7 @@ impl Applied {
         let request = Request::Apply(Apply { name, text, until: self.until.until() });
         if request.line().len() > LONGEST_REQUEST {
             let file = self.file.display();
-            return Err(Error::Control(format!("{file} is longer than a request may be ({LONGEST_REQUEST} bytes)")));
+            return Err(Error::User(format!("{file} is longer than a request may be ({LONGEST_REQUEST} bytes)")));
         }
         Ok(request)
     }

@@ -5,12 +5,9 @@ use std::io;
 /// Why an appliance cannot be asked, or cannot be started; each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The control socket cannot be opened, or nobody answers there.
+    /// The user can correct it, as the sentence says.
     #[error("{0}")]
-    Control(String),
-    /// Options contradict each other.
-    #[error("{0}")]
-    Options(String),
+    User(String),
     /// The system refused something.
     #[error(transparent)]
     System(#[from] penstock_linux::error::Error),
@@ -24,6 +21,6 @@ impl Error {
 
     /// Creates the error for a failed action `what`; for `map_err`.
     pub fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
-        move |source| Self::System(penstock_linux::error::Error::Io { what, source: source.into() })
+        move |source| Self::System(penstock_linux::error::Error::io(what)(source))
     }
 }

@@ -78,7 +78,7 @@ pub fn read(values: &[(String, String)], present: &[Present<'_>; 2]) -> Result<[
     for ((changes, parameters), present) in changes.iter_mut().zip(&parameters).zip(present) {
         if !parameters.is_empty() {
             let aqm = config_over(&present.config.aqm, parameters, &());
-            changes.aqm = Some(aqm.map_err(|e| Refusal::new(e.to_string()))?);
+            changes.aqm = Some(aqm.map_err(|e| Refusal::of(&e))?);
         }
     }
     Ok(changes)

@@ -44,15 +44,15 @@ pub fn run(
         Some(name) => Place { interface: name.clone(), netns: record.netns.clone() },
         None => {
             let path = ask::socket(&record.ask, default, program)?;
-            let status = client::ask(&path, &Request::Status).map_err(|e| Error::Control(e.to_string()))?;
-            let unknown = || Error::Control("this run tells no interface; give --interface".into());
+            let status = client::ask(&path, &Request::Status).map_err(|e| Error::User(e.to_string()))?;
+            let unknown = || Error::User("this run tells no interface; give --interface".into());
             place(&status).ok_or_else(unknown)?
         }
     };
     let mut capture = Namespace::open(netns.as_deref())?.run(|| Capture::open(&interface))?;
     let path = record.out.display();
     let file = File::options().write(true).create_new(true).open(&record.out);
-    let file = file.map_err(|e| Error::Options(format!("cannot write {path}: {e}")))?;
+    let file = file.map_err(|e| Error::User(format!("cannot write {path}: {e}")))?;
     let packets = write(&mut capture, file, Duration::from_nanos(record.duration.as_nanos()));
     let packets = packets.map_err(Error::io("cannot write the capture"))?;
     if record.ask.json {

@@ -5,7 +5,10 @@ use serde_json::{Map, Value};
 /// Values that hold, and that others can take the place of.
 pub trait Settings: Clone + PartialEq {
     /// Returns what is another in `new`, by the keys that people set.
-    fn difference(&self, new: &Self) -> Map<String, Value>;
+    fn difference(&self, new: &Self) -> Map<String, Value> {
+        let old = self.told();
+        new.told().into_iter().filter(|(key, value)| old.get(key) != Some(value)).collect()
+    }
 
     /// Returns the values that hold, as those are told who return to them.
     fn told(&self) -> Map<String, Value>;
@@ -13,10 +16,6 @@ pub trait Settings: Clone + PartialEq {
 
 /// An appliance of which nothing can be changed.
 impl Settings for () {
-    fn difference(&self, (): &Self) -> Map<String, Value> {
-        Map::new()
-    }
-
     fn told(&self) -> Map<String, Value> {
         Map::new()
     }

@@ -222,7 +222,7 @@ fn sessions(directory: &Path, count: usize, seconds: u64, churned: u64) -> Value
     let arrived = (after.sessions.datagrams - before.sessions.datagrams) as f64;
     // A change reaches everybody.
     let told = std::time::Instant::now();
-    served.set_rate(Rate::from_bps(500_000_000));
+    served.set_upload(Rate::from_bps(500_000_000));
     let half = |nodes: &[Node]| {
         nodes.iter().all(|node| node.agent.budget(now()).is_some_and(|b| b.as_bps() <= 500_000_000 / count as u64))
     };
@@ -289,7 +289,7 @@ fn change(directory: &Path, changes: u64) -> Value {
     for n in 0..changes {
         let rate = 20_000_000 + (n % 2) * 10_000_000;
         let start = clock();
-        served.set_rate(Rate::from_bps(rate));
+        served.set_upload(Rate::from_bps(rate));
         let begin = std::time::Instant::now();
         let mut ordered = None;
         loop {

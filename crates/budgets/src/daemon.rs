@@ -69,10 +69,8 @@ pub struct Status {
 }
 
 impl Daemon {
-    /// Attaches the program of the kernel and starts its guard. From here on signals end the run.
-    ///
-    /// # Errors
-    /// Returns what is missing, as a sentence.
+    /// Attaches the program of the kernel and starts its guard. From here on signals end the run. The error says what is
+    /// missing.
     pub fn open(file: &File, identity: &Identity, desk: &Desk<Self>, lock: &Path) -> Result<Self, String> {
         let socket = Socket::bind(udp::any(file.gateways[0])).map_err(|e| format!("cannot open a socket: {e}"))?;
         desk.watch(socket.udp()).map_err(|e| e.to_string())?;
@@ -92,7 +90,7 @@ impl Daemon {
             applied: None,
             next_beat: Instant::ZERO,
             wrong: None,
-            clock: desk.clock(),
+            clock: desk.clock,
         })
     }
 
@@ -217,10 +215,8 @@ fn attach(file: &File, socket: &Socket, lock: &Path) -> Result<(Limit, Guard), S
     Ok((limit, guard))
 }
 
-/// Attaches the programs of the kernel that a file asks for; `own` is the socket of the agent's session.
-///
-/// # Errors
-/// Returns what is missing, as a sentence.
+/// Attaches the programs of the kernel that a file asks for; `own` is the socket of the agent's session. The error says what
+/// is missing.
 pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
     let cgroup = file.limited()?;
     let cannot = |what: &str, e: io::Error, instead: &str| {

@@ -112,10 +112,8 @@ impl Default for File {
 }
 
 impl File {
-    /// Reads the text of a file; `name` is the name of the file in messages.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
+    /// Reads the text of a file; `name` is the name of the file in messages. The error is the first mistake, with its line
+    /// and column.
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<Self>()])?;
@@ -124,10 +122,7 @@ impl File {
         Ok(file)
     }
 
-    /// The cgroup whose TCP connections are limited.
-    ///
-    /// # Errors
-    /// Fails if the host has no cgroups of version 2.
+    /// The cgroup whose TCP connections are limited. Fails if the host has no cgroups of version 2.
     pub fn limited(&self) -> Result<PathBuf, String> {
         let none = || "this host has no cgroups of version 2; `mount -t cgroup2 none /mnt` makes them".to_owned();
         self.cgroup.clone().or_else(limit::hierarchy).ok_or_else(none)

@@ -64,10 +64,7 @@ impl Frame {
         out
     }
 
-    /// Reads a frame.
-    ///
-    /// # Errors
-    /// The bytes are none, or of another version.
+    /// Reads a frame. Fails if the bytes are none, or of another version.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         if let Some(body) = bytes.strip_prefix(&ENROL) {
             return enrol(body).ok_or(DecodeError::Malformed);
@@ -99,10 +96,7 @@ fn part(bytes: &[u8]) -> Option<(CertificateDer<'static>, &[u8])> {
     Some((part.to_vec().into(), rest))
 }
 
-/// Takes the next whole frame from the front of what a stream has brought.
-///
-/// # Errors
-/// Fails if a frame is longer than [`LONGEST`].
+/// Takes the next whole frame from the front of what a stream has brought. Fails if a frame is longer than [`LONGEST`].
 pub fn take(input: &mut Vec<u8>) -> Result<Option<Vec<u8>>, DecodeError> {
     let Some((length, rest)) = input.split_first_chunk() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes(*length));

@@ -54,10 +54,7 @@ pub fn defaults(rate: Rate) -> Config {
     Config { max_clients: 1000, lease, advertise, gap: GAP, tickets_only: true, together: true, ..config }
 }
 
-/// Refuses values that do not work.
-///
-/// # Errors
-/// Names the first key that is out of its range.
+/// Refuses values that do not work. The error names the first key that is out of its range.
 pub fn validate(config: &Config) -> Result<(), ConfigError> {
     if config.lease > crate::agent::LONGEST_LEASE {
         return Err(ConfigError::new("lease", "must be 100ms to 1min: nodes believe no longer one"));
@@ -226,10 +223,8 @@ pub struct Role {
 }
 
 impl Role {
-    /// Creates the role from its directory. `now` begins the grace period after a restart.
-    ///
-    /// # Errors
-    /// Fails if a value does not work, or the directory cannot be used.
+    /// Creates the role from its directory. `now` begins the grace period after a restart. Fails if a value does not work,
+    /// or the directory cannot be used.
     pub fn new(config: Config, roster: Roster, now: Instant) -> Result<Self, Error> {
         validate(&config)?;
         let incarnation = roster.next_incarnation()?;
@@ -254,10 +249,8 @@ impl Role {
     }
 
     /// Serves in place of a gateway that is gone, or becomes a standby that waits: then nodes are sent away, and nobody has a budget
-    /// here any more. When it serves again a grace period begins, in which nodes come with their states.
-    ///
-    /// # Errors
-    /// Fails if there are no random numbers, or the number of this start cannot be kept.
+    /// here any more. When it serves again a grace period begins, in which nodes come with their states. Fails if there are
+    /// no random numbers, or the number of this start cannot be kept.
     pub fn serve(&mut self, serves: bool, now: Instant) -> Result<(), Error> {
         if std::mem::replace(&mut self.serves, serves) == serves {
             return Ok(());

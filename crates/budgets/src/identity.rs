@@ -228,10 +228,7 @@ impl Token {
         Zeroizing::new(format!("{TOKEN}-{}-{}", *self.secret.hex(), self.authority))
     }
 
-    /// Reads a token as [`Token::text`] writes it.
-    ///
-    /// # Errors
-    /// Fails if the text is none; the error does not repeat it.
+    /// Reads a token as [`Token::text`] writes it. The error does not repeat the text.
     pub fn read(text: &str) -> Result<Self, Error> {
         let mut parts = text.trim().split('-');
         let (first, secret, authority) = (parts.next(), parts.next(), parts.next());

@@ -194,10 +194,8 @@ impl Roster {
         *blake3::keyed_hash(self.states.bytes(), purpose.as_bytes()).as_bytes()
     }
 
-    /// Returns a number that is larger than at every start before. It does not depend on a clock.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be written, or holds no number.
+    /// Returns a number that is larger than at every start before. It does not depend on a clock. Fails if the file cannot
+    /// be written, or holds no number.
     pub fn next_incarnation(&self) -> Result<u64, Error> {
         let path = self.directory.join("incarnation");
         let next = read::<u64>(&path)?.unwrap_or(0).checked_add(1).ok_or(Error::Damaged(path.clone()))?;
@@ -227,10 +225,8 @@ impl Roster {
         (offer.uses > 0 && unix() < offer.until).then_some(offer)
     }
 
-    /// Uses a token once: the key `node_key` becomes a node, and gets a certificate.
-    ///
-    /// # Errors
-    /// Fails if the token may not be used, or the node cannot be kept.
+    /// Uses a token once: the key `node_key` becomes a node, and gets a certificate. Fails if the token may not be used, or
+    /// the node cannot be kept.
     pub fn enrol(
         &self,
         token: &Public,

@@ -106,10 +106,7 @@ impl Keys {
         Rate::from_bps((u128::from(upload.as_bps()) * u128::from(self.percent) / 100) as u64)
     }
 
-    /// Refuses values that do not work.
-    ///
-    /// # Errors
-    /// Names the first key that is out of its range.
+    /// Refuses values that do not work. The error names the first key that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let wrong = |key, message: &str| Err(ConfigError::new(key, message));
         if !(1..=100).contains(&self.percent) {
@@ -148,6 +145,7 @@ struct Shared {
 /// A role that serves.
 #[derive(Debug)]
 pub struct Served {
+    keys: Keys,
     shared: Arc<Shared>,
     /// Rung when the thread has to look at what is shared.
     bell: Arc<EventFd>,
@@ -156,10 +154,8 @@ pub struct Served {
 }
 
 impl Served {
-    /// Begins to serve. With `tells`, [`Served::grants`] has the budgets for whoever counts or enforces them.
-    ///
-    /// # Errors
-    /// Returns why that is not possible, as a sentence.
+    /// Begins to serve. With `tells`, [`Served::grants`] has the budgets for whoever counts or enforces them. The error is a
+    /// sentence.
     pub fn start(keys: &Keys, upload: Rate, tells: bool) -> Result<Self, String> {
         let directory = keys.directory.display();
         let roster = Roster::open(&keys.directory).map_err(|e| format!("the directory {directory}: {e}"))?;
@@ -180,7 +176,8 @@ impl Served {
         let teller = tells.then(Teller::default);
         let serve = move || serve(role, socket, &own, &heard, teller, watcher);
         let thread = std::thread::Builder::new().name("c2ml".into()).spawn(serve);
-        Ok(Self { shared, bell, thread: Some(thread.map_err(|e| e.to_string())?), address })
+        let thread = Some(thread.map_err(|e| e.to_string())?);
+        Ok(Self { keys: keys.clone(), shared, bell, thread, address })
     }
 
     /// The address at which it serves.
@@ -188,8 +185,9 @@ impl Served {
         self.address
     }
 
-    /// Shares another rate from now on.
-    pub fn set_rate(&mut self, rate: Rate) {
+    /// Shares what is to be shared of another upload from now on.
+    pub fn set_upload(&mut self, upload: Rate) {
+        let rate = self.keys.shared(upload);
         if self.shared.rate.swap(rate.as_bps(), Ordering::Relaxed) != rate.as_bps() {
             let _ = self.bell.write(1);
         }

@@ -46,7 +46,7 @@ pub fn run(command: &Command) -> Result<(), Error> {
 /// Reads a file for the emulator that runs, which checks it.
 fn apply(applied: &Applied) -> Result<Request, Error> {
     let text = std::fs::read_to_string(&applied.file);
-    applied.request(text.map_err(|e| Error::Options(format!("cannot read {}: {e}", applied.file.display())))?)
+    applied.request(text.map_err(|e| Error::User(format!("cannot read {}: {e}", applied.file.display())))?)
 }
 
 /// Returns the left interface of a run.

@@ -267,13 +267,9 @@ impl Plan {
 
     /// Returns what a file says for this wire, which began with these options; refuses a mistake, and what needs a new start.
     pub fn again(&self, options: &Options, name: &str, text: &str) -> Result<Settings, Refusal> {
-        let refuse = |what: &dyn fmt::Display| {
-            let said = what.to_string();
-            Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
-        };
         // What the file says counts, and no option with which the run began.
         let options = Options { link: LinkOptions::default(), ..options.clone() };
-        let plans = options.plans_of(text, name, &()).map_err(|e| refuse(&e))?;
+        let plans = options.plans_of(text, name, &()).map_err(|e| Refusal::of(&e))?;
         let Some(new) = plans.into_iter().find(|one| one.wire == self.wire) else {
             let wire = self.wire.as_deref().unwrap_or("this one");
             return Err(Refusal::new(format!("{name} has no wire {wire:?}; end the run, and start it with this file")));
@@ -281,7 +277,7 @@ impl Plan {
         let Some(key) = self.fixed(&new) else { return Ok(new.settings) };
         let what = format!("`{key}` cannot change while the emulator runs; end it, and start it with this file");
         let place = Source::parse(text, name).map(|source| source.at(&[key], &what));
-        Err(place.map_or_else(|_| Refusal::new(format!("{name}: {what}")), |mistake| refuse(&mistake)))
+        Err(place.map_or_else(|_| Refusal::new(format!("{name}: {what}")), |mistake| Refusal::of(&mistake)))
     }
 
     /// Returns the first key that differs and needs a new start.
@@ -313,14 +309,12 @@ impl Plan {
 
 impl Options {
     /// Reads the configuration file, if there is one, and applies the options over it; disciplines may be those of a
-    /// library. Returns the only wire, or all that the file has.
-    ///
-    /// # Errors
-    /// Returns the first mistake in the file or in the options.
+    /// library. Returns the only wire, or all that the file has. The error is the first mistake in the file or in the
+    /// options.
     pub fn plans(&self, library: &dyn Library) -> Result<Vec<Plan>, Error> {
         let Some(path) = &self.config else { return Ok(vec![self.plan_with(&File::default(), library)?]) };
-        let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
-        self.plans_of(&text, &path.to_string_lossy(), library)
+        let failed = |e| Error::User(format!("cannot read the configuration {}: {e}", path.display()));
+        self.plans_of(&std::fs::read_to_string(path).map_err(failed)?, &path.to_string_lossy(), library)
     }
 
     /// Does this with the text of a file.
@@ -333,12 +327,12 @@ impl Options {
                 "{option} is for one wire, and {name} has several; allowed are --duration, --spin, --realtime, --bare, \
                  --name, --json, --quiet and --check"
             );
-            return Err(Error::Options(message));
+            return Err(Error::User(message));
         }
         let count = wires.len();
         let plan = |wire: Wire| {
             let plan = self.plan_with(&wire.file, library).map_err(|error| match error {
-                Error::Options(what) if wire.name.is_some() => {
+                Error::User(what) if wire.name.is_some() => {
                     Box::new(Diagnosis::new(text, name, wire.span.clone(), &what)).into()
                 }
                 other => other,
@@ -390,7 +384,7 @@ impl Options {
         let (own, link) = (&self.link, file.link.as_ref());
         let Some(rate) = own.rate.or(link.map(|link| link.rate)) else {
             let message = "the rate is missing; try --rate 10Mbit/s, or [link] with a `rate` in the file";
-            return Err(Error::Options(message.into()));
+            return Err(Error::User(message.into()));
         };
         let delay = own.delay.or(link.map(|link| link.delay)).unwrap_or_default();
         let limits = link.map_or_else(|| [thousand_packets(), thousand_packets()], |link| link.limits);
@@ -417,10 +411,10 @@ fn interfaces(ends: &[EndKeys; 2], mtu: Option<u16>) -> Result<[Interface; 2], E
     match ends.each_ref().map(|end| end.port.clone()) {
         [None, None] => tuns(ends, mtu.unwrap_or(1500)).map(|tuns| tuns.map(Interface::Tun)),
         [Some(_), Some(_)] if mtu.is_some() => {
-            Err(Error::Options("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
+            Err(Error::User("`mtu` is for interfaces that are made; ports have their own: ip link set NAME mtu".into()))
         }
         [Some(left), Some(right)] => Ok([left, right].map(Interface::Port)),
-        _ => Err(Error::Options(
+        _ => Err(Error::User(
             "both ends must be ports, or none: frames of a port have headers of Ethernet, which packets of a TUN interface \
              lack; give --left-port and --right-port"
                 .into(),
@@ -437,7 +431,7 @@ fn tuns(ends: &[EndKeys; 2], mtu: u16) -> Result<[tun::Config; 2], Error> {
     let [here, there] = tuns.each_ref().map(|tun| tun.address.address);
     if here == there || here.is_ipv4() != there.is_ipv4() {
         let message = "--left-address and --right-address must be two addresses of one family";
-        return Err(Error::Options(message.into()));
+        return Err(Error::User(message.into()));
     }
     Ok(tuns)
 }
@@ -465,7 +459,7 @@ fn discipline(
         (None, Some(config)) => config_over(config, set, library),
         (None, None) => config_from_library("droptail", set, library),
     };
-    config.map_err(|source| Error::Settings { option, source })
+    config.map_err(|e| Error::User(format!("{option}: {e}; `--list` shows every algorithm with its parameters")))
 }
 
 /// Returns a text that lists every algorithm with its parameters.
@@ -484,208 +478,4 @@ pub fn listing() -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-impl Options {
-    /// Returns the plan of the only wire.
-    pub fn plan(&self) -> Result<Plan, Error> {
-        self.plans(&()).map(|mut plans| plans.remove(0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-    use penstock_appliance::settings::Settings as _;
-    use penstock_core::aqm::codel;
-    use penstock_core::foreign::Own;
-    use penstock_core::settings::config_from_settings;
-    use penstock_grammar::fields;
-    use penstock_grammar::link::Link;
-
-    fn parse(extra: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from([&["penstock-emulate", "--rate", "10Mbit/s"], extra].concat())
-    }
-
-    fn plan(extra: &[&str]) -> Plan {
-        parse(extra).unwrap().plan().unwrap()
-    }
-
-    fn plan_error(extra: &[&str]) -> String {
-        parse(extra).unwrap().plan().unwrap_err().to_string()
-    }
-
-    fn with_file(options: &[&str]) -> Options {
-        Options::try_parse_from([&["penstock-emulate", "--config", "f"], options].concat()).unwrap()
-    }
-
-    fn planned(file: &str, options: &[&str]) -> Plan {
-        with_file(options).plan_with(&File::parse(file, "f").unwrap(), &()).unwrap()
-    }
-
-    const FILE: &str = "seed = 7\nspin = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nreverse_rate = \"1Mbit/s\"\n\
-                        [aqm]\nname = \"codel\"\ntarget = \"10ms\"\ninterval = \"200ms\"\n[left]\nnetns = \"a\"\n";
-
-    #[test]
-    fn the_command_is_well_formed() {
-        Options::command().debug_assert();
-    }
-
-    #[test]
-    fn the_wire_loses_packets_if_told_by_option_or_file() {
-        let loss = |plan: Plan| plan.settings.0.map(|way| way.loss);
-        assert_eq!([loss(plan(&[])), loss(plan(&["--loss", "0.01"]))], [[0.0, 0.0], [0.01, 0.0]]);
-        let lossy = FILE.replace("[link]\n", "[link]\nloss = 0.02\n");
-        assert_eq!([loss(planned(&lossy, &[]))[0], loss(planned(&lossy, &["--loss", "0"]))[0]], [0.02, 0.0]);
-    }
-
-    #[test]
-    fn what_is_said_of_the_run_has_defaults() {
-        let side = |extra: &[&str]| plan(extra).file.run.nodes;
-        assert_eq!([side(&[]), side(&["--nodes", "left"])], [None, Some(Side::Left)]);
-        assert_eq!([side(&["--nodes", "right"]), side(&["--nodes", "none"])], [Some(Side::Right), Some(Side::None)]);
-        let seed = |plan: Plan| (plan.seed(), plan.file.run.seed);
-        assert_eq!([seed(plan(&[])), seed(plan(&["--seed", "1"]))], [(1, None), (1, Some(1))]);
-        let file = planned(&format!("{FILE}[subscribers]\nhouse = [\"10.1.0.0/28\"]\n"), &[]);
-        assert_eq!((file.file.subscribers[0].name.clone(), seed(file)), ("house".into(), (7, Some(7))));
-    }
-
-    #[test]
-    fn a_file_says_what_options_say() {
-        let extra = ["--delay", "20ms", "--reverse-rate", "1Mbit/s", "--aqm", "codel", "--set", "target=10ms"];
-        let more = ["--set", "interval=200ms", "--left-netns", "a", "--seed", "7", "--spin"];
-        assert_eq!(planned(FILE, &[]), plan(&[&extra[..], &more].concat()));
-        let keys = "mtu = 1400\nduration = \"9s\"\npackets = \"p\"\npcapng = \"g\"\nuplink_log = \"u\"\ndownlink_log = \"d\"\n";
-        let words = "--mtu 1400 --duration 9s --packets p --pcapng g --uplink-log u --downlink-log d --realtime";
-        let words: Vec<&str> = words.split(' ').collect();
-        let file = planned(&format!("{keys}realtime = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"0ms\"\n"), &[]);
-        assert_eq!(file, plan(&words));
-    }
-
-    /// Each key that all links have changes the plan, or is refused at its line.
-    #[test]
-    fn no_key_of_links_is_ignored() {
-        let link = |keys: &str| File::parse(&format!("[link]\n{keys}\n"), "f");
-        let plain = "rate = \"2Mbit/s\"\ndelay = \"1ms\"";
-        for key in fields::of::<Link>() {
-            let other = match *key {
-                "rate" => plain.replace('2', "3"),
-                "delay" => plain.replace('1', "5"),
-                "limit" | "reverse_limit" => format!("{plain}\n{key} = \"9p\""),
-                "reverse_rate" => format!("{plain}\n{key} = \"3Mbit/s\""),
-                "reverse_delay" => format!("{plain}\n{key} = \"5ms\""),
-                "loss" => format!("{plain}\nloss = 0.01"),
-                other => panic!("write a value of `{other}` here, other than its default"),
-            };
-            match link(&other) {
-                Ok(_) => assert_ne!(
-                    planned(&format!("[link]\n{other}"), &[]),
-                    planned(&format!("[link]\n{plain}"), &[]),
-                    "{key}"
-                ),
-                Err(wrong) => assert!(wrong.line == 4 && wrong.what.contains(key), "{wrong}"),
-            }
-        }
-    }
-
-    #[test]
-    fn an_option_counts_instead_of_the_file() {
-        let plan = planned(FILE, &["--rate", "5Mbit/s", "--seed", "9", "--realtime", "--left-netns", "b"]);
-        let rates = plan.settings.0.map(|way| way.config.rate.as_bps());
-        assert_eq!(
-            (rates, plan.file.run.seed, plan.file.run.spin, plan.file.run.realtime),
-            ([5_000_000, 1_000_000], Some(9), false, true)
-        );
-        assert_eq!(plan.file.ends.map(|end| end.netns), [Some("b".into()), None]);
-        let ports = format!("{FILE}port = \"p0\"\n[right]\nport = \"p1\"\n");
-        let named = |words: &[&str]| planned(&ports, words).interfaces.map(|one| one.name().to_owned());
-        assert_eq!(named(&[]), ["p0", "p1"]);
-        assert_eq!(named(&["--left-port", "x"]), ["x", "p1"]);
-        assert_eq!(named(&["--left", "t0", "--right", "t1"]), ["t0", "t1"]);
-    }
-
-    #[test]
-    fn set_changes_the_discipline_of_the_file_and_aqm_replaces_it() {
-        let aqm = |options: &[&str]| planned(FILE, options).settings.0[0].config.aqm.clone();
-        let codel = |settings: &[&str]| {
-            config_from_settings("codel", &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()).unwrap()
-        };
-        assert_eq!(aqm(&["--set", "target=7ms"]), codel(&["target=7ms", "interval=200ms"]));
-        assert_eq!(aqm(&["--aqm", "codel", "--set", "target=7ms"]), codel(&["target=7ms"]));
-        assert_eq!(aqm(&["--aqm", "pie"]).name(), "pie");
-    }
-
-    #[test]
-    fn each_direction_may_go_through_a_kernel() {
-        let through = |netns: &str, drops| Some(ThroughKeys { netns: netns.into(), drops });
-        let both = plan(&["--through", "q", "--drops", "dequeue", "--reverse-through", "r"]).file.through;
-        assert_eq!(both, [through("q", Drops::Dequeue), through("r", Drops::Overflow)]);
-        assert_eq!(plan(&[]).file.through, [None, None]);
-        let file = format!("through = {{ netns = \"q\", drops = \"early\" }}\n{FILE}");
-        assert_eq!(planned(&file, &[]).file.through, [through("q", Drops::Early), None]);
-        assert_eq!(planned(&file, &["--through", "r"]).file.through[0], through("r", Drops::Early));
-        assert!(parse(&["--drops", "early"]).unwrap_err().to_string().contains("--through"));
-    }
-
-    #[test]
-    fn a_program_with_algorithms_of_its_own_names_them_in_options_and_files() {
-        let own = Own::new().with_aqm::<codel::Config>("mine");
-        let planned = |words: &[&str], file: &str| {
-            parse(words).unwrap().plan_with(&File::parse_with(file, "f", &own).unwrap(), &own)
-        };
-        let target = |plan: &Plan| serde_json::to_value(&plan.settings.0[0].config.aqm).unwrap()["target"].clone();
-        assert_eq!(target(&planned(&["--aqm", "mine", "--set", "target=7ms"], "").unwrap()), "7ms");
-        let file = "[aqm]\nname = \"mine\"\ntarget = \"6ms\"\n";
-        assert_eq!(target(&planned(&[], file).unwrap()), "6ms");
-        let over = planned(&["--set", "target=8ms"], file).unwrap();
-        assert_eq!((over.settings.0[0].config.aqm.name(), target(&over)), ("mine", "8ms".into()));
-        let wrong = planned(&["--aqm", "mine", "--set", "traget=7ms"], "").unwrap_err().to_string();
-        assert!(wrong.contains("--aqm") && wrong.contains("unknown field `traget`"), "{wrong}");
-        assert!(plan_error(&["--aqm", "mine"]).contains("no algorithm \"mine\""), "only in that program");
-    }
-
-    const APPLIED: &str =
-        "seed = 3\n[link]\nrate = \"10Mbit/s\"\ndelay = \"5ms\"\n[aqm]\nname = \"codel\"\n[left]\nnetns = \"a\"\n";
-
-    /// Applies a text to a run of that file, which began with an option that no longer counts.
-    fn applied(text: &str) -> Result<Settings, Refusal> {
-        planned(APPLIED, &[]).again(&parse(&[]).unwrap(), "f.toml", text)
-    }
-
-    #[test]
-    fn a_file_changes_what_can_change() {
-        let before = planned(APPLIED, &[]).settings;
-        let after = APPLIED.replace("10Mbit/s", "2Mbit/s").replace("5ms", "30ms").replace("codel", "pie");
-        let told = before.difference(&applied(&after).unwrap());
-        let keys: Vec<&str> = told.keys().map(String::as_str).collect();
-        assert_eq!(keys, ["aqm", "delay", "rate", "reverse_delay", "reverse_rate"]);
-        assert_eq!(told["rate"], "2Mbit/s");
-        assert!(before.difference(&before).is_empty() && before.told()["limit"] == "1000p");
-    }
-
-    #[test]
-    fn what_needs_a_new_start_is_refused_with_its_line() {
-        for (from, to, said) in [
-            ("seed = 3", "seed = 4", "f.toml:1:"),
-            ("netns = \"a\"", "netns = \"b\"", "f.toml:7:"),
-            ("[left]", "[right]\nnetns = \"c\"\n[left]", "f.toml:7:"),
-            ("[left]", "[[hosts]]\naddress = \"10.0.0.1\"\n[left]", "f.toml:7:"),
-        ] {
-            let refused = applied(&APPLIED.replace(from, to)).unwrap_err().what;
-            assert!(refused.contains("cannot change while the emulator runs") && refused.contains(said), "{refused}");
-        }
-        assert!(applied("[link]\nrate = 5\n").unwrap_err().what.contains("f.toml:2:"));
-    }
-
-    #[test]
-    fn stations_are_told_where_there_are_some() {
-        let with =
-            |list: &str| planned(&APPLIED.replace("\"5ms\"", &format!("\"5ms\"\nstations = [{list}]")), &[]).settings;
-        let (none, one, other) = (planned(APPLIED, &[]).settings.told(), with("0.0, 0.25"), with("0.0, 0.5"));
-        let told = |map: &serde_json::Map<_, _>| ["stations", "reverse_stations"].map(|key| map.contains_key(key));
-        assert_eq!([told(&none), told(&one.told())], [[false, false], [true, false]]);
-        assert_eq!(one.difference(&other).keys().collect::<Vec<_>>(), ["stations"]);
-    }
 }

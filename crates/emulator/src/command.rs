@@ -13,7 +13,6 @@ use penstock_appliance::output::{Offers, Printer, print, say, stdout_is_nowhere}
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::{self, Server};
 use penstock_core::foreign::{Library, Own};
-use penstock_linux::error::Error as System;
 use penstock_linux::netns::Namespace;
 use penstock_linux::signals::{Request, Signals};
 use std::io::Write as _;
@@ -58,7 +57,8 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
             say(text)
         }
     };
-    Vec::<u8>::new().try_reserve_exact(MEMORY).map_err(|_| System::Memory(MEMORY))?;
+    let needed = format!("there is too little memory: {} MiB are needed at the start; see `ulimit -v`", MEMORY >> 20);
+    Vec::<u8>::new().try_reserve_exact(MEMORY).map_err(|_| Error::User(needed))?;
     let signals = Signals::open(&[])?;
     // Threads are started before one gets a priority, which they would inherit.
     let printer = Printer::open(plans.len()).map_err(Error::io("cannot start a thread"))?;
@@ -94,8 +94,7 @@ fn open(
 
 /// Opens the control socket of a wire. One that was asked for must be there; without one by default a run goes on.
 fn server(plan: &Plan, options: &Options) -> Result<Option<Server>, Error> {
-    let wanted =
-        |result: Result<Server, server::Error>| result.map(Some).map_err(|e| Ask::Control(e.to_string()).into());
+    let wanted = |result: Result<Server, server::Error>| result.map(Some).map_err(|e| Ask::User(e.to_string()).into());
     if let Some(path) = plan.socket.as_ref().or(options.socket.as_ref()) {
         return wanted(Server::open(path));
     }
@@ -103,7 +102,7 @@ fn server(plan: &Plan, options: &Options) -> Result<Option<Server>, Error> {
     let name = |run: &str| plan.wire.as_ref().map_or_else(|| run.to_owned(), |wire| format!("{run}-{wire}"));
     if let Some(run) = &options.name {
         let no_directory = "--name needs the directory of XDG_RUNTIME_DIR, which is not set; give --socket";
-        let directory = directory.ok_or_else(|| Ask::Control(no_directory.into()))?;
+        let directory = directory.ok_or_else(|| Ask::User(no_directory.into()))?;
         return wanted(Server::open(&place::socket(&directory, &name(run))));
     }
     let Some(directory) = directory else { return Ok(None) };

@@ -96,10 +96,7 @@ pub struct Finished {
 
 impl Emulator {
     /// Creates the interfaces and an idle bottleneck between them, for this thread. `options` are those that the plan was made
-    /// of. Reports that are asked for meanwhile go to `printer`.
-    ///
-    /// # Errors
-    /// Returns what is missing, and what to do about it.
+    /// of. Reports that are asked for meanwhile go to `printer`. The error says what is missing, and what to do about it.
     pub fn open(
         plan: Plan,
         options: &Options,
@@ -113,7 +110,7 @@ impl Emulator {
         if makes && here.is(there) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
-            return Err(Error::Options(message.into()));
+            return Err(Error::User(message.into()));
         }
         let desk = Desk::open(signals, server, Log::nowhere())?.printing(printer, plan.file.run.duration);
         let (own, began) = (plan.clone(), options.clone());
@@ -125,7 +122,7 @@ impl Emulator {
         let ways = ways(&plan, ends, namespaces)?;
         ways.iter().try_for_each(|way| desk.watch(&way.link))?;
         // Threads are started before this one gets a priority, which they would inherit.
-        let outputs = Outputs::open(&plan, desk.clock().epoch())?;
+        let outputs = Outputs::open(&plan, desk.clock.epoch())?;
         scheduling::prompt(plan.file.run.realtime)?;
         let awake = (plan.file.run.realtime || plan.file.run.spin).then(Awake::keep).flatten();
         let [forward, reverse] = &plan.settings.0;
@@ -146,7 +143,7 @@ impl Emulator {
             stopwatch: foreign.then(Stopwatch::default),
             outputs,
             talkers: Talkers::new(keys.talkers),
-            clock: desk.clock(),
+            clock: desk.clock,
             plan,
         };
         Ok((emulator, desk))
@@ -164,7 +161,7 @@ impl Emulator {
         self.outputs.exchange(&mut self.path, 1, None);
         let (lines, files) = std::mem::take(&mut self.outputs).close(FILE_PATIENCE);
         let report = self.report(&desk, &ended, elapsed, lines);
-        (Finished { report, failure: ended.failure(), files }, desk.into_signals())
+        (Finished { report, failure: ended.failure(), files }, desk.signals)
     }
 
     fn report(&self, desk: &Desk<Self>, ended: &Ended, elapsed: Span, lines: [Option<Lines>; 2]) -> Report {
@@ -195,7 +192,7 @@ impl Emulator {
             packets_file,
             pcapng_file,
             algorithm: self.stopwatch.as_ref().map(|watch| self.algorithm(watch)),
-            changes: desk.changes().to_vec(),
+            changes: desk.chronicle.changes.clone(),
             cpu_s: clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)
                 .map_or(0.0, |time| Duration::from(time).as_secs_f64()),
             awake: machine.awake.is_some(),
@@ -378,7 +375,7 @@ impl Emulator {
             bottleneck.set_stations(channels, now, &mut self.pool);
         }
         if old.replaces(new) {
-            bottleneck.replace(&new.config.aqm, new.config.limit, now).map_err(|e| Refusal::new(e.to_string()))?;
+            bottleneck.replace(&new.config.aqm, new.config.limit, now).map_err(|e| Refusal::of(&e))?;
             self.classifier.tell_again();
         }
         Ok(())
@@ -488,7 +485,7 @@ impl Appliance for Emulator {
             By::Flow => serde_json::to_value(self.talkers.flows(most)),
             By::Node => serde_json::to_value(self.talkers.nodes(self.plan.nodes(), most, name)),
         }
-        .map_err(|e| Refusal::new(e.to_string()))
+        .map_err(|e| Refusal::of(&e))
     }
 
     fn settings(&self) -> &Settings {
@@ -508,7 +505,7 @@ impl Appliance for Emulator {
             let (old, new) = (&self.settings.0[direction.index()], &wanted.0[direction.index()]);
             if old.replaces(new) {
                 let may = self.path.direction(direction).may_replace(&new.config.aqm, new.config.limit);
-                may.map_err(|why| Refusal::new(why.to_string()))?;
+                may.map_err(|why| Refusal::of(&why))?;
             }
         }
         // Events up to now happen under the old settings.

@@ -155,7 +155,7 @@ pub fn same_mtu([left, right]: &[Interface; 2], ends: &[End; 2]) -> Result<(), E
         return Ok(());
     }
     let (left, right) = (left.name(), right.name());
-    Err(Error::Port(format!(
+    Err(Error::Refused(format!(
         "the ports {left} and {right} have MTUs of {here} and {there} bytes; make them equal: ip link set {right} mtu {here}"
     )))
 }
@@ -199,7 +199,7 @@ fn open_port(name: &str) -> Result<End, Error> {
     let addresses = getifaddrs().map_err(Error::io("cannot list addresses"))?;
     let mut own = addresses.filter(|one| one.interface_name == name).filter_map(|one| ip(one.address?));
     if let Some(address) = own.find(|address| !is_link_local(address)) {
-        return Err(Error::Port(format!(
+        return Err(Error::Refused(format!(
             "the kernel answers at the port {name}, which has the address {address}; a port is a wire between hosts: \
              ip addr flush dev {name}"
         )));
@@ -207,12 +207,12 @@ fn open_port(name: &str) -> Result<End, Error> {
     let merging = offloads::merging(name).map_err(Error::io("cannot ask for the offloads of an interface"))?;
     if !merging.is_empty() {
         let words: Vec<String> = merging.iter().map(|word| format!("{word} off")).collect();
-        return Err(Error::Port(format!(
+        return Err(Error::Refused(format!(
             "the port {name} merges packets into one before they are queued; switch that off: ethtool -K {name} {}",
             words.join(" ")
         )));
     }
-    let not_ethernet = |_| Error::Port(format!("the port {name} is not an interface of Ethernet"));
+    let not_ethernet = |_| Error::Refused(format!("the port {name} is not an interface of Ethernet"));
     let address = listed.address.as_slice().try_into().map_err(not_ethernet)?;
     let port = Port::open(listed.facts.mtu)?;
     port.begin(listed.index)?;
@@ -293,7 +293,7 @@ fn is_link_local(address: &IpAddr) -> bool {
 
 /// Finds an interface that can be a port.
 fn fit<'a>(all: &'a [Listed], name: &str) -> Result<&'a Listed, Error> {
-    let wrong = |what: String| Err(Error::Port(what));
+    let wrong = |what: String| Err(Error::Refused(what));
     let Some(listed) = all.iter().find(|one| one.name == name) else {
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         return wrong(format!("there is no interface {name} in its namespace; there are: {}", names.join(", ")));

@@ -92,7 +92,11 @@ impl<F: Form> FateFile<F> {
     /// Opens the file, writes what it begins with and starts the thread that writes the packets.
     pub fn start(path: &Path, mut form: F) -> Result<Self, Error> {
         let option = form.option();
-        let failed = |source| Error::Packets { option, path: path.to_owned(), source };
+        let failed = |e: io::Error| {
+            let no_reader = e.raw_os_error() == Some(libc::ENXIO);
+            let advice = if no_reader { "; nobody reads this pipe: start its reader first" } else { "" };
+            Error::User(format!("{option} {}: {e}{advice}", path.display()))
+        };
         let (full, orders) = sync_channel(F::SHEETS);
         let (returns, empty) = sync_channel(F::SHEETS);
         let counters = Arc::new(Counters::default());

@@ -149,17 +149,11 @@ impl Report {
     }
 
     /// Returns the report as one line of JSON, or as a table.
-    ///
-    /// # Errors
-    /// Fails if the report cannot be written as JSON.
     pub fn text(&self, json: bool) -> serde_json::Result<String> {
         if json { Ok(serde_json::to_string(self)? + "\n") } else { Ok(self.to_string()) }
     }
 
     /// Returns the reports of several wires as one line of JSON, or as tables.
-    ///
-    /// # Errors
-    /// Fails if a report cannot be written as JSON.
     pub fn text_of_all(reports: &[Self], json: bool) -> serde_json::Result<String> {
         if json {
             return Ok(serde_json::json!({ "wires": serde_json::to_value(reports)? }).to_string() + "\n");
@@ -201,7 +195,8 @@ mod tests {
 
     /// The report of 10 s, each with what went wrong in one direction.
     fn report(change: impl Fn([&mut Intake; 2], [&mut Emissions; 2], &mut Stalls)) -> Report {
-        let plan = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap().plan().unwrap();
+        let options = Options::try_parse_from(["penstock-emulate", "--rate", "1Mbit/s"]).unwrap();
+        let plan = options.plans(&()).unwrap().remove(0);
         let configs = plan.settings.0.map(|way| way.config);
         let path: Path<RealPacket> = Path::new(&configs[0], &configs[1], Streams::new(1));
         let (mut intakes, mut emissions, mut stalled) = <([Intake; 2], [Emissions; 2], Stalls)>::default();

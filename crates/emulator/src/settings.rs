@@ -46,11 +46,6 @@ impl Settings {
 }
 
 impl settings::Settings for Settings {
-    fn difference(&self, new: &Self) -> Map<String, Value> {
-        let old = self.told();
-        new.told().into_iter().filter(|(key, value)| old.get(key) != Some(value)).collect()
-    }
-
     fn told(&self) -> Map<String, Value> {
         let mut values = Map::new();
         for (prefix, Way { config, loss, stations }) in ["", "reverse_"].into_iter().zip(&self.0) {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::file::{Alone, Kind};
 use crate::hosts::hosts;
 use crate::report::Common;
-use crate::surroundings::{answered, ended, printed, refusal, say, server, signals};
+use crate::surroundings::{answered, ended, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
 use penstock_appliance::log::Log;
 use penstock_appliance::page::process::{self, Process};
@@ -24,7 +24,6 @@ const KEY: &str = "reverse_rate";
 struct Running {
     served: Served,
     upload: Upload,
-    keys: Keys,
     clock: Clock,
 }
 
@@ -33,10 +32,6 @@ struct Running {
 struct Upload(Rate);
 
 impl Settings for Upload {
-    fn difference(&self, new: &Self) -> Map<String, Value> {
-        if self == new { Map::new() } else { new.told() }
-    }
-
     fn told(&self) -> Map<String, Value> {
         Map::from_iter([(KEY.to_owned(), self.0.to_string().into())])
     }
@@ -83,8 +78,8 @@ impl Appliance for Running {
         if key != KEY {
             return Err(Refusal::unknown("key", key, &[KEY]));
         }
-        let rate: Rate = value.parse().map_err(|e: UnitError| refusal(&e))?;
-        penstock_grammar::link::rate(KEY, rate).map_err(|e| refusal(&e))?;
+        let rate: Rate = value.parse().map_err(|e: UnitError| Refusal::of(&e))?;
+        penstock_grammar::link::rate(KEY, rate).map_err(|e| Refusal::of(&e))?;
         Ok(Upload(rate))
     }
 
@@ -94,14 +89,14 @@ impl Appliance for Running {
 
     fn go_to(&mut self, wanted: &Upload) -> Result<Instant, Refusal> {
         self.upload = *wanted;
-        self.served.set_rate(self.keys.shared(wanted.0));
+        self.served.set_upload(wanted.0);
         Ok(self.clock.now())
     }
 }
 
 /// Returns what another file says; all but the rate needs a new start.
 fn read(name: &str, text: &str, own: &Alone) -> Result<Upload, Refusal> {
-    let Kind::Alone(new) = Kind::parse(text, name).map_err(|mistake| refusal(&mistake))? else {
+    let Kind::Alone(new) = Kind::parse(text, name).map_err(|mistake| Refusal::of(&mistake))? else {
         let what = format!("{name} governs a link, and a gateway of budgets only cannot begin with that");
         return Err(Refusal::new(what));
     };
@@ -121,8 +116,7 @@ pub fn run(alone: &Alone, path: &Path, json: bool) -> Result<u8, Error> {
     let served = Served::start(&alone.c2ml, alone.upload, false).map_err(Error::budgets)?;
     say(&format!("budgets for hosts at {}: {} are shared", served.address(), alone.c2ml.shared(alone.upload)));
     alone.page.iter().for_each(process::announce);
-    let (upload, keys, clock) = (Upload(alone.upload), alone.c2ml.clone(), desk.clock());
-    let mut running = Running { served, upload, keys, clock };
+    let mut running = Running { served, upload: Upload(alone.upload), clock: desk.clock };
     let failed = penstock_appliance::run::run(&mut running, &mut desk).failure();
     ended(json, &running.status(&desk), hosts, failed)
 }

@@ -3,7 +3,6 @@
 use crate::file::{File, Kind};
 use crate::link::source::From;
 use crate::settings::Settings;
-use crate::surroundings::refusal;
 use penstock_appliance::socket::message::Refusal;
 use penstock_grammar::{Diagnosis, Source as Text};
 use penstock_shaper::direction::Direction;
@@ -38,7 +37,7 @@ impl Read {
     /// Reads a file, which takes as long as the file is; `own` is that with which the run began. Refuses a mistake in the file,
     /// and what needs a new start.
     pub fn of(name: &str, text: &str, own: &File) -> Result<Self, Refusal> {
-        Self::compared(name, text, own).map_err(|mistake| refusal(&mistake))
+        Self::compared(name, text, own).map_err(|mistake| Refusal::of(&mistake))
     }
 
     fn compared(name: &str, text: &str, own: &File) -> Result<Self, Box<Diagnosis>> {
@@ -77,7 +76,7 @@ impl Read {
             let at = direction.index();
             if let Some(why) = refuses(direction, &wanted) {
                 let place = &self.places[at][usize::from(wanted.ways[at].aqm != present.ways[at].aqm)];
-                return Err(refusal(&Diagnosis::new(&self.text, &self.name, place.clone(), &why)));
+                return Err(Refusal::of(&Diagnosis::new(&self.text, &self.name, place.clone(), &why)));
             }
         }
         Ok(wanted)

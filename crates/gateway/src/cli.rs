@@ -3,7 +3,7 @@
 use crate::guard;
 use clap::{Args, Parser, Subcommand};
 pub use penstock_appliance::cli::Described;
-use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
+use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top, within};
 use penstock_budgets::roster::{LONGEST_TOKEN, MOST_USES};
 use penstock_core::coop::Floor;
 use penstock_core::units::Span;
@@ -105,14 +105,9 @@ pub struct Invite {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_USES)))]
     pub uses: u32,
     /// Lifetime of the token
-    #[arg(long = "for", value_name = "TIME", default_value = "24h", value_parser = valid)]
+    #[arg(long = "for", value_name = "TIME", default_value = "24h",
+          value_parser = |text: &str| within(text, LONGEST_TOKEN))]
     pub duration: Span,
-}
-
-fn valid(text: &str) -> Result<Span, String> {
-    let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
-    let allowed = (Span::from_secs(1)..=LONGEST_TOKEN).contains(&span);
-    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {LONGEST_TOKEN}")) }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use penstock_appliance::appliance::{Appliance, Clock, Desk, How, Rest};
 use penstock_appliance::run::{Ended, run};
 use penstock_appliance::socket::message::{By, Refusal};
-use penstock_budgets::served::{Keys as C2ml, Served};
+use penstock_budgets::served::Served;
 use penstock_conntrack::Mac;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{NodeId, Packet};
@@ -67,7 +67,7 @@ pub struct Daemon {
     interfaces: Interfaces,
     wan: LinkWatch,
     /// Gives budgets to hosts, if the file says so.
-    c2ml: Option<(C2ml, Served)>,
+    c2ml: Option<Served>,
     own: Own,
     clock: Clock,
 }
@@ -86,18 +86,12 @@ struct Own {
     beat: Instant,
 }
 
-fn serving(file: &File) -> Result<Option<(C2ml, Served)>, Error> {
-    let upload = file.settings.ways[UP.index()].rate;
-    let served = |keys: &C2ml| Ok((keys.clone(), Served::start(keys, upload, true).map_err(Error::budgets)?));
-    file.c2ml.as_ref().map(served).transpose()
-}
-
 fn taps(file: &File, hashes: HashKeys, nodes: usize) -> Result<Taps, Error> {
     let upload = file.settings.ways[UP.index()].rate;
-    let enforcer = |keys: &C2ml| Enforcer::new(keys.enforce && !file.keys.observe, upload, nodes);
+    let enforcer = Enforcer::new(file.enforces() && !file.keys.observe, upload, nodes);
     let scone = (file.keys.scone && !file.keys.observe).then(Advice::default);
     let steer = Steer::start(file.settings.source.clone(), hashes.talkers)?;
-    Ok(Taps::new(steer, Talkers::new(hashes.talkers), file.c2ml.as_ref().map(enforcer), scone))
+    Ok(Taps::new(steer, Talkers::new(hashes.talkers), file.c2ml.as_ref().map(|_| enforcer), scone))
 }
 
 fn number(classifier: &Classifier, name: &str) -> NodeId {
@@ -111,7 +105,9 @@ impl Daemon {
         desk.watch(&watch)?;
         let hashes = random::bytes().map(|bytes| HashKeys::from_random(&bytes));
         let hashes = hashes.map_err(Error::io("cannot draw random numbers"))?;
-        let c2ml = serving(file)?;
+        let upload = file.settings.ways[UP.index()].rate;
+        let c2ml = file.c2ml.as_ref().map(|keys| Served::start(keys, upload, true));
+        let c2ml = c2ml.transpose().map_err(Error::budgets)?;
         let (gate, begun) = gate::open(file)?;
         begun.into_iter().for_each(|what| desk.begun(what));
         let config =
@@ -134,7 +130,7 @@ impl Daemon {
             wan: watch,
             c2ml,
             own: Own::default(),
-            clock: desk.clock(),
+            clock: desk.clock,
         })
     }
 
@@ -266,9 +262,7 @@ impl Daemon {
     /// Tells the role that gives budgets to hosts, and who enforces them, the rate of the upload.
     fn share(&mut self, now: Instant) {
         let upload = self.settings.ways[UP.index()].rate;
-        if let Some((keys, served)) = &mut self.c2ml {
-            served.set_rate(keys.shared(upload));
-        }
+        self.c2ml.iter_mut().for_each(|served| served.set_upload(upload));
         if let Some(enforcer) = &mut self.traffic.taps.enforcer {
             enforcer.set_upload(upload, |fact: &Fact| self.path.direction_mut(UP).server.on_fact(fact, now));
         }
@@ -276,7 +270,7 @@ impl Daemon {
 
     /// Tells the discipline of the upload the budgets that have changed.
     fn enforce(&mut self, now: Instant) {
-        let (Some(enforcer), Some((_, served))) = (&mut self.traffic.taps.enforcer, &self.c2ml) else { return };
+        let (Some(enforcer), Some(served)) = (&mut self.traffic.taps.enforcer, &self.c2ml) else { return };
         if let Some(grants) = served.grants() {
             let tell = |fact: &Fact| self.path.direction_mut(UP).server.on_fact(fact, now);
             enforcer.set_budgets(grants, &self.classifier, tell);
@@ -293,7 +287,7 @@ impl Daemon {
 
     fn marks(&self) -> impl Iterator<Item = String> {
         let Traffic { gate, taps, .. } = &self.traffic;
-        let budgets = self.c2ml.as_ref().filter(|(_, served)| served.has_failed());
+        let budgets = self.c2ml.as_ref().filter(|served| served.has_failed());
         let budgets = budgets
             .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned());
         let marks = gate.marks().into_iter().chain(mark(&self.wan, &self.interfaces.wan)).chain(budgets);
@@ -362,7 +356,7 @@ impl Appliance for Daemon {
     fn tick(&mut self, now: Instant, desk: &mut Desk<Self>) -> Result<(), String> {
         self.wan.ask();
         self.traffic.taps.tick(&mut Around { classifier: &self.classifier, path: &mut self.path, now });
-        let told = self.c2ml.as_ref().map(|(_, served)| served.events()).unwrap_or_default();
+        let told = self.c2ml.as_ref().map(Served::events).unwrap_or_default();
         self.traffic.gate.look(now).into_iter().chain(told).for_each(|what| desk.note(what));
         Ok(())
     }
@@ -397,7 +391,7 @@ impl Appliance for Daemon {
             delays: Direction::BOTH.map(|d| Delays::of(&self.path.direction(d).line.sojourn)),
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
-            c2ml: self.c2ml.as_ref().and_then(|(_, served)| served.status()),
+            c2ml: self.c2ml.as_ref().and_then(Served::status),
             observed_by,
             subscribers: match accounts {
                 [Some(down), Some(up)] => report::subscribers([down, up]),
@@ -412,7 +406,7 @@ impl Appliance for Daemon {
             By::Flow => serde_json::to_value(self.traffic.taps.talkers.flows(most)),
             By::Node => Ok(self.nodes(most)),
         }
-        .map_err(|e| Refusal::new(e.to_string()))
+        .map_err(|e| Refusal::of(&e))
     }
 
     fn settings(&self) -> &Settings {
@@ -439,7 +433,7 @@ impl Appliance for Daemon {
             return Err(Refusal::new(why));
         }
         if self.settings.source != wanted.source {
-            self.traffic.taps.steer.restart(wanted.source.clone(), now).map_err(|e| Refusal::new(e.to_string()))?;
+            self.traffic.taps.steer.restart(wanted.source.clone(), now).map_err(|e| Refusal::of(&e))?;
         }
         let replaced = Direction::BOTH.map(|d| answers::differs(d, &self.settings, wanted));
         if others {

@@ -142,6 +142,7 @@ mod tests {
     use super::*;
     use crate::file::Firewall;
     use crate::rules::Chains;
+    use penstock_core::units::Bytes;
 
     #[test]
     fn a_bridge_has_no_rules() {
@@ -163,6 +164,7 @@ mod tests {
         // The kernel may hold what the discipline may, and more.
         assert_eq!(explained["forward"]["kernel_queue_packets"], 150_000 / 64 + 1024);
         assert_eq!([1000, u64::MAX].map(|most| kernel_queue(Limit::Packets(most))), [2024, 60_000]);
+        assert_eq!([0, 1499, 1500].map(|bytes| packets(Limit::Bytes(Bytes::new(bytes)))), [1, 1, 2]);
         let text = super::text(&explained);
         assert!(!text.contains("budgets"));
         for expected in ["download, from the WAN: pink at 10 Mbit/s, limit 150", "80 ms", "-A POSTROUTING -o w0"] {

@@ -197,10 +197,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Reads the text of a file; `name` is the name of the file in messages.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
+    /// Reads the text of a file; `name` is the name of the file in messages. The error is the first mistake, with its line
+    /// and column.
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
         let source = Text::parse(text, name)?;
         if source.get(&["interfaces"]).is_some() || source.get(&["c2ml"]).is_none() {
@@ -263,10 +261,8 @@ fn c2ml(source: &Text<'_>, upload: Rate) -> Result<Option<C2ml>, Diagnosis> {
 }
 
 impl File {
-    /// Reads the text of a file; `name` is the name of the file in messages.
-    ///
-    /// # Errors
-    /// Returns the first mistake with its line and column.
+    /// Reads the text of a file; `name` is the name of the file in messages. The error is the first mistake, with its line
+    /// and column.
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
         let source = Text::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<Keys>(), &TABLES])?;

@@ -35,8 +35,8 @@ impl Common {
         Self {
             elapsed_s: desk.now().as_secs_f64(),
             marks: marks.chain(desk.marks()).collect(),
-            events: desk.events().to_vec(),
-            changes: desk.changes().to_vec(),
+            events: desk.chronicle.events.clone(),
+            changes: desk.chronicle.changes.clone(),
             lapse: desk.lapse(),
         }
     }

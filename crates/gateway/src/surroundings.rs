@@ -5,7 +5,6 @@ use nix::sys::signal::Signal;
 use penstock_appliance::error::Error as AskError;
 use penstock_appliance::output::print;
 pub use penstock_appliance::output::say;
-use penstock_appliance::socket::message::Refusal;
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::Server;
 use penstock_linux::links::{self, Facts, LinkWatch};
@@ -29,18 +28,12 @@ pub fn mark(watch: &LinkWatch, name: &str) -> Option<String> {
 
 /// Opens the control socket of this name.
 pub fn server(name: &str) -> Result<Server, Error> {
-    Server::open(&place::named(name)?).map_err(|e| AskError::Control(format!("{e} (`name` in the file)")).into())
+    Server::open(&place::named(name)?).map_err(|e| AskError::User(format!("{e} (`name` in the file)")).into())
 }
 
 /// Opens the signals. SIGHUP applies the file, also if `nohup` or a supervisor lets the process ignore it.
 pub fn signals() -> Result<Signals, Error> {
     Ok(Signals::open(&[Signal::SIGHUP])?)
-}
-
-/// Refuses what a file or a value has wrong. Whoever shows a refusal says that it is an error.
-pub fn refusal(wrong: &impl ToString) -> Refusal {
-    let said = wrong.to_string();
-    Refusal::new(said.strip_prefix("error: ").unwrap_or(&said))
 }
 
 /// Prints a text on the standard output; returns the exit code 0.

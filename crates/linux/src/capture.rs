@@ -30,10 +30,8 @@ pub struct Packet<'a> {
 }
 
 impl Capture {
-    /// Begins to copy what passes this interface of the current namespace.
-    ///
-    /// # Errors
-    /// Fails without such an interface, or without the right to listen to it.
+    /// Begins to copy what passes this interface of the current namespace. Fails without such an interface, or without the
+    /// right to listen to it.
     pub fn open(interface: &str) -> Result<Self, Error> {
         let index = links::index(interface)?;
         let failed = Error::io::<nix::Error>("cannot listen to interfaces; run as root or with CAP_NET_RAW");

@@ -21,16 +21,14 @@ const LINKS: u32 = 1;
 /// Largest number of messages that are read at a time.
 const BATCH: usize = 16;
 
-/// Returns the number of an interface of the current namespace.
-///
-/// # Errors
-/// Fails if there is none of this name; the message has the nearest one.
+/// Returns the number of an interface of the current namespace. Fails if there is none of this name; the message has the
+/// nearest one.
 pub fn index(name: &str) -> Result<u32, Error> {
     if_nametoindex(name).map_err(|_| {
         let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
         let known: Vec<String> = known.unwrap_or_default();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        Error::NoInterface { name: name.to_owned(), hint: suggestion(name, &known) }
+        Error::Refused(format!("there is no interface {name:?}{}; `ip link` lists them", suggestion(name, &known)))
     })
 }
 

@@ -37,10 +37,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `path` with mode 0600. Removes the socket of a process that died.
-    ///
-    /// # Errors
-    /// Fails if another process is in charge of the path, or if the system refuses.
+    /// Listens at `path` with mode 0600. Removes the socket of a process that died. Fails if another process is in charge of
+    /// the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let io = |source| Error::Io { path: path.to_owned(), source };
         if let Some(directory) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
@@ -71,10 +69,7 @@ impl Listener {
         &self.path
     }
 
-    /// Accepts a client whose stream never blocks.
-    ///
-    /// # Errors
-    /// Returns the error of the system; `WouldBlock` if nobody waits.
+    /// Accepts a client whose stream never blocks. Fails with `WouldBlock` if nobody waits.
     pub fn accept(&self) -> io::Result<Stream> {
         let (stream, _) = self.socket.accept()?;
         stream.set_nonblocking(true)?;

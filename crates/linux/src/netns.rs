@@ -20,17 +20,21 @@ pub struct Namespace {
 
 impl Namespace {
     /// Opens a namespace: by a name of `ip netns`, or by a path (a text with a slash). `None` is the namespace of this
-    /// process.
-    ///
-    /// # Errors
-    /// Fails if there is no such namespace; the message names those that exist.
+    /// process. Fails if there is no such namespace; the message names those that exist.
     pub fn open(name: Option<&str>) -> Result<Self, Error> {
         let (label, path) = match name {
             None => ("the current namespace".to_owned(), PathBuf::from("/proc/thread-self/ns/net")),
             Some(path) if path.contains('/') => (path.to_owned(), PathBuf::from(path)),
             Some(name) => (format!("namespace {name}"), Path::new(NAMED).join(name)),
         };
-        let missing = |_| Error::NoNamespace { hint: hint(name.unwrap_or_default()), path: path.clone() };
+        let missing = |_| {
+            Error::Refused(format!(
+                "there is no network namespace {}{}; create one with `ip netns add NAME`, or give a path such as \
+                 /proc/PID/ns/net",
+                path.display(),
+                hint(name.unwrap_or_default())
+            ))
+        };
         let file = File::open(&path).map_err(missing)?;
         let about = file.metadata().map_err(missing)?;
         Ok(Self { label, file, identity: (about.dev(), about.ino()) })
@@ -47,14 +51,11 @@ impl Namespace {
     }
 
     /// Runs `work` in the namespace, on a thread of its own which ends with it. File descriptors that it opens stay in
-    /// that namespace.
-    ///
-    /// # Errors
-    /// Fails if the namespace cannot be entered, or with the error of `work`.
+    /// that namespace. Fails if the namespace cannot be entered, or with the error of `work`.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
         let inside = || {
-            setns(&self.file, CloneFlags::CLONE_NEWNET)
-                .map_err(|e| Error::Namespace { namespace: self.label.clone(), source: e.into() })?;
+            let what = format!("cannot enter the network namespace {}", self.label);
+            setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(Error::refused(what, "is it a network namespace?"))?;
             work()
         };
         std::thread::scope(|scope| {

@@ -110,21 +110,21 @@ impl NfQueue {
         Self { socket, input, output, verdicts: 0, sequence: 0, refused: 0 }
     }
 
-    /// Takes charge of a queue, in which at most `most` packets wait for a verdict; further ones pass.
-    ///
-    /// # Errors
-    /// Fails if another process has the queue, or without the right to it.
+    /// Takes charge of a queue, in which at most `most` packets wait for a verdict; further ones pass. Fails if another
+    /// process has the queue, or without the right to it.
     pub fn bind(&mut self, queue: u16, most: u32) -> Result<(), Error> {
         if let Some(other) = listed().into_iter().find(|listed| listed.queue == queue) {
-            return Err(Error::QueueTaken { queue, owner: other.owner });
+            let taken = format!("another program has the queue {queue} of netfilter (port {})", other.owner);
+            return Err(Error::Refused(taken + "; end it, or choose another `queue`"));
         }
-        let refused = |source| Error::Queue { queue, source };
-        self.configure(queue, &[(NFQA_CFG_CMD, &[NFQNL_CFG_CMD_BIND as u8, 0, 0, 0])]).map_err(refused)?;
+        let what = format!("cannot take charge of the queue {queue} of netfilter");
+        let refused = Error::refused(what, "has this kernel NFQUEUE (`modprobe nfnetlink_queue`)?");
+        self.configure(queue, &[(NFQA_CFG_CMD, &[NFQNL_CFG_CMD_BIND as u8, 0, 0, 0])]).map_err(&refused)?;
         let [a, b, c, d] = 0xffff_u32.to_be_bytes();
-        self.configure(queue, &[(NFQA_CFG_PARAMS, &[a, b, c, d, NFQNL_COPY_PACKET as u8])]).map_err(refused)?;
-        self.configure(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes())]).map_err(refused)?;
+        self.configure(queue, &[(NFQA_CFG_PARAMS, &[a, b, c, d, NFQNL_COPY_PACKET as u8])]).map_err(&refused)?;
+        self.configure(queue, &[(NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes())]).map_err(&refused)?;
         let flag = NFQA_CFG_F_FAIL_OPEN.to_be_bytes();
-        self.configure(queue, &[(NFQA_CFG_FLAGS, &flag), (NFQA_CFG_MASK, &flag)]).map_err(refused)
+        self.configure(queue, &[(NFQA_CFG_FLAGS, &flag), (NFQA_CFG_MASK, &flag)]).map_err(&refused)
     }
 
     /// Changes the largest number of packets that wait in a queue. Leaves with the verdicts, and is not acknowledged.

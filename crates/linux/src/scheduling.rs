@@ -47,7 +47,9 @@ fn realtime() -> Result<(), Error> {
         parameters.sched_priority = PRIORITY;
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) != 0
     };
-    if refused { Err(Error::Realtime(io::Error::last_os_error())) } else { Ok(()) }
+    let why = io::Error::last_os_error();
+    let what = format!("--realtime: {why}; run as root or with CAP_SYS_NICE, or leave the option away");
+    if refused { Err(Error::Refused(what)) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
+/// The system has no TUN devices.
+const NO_TUN: &str = "/dev/net/tun is missing; load the module with `modprobe tun`, or give the container this device";
+
 /// A text that is not an address with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address with its prefix; write 10.77.0.1/24 or fd77::1/64")]
@@ -68,8 +71,11 @@ impl Tun {
     pub fn open(config: &Config, namespace: &Namespace) -> Result<Self, Error> {
         namespace.run(|| {
             Self::open_here(config).map_err(|source| match source.kind() {
-                io::ErrorKind::NotFound => Error::NoTun,
-                _ => Error::Tun { name: config.name.clone(), namespace: namespace.label().to_owned(), source },
+                io::ErrorKind::NotFound => Error::Refused(NO_TUN.into()),
+                _ => {
+                    let what = format!("cannot make the interface {} in {}", config.name, namespace.label());
+                    Error::refused(what, "")(source)
+                }
             })
         })
     }
@@ -98,10 +104,7 @@ impl Tun {
     }
 
     /// Reads the next packet that the namespace sends into `buffer`, and what does not fit there into `rest`; returns its
-    /// length, or `None` if there is none now.
-    ///
-    /// # Errors
-    /// Returns the error of the system: the interface was removed.
+    /// length, or `None` if there is none now. Fails if the interface was removed.
     pub fn read(&self, buffer: &mut [u8], rest: &mut [u8]) -> io::Result<Option<usize>> {
         match self.device.recv_vectored(&mut [IoSliceMut::new(buffer), IoSliceMut::new(rest)]) {
             Ok(len) => Ok(Some(len)),
@@ -112,10 +115,7 @@ impl Tun {
         }
     }
 
-    /// Hands a packet to the namespace.
-    ///
-    /// # Errors
-    /// Returns the error of the system; the packet is lost.
+    /// Hands a packet to the namespace. With an error the packet is lost.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         self.device.send(packet).map(drop)
     }

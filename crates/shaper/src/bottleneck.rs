@@ -104,11 +104,8 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Puts a new discipline in the place of the present one, without losing a packet: those that wait stay in the old
     /// one, whose parameters hold for them, and leave before all that arrive from now on. Must be called after
-    /// [`Bottleneck::poll`] has returned `None` for this time.
-    ///
-    /// # Errors
-    /// Refuses, and changes nothing, if the old or the new discipline keeps state of connections, which would be lost,
-    /// or if [`MOST_REPLACED`] old ones still hold packets.
+    /// [`Bottleneck::poll`] has returned `None` for this time. Refuses, and changes nothing, if the old or the new
+    /// discipline keeps state of connections, which would be lost, or if [`MOST_REPLACED`] old ones still hold packets.
     pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit, now: Instant) -> Result<(), Irreplaceable> {
         let qdisc = self.successor(aqm, limit)?;
         self.server.replace(qdisc, now);
@@ -138,10 +135,7 @@ impl<P: Packet> Bottleneck<P> {
         if let AnyQdisc::Tree(tree) = self.server.qdisc() { Some(tree) } else { None }
     }
 
-    /// Reads back what holds for packets that arrive now.
-    ///
-    /// # Errors
-    /// Returns what is not as these settings say, as a sentence.
+    /// Reads back what holds for packets that arrive now. The error says what is not as these settings say.
     pub fn read_back(&self, meant: &Config) -> Result<(), String> {
         let (rate, (aqm, limit)) = (self.server.rate(), &self.built);
         if rate != meant.rate {
@@ -162,9 +156,6 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     /// Checks whether [`Bottleneck::replace`] would put this discipline in the place of the present one.
-    ///
-    /// # Errors
-    /// Refuses what it would refuse.
     pub fn may_replace(&self, aqm: &AnyConfig, limit: Limit) -> Result<(), Irreplaceable> {
         self.successor(aqm, limit).map(drop)
     }
@@ -253,10 +244,8 @@ impl<P: Packet> Bottleneck<P> {
         self.server.loss.as_ref().map_or(0, |loss| loss.lost)
     }
 
-    /// Checks that the queue and the wire have neither lost nor duplicated packets.
-    ///
-    /// # Errors
-    /// Returns the counters that do not balance.
+    /// Checks that the queue and the wire have neither lost nor duplicated packets. The error has the counters that do not
+    /// balance.
     pub fn check(&self) -> Result<(), String> {
         let stats = self.server.stats();
         stats.check(self.server.backlog()).map_err(|e| e.to_string())?;

@@ -90,35 +90,3 @@ impl Spans {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_of_a_ramp_are_its_steps() {
-        let mut spans = Spans::default();
-        (1..=1000).for_each(|ms| spans.record(Span::from_millis(ms)));
-        let got = spans.percentiles(Span::from_millis(1));
-        for (value, expected) in
-            [(got.mean, 500.5), (got.p50, 500.0), (got.p90, 900.0), (got.p99, 990.0), (got.max, 1000.0)]
-        {
-            assert!((value / expected - 1.0).abs() < 0.001, "{value} is not {expected}");
-        }
-    }
-
-    #[test]
-    fn spans_are_counted_up_to_bounds() {
-        let mut spans = Spans::default();
-        (1..=100).for_each(|ms| spans.record(Span::from_millis(ms)));
-        // A thousandth more than the bound may count as the bound.
-        assert_eq!(spans.up_to([10, 49, 1000].map(|ms| Span::from_micros(1000 * ms + 500))), [10, 49, 100]);
-        assert_eq!((spans.up_to([Span::ZERO]), spans.sum_s()), ([0], 5.05));
-    }
-
-    #[test]
-    fn nothing_recorded_reads_as_zero() {
-        let got = Spans::default().percentiles(Span::from_millis(1));
-        assert_eq!(got, Percentiles { mean: 0.0, p50: 0.0, p90: 0.0, p99: 0.0, max: 0.0 });
-    }
-}

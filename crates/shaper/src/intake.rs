@@ -42,29 +42,3 @@ impl Intake {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Instant {
-        Instant::ZERO + Span::from_millis(ms)
-    }
-
-    #[test]
-    fn a_wire_starves_while_it_is_idle_and_a_packet_waits() {
-        let starved = |idle_since, waited, now| {
-            let mut intake = Intake::default();
-            intake.note_empty(at(10));
-            intake.note_idle(at(idle_since), waited, at(now));
-            intake.starved
-        };
-        let ms = Span::from_millis;
-        assert_eq!(starved(0, Some(ms(3)), 20), ms(3), "the process had no processor for 3 ms");
-        assert_eq!(starved(18, Some(ms(3)), 20), ms(2), "the wire was busy before");
-        assert_eq!(starved(0, Some(ms(15)), 20), ms(10), "there was nothing to read before");
-        assert_eq!(starved(0, None, 20), ms(10), "the process was busy");
-        assert_eq!(starved(0, Some(USUAL), 20), Span::ZERO, "waking up takes as long");
-        assert_eq!(starved(0, Some(Span::ZERO), 20), Span::ZERO, "the packet was read when it came");
-    }
-}

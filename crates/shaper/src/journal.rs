@@ -33,9 +33,6 @@ pub struct Entry {
 pub type Journal = Vec<Entry>;
 
 /// Writes one line for each packet, with the `name` of the queue.
-///
-/// # Errors
-/// Returns the error of the writer.
 pub fn write<W: Write>(journal: &[Entry], name: &str, out: &mut W) -> io::Result<()> {
     for Entry { at, waited, flow, size, dropped } in journal {
         let (t, waited, fate) = (at.as_nanos(), waited.as_nanos(), dropped.map_or("sent", DropReason::fate));

@@ -34,18 +34,3 @@ impl Keys {
         Self { connections: key("flows/hash"), hosts: key("nodes/hash"), talkers: key("talkers/hash") }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_differ_as_their_bytes_and_seeds_do() {
-        let bytes: [u8; 48] = std::array::from_fn(|n| n as u8);
-        let keys = Keys::from_random(&bytes);
-        assert_eq!(keys.connections, SipHash(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908));
-        assert!(keys.connections != keys.hosts && keys.hosts != keys.talkers);
-        assert_eq!(Keys::from_seed(7), Keys::from_seed(7));
-        assert_ne!(Keys::from_seed(7), Keys::from_seed(8));
-    }
-}

@@ -27,10 +27,7 @@ pub struct Host {
     pub class: Option<u32>,
 }
 
-/// Checks that each host has an address of its own.
-///
-/// # Errors
-/// Says what is wrong with the first that has not.
+/// Checks that each host has an address of its own. The error is about the first that has not.
 pub fn validate(hosts: &[Host]) -> Result<(), String> {
     if hosts.len() > MOST {
         return Err(format!("{} hosts; allowed are {MOST}", hosts.len()));

@@ -84,7 +84,7 @@ pub fn run(content: &'static Content, settings: Option<&Settings>, name: &str) -
         Ok((listener, shared)) => {
             let other = Arc::clone(&shared);
             std::thread::spawn(move || serve::run(&listener, &other));
-            Error::Control(shared.sampler.run().to_string())
+            Error::User(shared.sampler.run().to_string())
         }
         Err(error) => error,
     }
@@ -92,8 +92,8 @@ pub fn run(content: &'static Content, settings: Option<&Settings>, name: &str) -
 
 /// Opens all that needs rights, gives them up, and begins.
 fn open(content: &'static Content, settings: Option<&Settings>, name: &str) -> Result<(Listener, Arc<Shared>), Error> {
-    let settings = settings.ok_or_else(|| Error::Control("the file has no table [page]".into()))?;
-    let connection = Connection::open(&place::named(name)?).map_err(|e| Error::Control(e.to_string()))?;
+    let settings = settings.ok_or_else(|| Error::User("the file has no table [page]".into()))?;
+    let connection = Connection::open(&place::named(name)?).map_err(|e| Error::User(e.to_string()))?;
     let day = settings.history.as_ref().map(|path| {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::File::options().read(true).write(true).create(true).truncate(false).open(path)

@@ -118,6 +118,12 @@ impl Refusal {
         Self { what: what.into(), allowed: Vec::new() }
     }
 
+    /// Refuses what a file or a value has wrong. Whoever shows a refusal says that it is an error.
+    pub fn of(wrong: &impl fmt::Display) -> Self {
+        let said = wrong.to_string();
+        Self::new(said.strip_prefix("error: ").unwrap_or(&said))
+    }
+
     /// Creates a refusal of a name which is none of `allowed`, with a suggestion.
     pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> Self {
         Self::among(format!("there is no {what} {name:?}{}", suggestion(name, allowed)), allowed)

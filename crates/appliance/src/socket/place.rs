@@ -21,7 +21,7 @@ pub fn directory() -> Option<PathBuf> {
 /// Returns the path of the socket with this name; fails if there is no directory of sockets.
 pub fn named(name: &str) -> Result<PathBuf, Error> {
     let none = "there is no directory of control sockets: XDG_RUNTIME_DIR is not set";
-    directory().map(|directory| socket(&directory, name)).ok_or_else(|| Error::Control(none.into()))
+    directory().map(|directory| socket(&directory, name)).ok_or_else(|| Error::User(none.into()))
 }
 
 /// Returns the path of the socket with this name in a directory.

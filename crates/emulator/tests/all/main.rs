@@ -6,5 +6,6 @@ mod faults;
 mod lab;
 mod namespaces;
 mod options;
+mod plans;
 mod ports;
 mod wires;

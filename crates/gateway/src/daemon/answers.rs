@@ -51,7 +51,7 @@ impl Daemon {
         let way = wanted.way(direction, |name| number(&self.classifier, name));
         let bottleneck = self.path.direction_mut(direction);
         if !bottleneck.change_tree(&way.aqm, way.limit, now, &mut self.traffic) {
-            bottleneck.replace(&way.aqm, way.limit, now).map_err(|e| Refusal::new(e.to_string()))?;
+            bottleneck.replace(&way.aqm, way.limit, now).map_err(|e| Refusal::of(&e))?;
             self.classifier.tell_again();
         }
         self.traffic.gate.lengthen(direction, wanted.subscribers.room(way.limit));

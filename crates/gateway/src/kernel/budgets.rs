@@ -16,7 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The role that gives budgets, and the programs that hold hosts to them if the file says so.
 pub(super) struct Budgets {
-    keys: Keys,
     pub served: Served,
     police: Option<Policing>,
 }
@@ -58,12 +57,12 @@ impl Budgets {
         };
         let police = lan.filter(|_| keys.enforce).map(attach).transpose()?;
         let served = Served::start(keys, upload, police.is_some())?;
-        Ok(Self { keys: keys.clone(), served, police })
+        Ok(Self { served, police })
     }
 
     /// Gives a sign of life, and tells what has changed: the rate of the upload, and budgets.
     pub fn beat(&mut self, upload: Rate) -> Result<(), penstock_linux::bpf::Error> {
-        self.served.set_rate(self.keys.shared(upload));
+        self.served.set_upload(upload);
         let Some(policing) = &mut self.police else { return Ok(()) };
         policing.upload = upload;
         if let Some(grants) = self.served.grants() {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::file::{File, parameters};
 use crate::report::{Common, State};
 use crate::settings::Settings;
-use crate::surroundings::{mark, refusal};
+use crate::surroundings::mark;
 use budgets::Budgets;
 use nix::ifaddrs::getifaddrs;
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
@@ -93,7 +93,7 @@ impl Kernel {
         let budgets = budgets.transpose().map_err(Error::budgets)?;
         let (settings, name, observe) = (file.settings.clone(), file.interfaces.wan.clone(), file.keys.observe);
         desk.log("start", &json!({"wan": name, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")}));
-        let (clock, next) = (desk.clock(), [Instant::ZERO; 2]);
+        let (clock, next) = (desk.clock, [Instant::ZERO; 2]);
         Ok(Self { settings, path, budgets, attached, wan: watch, name, observe, clock, next, stale: 0 })
     }
 
@@ -214,7 +214,7 @@ impl Appliance for Kernel {
 
     fn go_to(&mut self, wanted: &Settings) -> Result<Instant, Refusal> {
         let control = Control { ways: ways(wanted).map_err(Refusal::new)?, ..self.path.told().clone() };
-        self.path.tell(control).map_err(|error| refusal(&error))?;
+        self.path.tell(control).map_err(|error| Refusal::of(&error))?;
         self.settings.clone_from(wanted);
         Ok(self.clock.now())
     }

@@ -76,10 +76,8 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// Loads the programs. They take nothing before [`Bridge::beat`].
-    ///
-    /// # Errors
-    /// Returns why this build has none, or what the kernel refused.
+    /// Loads the programs. They take nothing before [`Bridge::beat`]. Fails if this build has none, or the kernel refuses
+    /// them.
     pub fn load(taking: &Taking) -> Result<Self, Error> {
         let mut object = Object::load(OBJECT, &[], &["hide"])?;
         object.program::<SocketFilter>("take")?.load().map_err(Error::refused("a program"))?;
@@ -98,10 +96,7 @@ impl Bridge {
         filter.attach(socket.as_fd()).map(drop).map_err(Error::refused("a filter of a socket"))
     }
 
-    /// Hides from the kernel what the process takes from an interface.
-    ///
-    /// # Errors
-    /// Returns what the kernel refused, as where it has no TCX.
+    /// Hides from the kernel what the process takes from an interface. Fails where there is no TCX.
     pub fn hide(&mut self, interface: &str) -> Result<(), Error> {
         self.object.attach("hide", interface, Hook::Ingress)
     }

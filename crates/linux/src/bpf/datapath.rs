@@ -52,10 +52,7 @@ pub fn clock() -> u64 {
 }
 
 impl Datapath {
-    /// Loads the programs with a table for `control.sets` sets.
-    ///
-    /// # Errors
-    /// Returns why this build has none, or what the kernel refused.
+    /// Loads the programs with a table for `control.sets` sets. Fails if this build has none, or the kernel refuses them.
     pub fn load(control: Control) -> Result<Self, Error> {
         Self::load_from(OBJECT, &PROGRAMS[..3], control)
     }
@@ -186,10 +183,7 @@ impl Datapath {
     }
 }
 
-/// Names of the programs that are attached to an interface by TCX.
-///
-/// # Errors
-/// Returns the error of the kernel, as where there is no TCX.
+/// Names of the programs that are attached to an interface by TCX. Fails where there is no TCX.
 pub fn programs_at(interface: &str, hook: Hook) -> Result<Vec<String>, Error> {
     let (_, found) = SchedClassifier::query_tcx(interface, hook).map_err(Error::refused("a query"))?;
     Ok(found.iter().filter_map(|program| program.name_as_str().map(str::to_owned)).collect())

@@ -100,10 +100,8 @@ pub struct Police {
 }
 
 impl Police {
-    /// Loads the programs with room for the budgets of so many hosts. Nothing is dropped before [`Police::beat`].
-    ///
-    /// # Errors
-    /// Returns why this build has none, or what the kernel refused.
+    /// Loads the programs with room for the budgets of so many hosts. Nothing is dropped before [`Police::beat`]. Fails if
+    /// this build has none, or the kernel refuses them.
     pub fn load(rules: Rules, most: u32) -> Result<Self, Error> {
         let mut object = Object::load(OBJECT, &[("budgets", most.max(1))], &["hold", "answer"])?;
         let (words, budgets) = (object.map("rules")?, object.map("budgets")?);
@@ -113,10 +111,7 @@ impl Police {
         Ok(police)
     }
 
-    /// Attaches the programs to the interface of the LAN.
-    ///
-    /// # Errors
-    /// Returns what the kernel refused, as where it has no TCX.
+    /// Attaches the programs to the interface of the LAN. Fails where there is no TCX.
     pub fn attach(&mut self, interface: &str) -> Result<(), Error> {
         self.object.attach("hold", interface, Hook::Ingress)?;
         self.object.attach("answer", interface, Hook::Egress)
@@ -158,10 +153,8 @@ impl Police {
         self.rules.set(0, words, 0).map_err(Error::refused("a value"))
     }
 
-    /// Tells the budgets of hosts in bits per second, in place of those before.
-    ///
-    /// # Errors
-    /// Returns the error of the kernel, as when there are more than there is room for.
+    /// Tells the budgets of hosts in bits per second, in place of those before. Fails if there are more than there is room
+    /// for.
     pub fn set_budgets(&mut self, wanted: BTreeMap<Key, u64>) -> Result<(), Error> {
         for gone in self.wanted.keys().filter(|key| !wanted.contains_key(key)) {
             self.budgets.remove(&gone.0).map_err(Error::refused("a budget"))?;

@@ -120,10 +120,7 @@ impl Offsets {
     }
 }
 
-/// Makes a control known to the kernel.
-///
-/// # Errors
-/// Says what this kernel does not have, or returns the error of the system.
+/// Makes a control known to the kernel. The error says what this kernel does not have.
 pub(super) fn register(control: Control, maps: Maps) -> io::Result<Registered> {
     let functions: Vec<&str> = control.members().iter().filter_map(|(_, _, function)| *function).collect();
     let bytes = std::fs::read(TYPES).map_err(|e| io::Error::other(format!("{TYPES}, the kernel's types: {e}")))?;

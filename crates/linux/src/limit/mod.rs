@@ -49,10 +49,7 @@ impl Limit {
     /// Attaches a program to a cgroup (version 2). Connections that are established from here on are limited. `weights` are
     /// those of connections by the mark of their socket; without one a connection has the weight 1. With a `control`
     /// connections get that, which sets their windows by equations 2.1 and 2.2; without, their own one goes on below a
-    /// limit of window and pace.
-    ///
-    /// # Errors
-    /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
+    /// limit of window and pace. Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn attach(cgroup: &Path, weights: &BTreeMap<u32, u32>, control: Option<Control>) -> io::Result<Self> {
         let order = kernel::map(kernel::Kind::Array, "penstock_order", 4, ORDER as u32, 1)?;
         let census = kernel::map(kernel::Kind::Array, "penstock_census", 4, CENSUS as u32, 1)?;
@@ -132,10 +129,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Loads the program, which does nothing yet.
-    ///
-    /// # Errors
-    /// Returns the error of the system, such as a missing right (CAP_BPF and CAP_NET_ADMIN).
+    /// Loads the program, which does nothing yet. Needs CAP_BPF and CAP_NET_ADMIN.
     pub fn load() -> io::Result<Self> {
         let due = kernel::map(kernel::Kind::LruHash, "penstock_due", 8, announce::ENTRY as u32, CONNECTIONS)?;
         let program = kernel::load(Hook::Sockets, "penstock_rates", &announce::program(due.as_raw_fd()))?;

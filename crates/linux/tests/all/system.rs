@@ -43,8 +43,7 @@ fn addresses_need_a_prefix_that_fits() {
 
 #[test]
 fn a_refusal_for_want_of_rights_says_which_ones() {
-    let source = io::Error::from_raw_os_error(libc::EPERM);
-    let error = Error::Tun { name: "left0".into(), namespace: "a".into(), source };
+    let error = Error::refused("cannot make left0", "")(io::Error::from_raw_os_error(libc::EPERM));
     assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
     assert_eq!(error.exit_code(), 2);
 }
@@ -52,15 +51,9 @@ fn a_refusal_for_want_of_rights_says_which_ones() {
 /// EINVAL alone says little: where a command was about a namespace, that is asked for, else the interface.
 #[test]
 fn an_invalid_argument_is_explained_by_what_it_was_for() {
-    let of_namespace = |code| {
-        let source = io::Error::from_raw_os_error(code);
-        Error::Namespace { namespace: "a".into(), source }.to_string()
-    };
-    let of_interface = |code| {
-        let source = io::Error::from_raw_os_error(code);
-        Error::Tun { name: "left0".into(), namespace: "a".into(), source }.to_string()
-    };
-    assert!(of_namespace(libc::EINVAL).ends_with("; is it a network namespace?"));
+    let namespace = Namespace::open(Some("/dev/null")).unwrap().run(|| Ok(())).unwrap_err().to_string();
+    assert!(namespace.ends_with("; is it a network namespace?"), "{namespace}");
+    let of_interface = |code| Error::refused("left0", "")(io::Error::from_raw_os_error(code)).to_string();
     assert!(of_interface(libc::EINVAL).contains("MTU"));
     assert!(!of_interface(libc::EIO).contains("; "));
 }

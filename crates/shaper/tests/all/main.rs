@@ -1,9 +1,12 @@
 //! Bottlenecks, classifier and table together, in virtual time.
 
+mod announced;
 mod classifier;
 mod hostile;
 mod lab;
+mod measures;
 mod nodes;
 mod parity;
 mod stations;
+mod talkers;
 mod virtual_time;
