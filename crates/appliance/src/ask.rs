@@ -191,39 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_stand_beside_each_other() {
-        let answer =
-            json!({"elapsed_s": 2.0, "forward": {"aqm": "codel", "a": {"b": 0.25}}, "reverse": {"aqm": null, "n": 7}});
-        let rows = [("discipline", "/aqm"), ("deep", "/a/b"), ("count", "/n")];
-        let text = table(&answer, &["there", "back"], &rows);
-        let rows = [
-            ["2.000 s", "there", "back"],
-            ["discipline", "codel", "null"],
-            ["deep", "0.250", "-"],
-            ["count", "-", "7"],
-        ];
-        let expected = rows.map(|[name, there, back]| format!("{name:<22}{there:>24}{back:>24}\n"));
-        assert_eq!(text, expected.concat());
-    }
-
-    #[test]
     fn rates_have_the_unit_in_which_they_are_one_or_more() {
         let shown = [0, 999_999, 1_000_000, 999_999_999, 1_000_000_000].map(rate);
         assert_eq!(shown, ["0.0 kbit/s", "1000.0 kbit/s", "1.00 Mbit/s", "1000.00 Mbit/s", "1.000 Gbit/s"]);
-    }
-
-    #[test]
-    fn a_socket_is_the_one_that_was_given_or_that_of_the_name() {
-        let asked = |socket: Option<&str>, name: Option<&str>| {
-            let ask = Ask { socket: socket.map(Into::into), name: name.map(Into::into), json: false };
-            super::socket(&ask, "gateway", "penstock-gateway").map_err(|e| e.to_string())
-        };
-        assert_eq!(asked(Some("/a/b.sock"), Some("c")), Ok("/a/b.sock".into()));
-        if let Some(directory) = place::directory() {
-            assert_eq!(asked(None, Some("c")), Ok(directory.join("c.sock")));
-        }
-        let ask = Ask { socket: None, name: None, json: false };
-        let nobody = super::socket(&ask, "no such beginning", "penstock-gateway").unwrap_err().to_string();
-        assert!(nobody.contains("no penstock-gateway runs") || nobody.contains("XDG_RUNTIME_DIR"), "{nobody}");
     }
 }

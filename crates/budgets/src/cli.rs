@@ -75,9 +75,3 @@ pub struct Enrol {
     #[arg(long, value_name = "NAME")]
     pub called: Option<String>,
 }
-
-#[cfg(test)]
-#[test]
-fn every_verb_has_an_example() {
-    penstock_linux::testing::has_examples(&<Options as clap::CommandFactory>::command());
-}

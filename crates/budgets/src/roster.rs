@@ -33,13 +33,8 @@ pub const LONGEST_TOKEN: Span = Span::from_secs(30 * 86_400);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
-    #[error("{}: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    #[error("{}: {}", .0.display(), .1)]
+    Io(PathBuf, #[source] io::Error),
     /// A file is not what it should be.
     #[error("{}: this is not a file of version {FORMAT} of this program", .0.display())]
     Damaged(PathBuf),
@@ -104,7 +99,7 @@ pub struct Roster {
 
 fn io(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::Io { path: path.clone(), source }
+    move |source| Error::Io(path.clone(), source)
 }
 
 /// Writes a whole file that only its owner reads, or leaves what is there.

@@ -109,22 +109,3 @@ pub struct Invite {
           value_parser = |text: &str| within(text, LONGEST_TOKEN))]
     pub duration: Span,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_verb_has_an_example() {
-        penstock_linux::testing::has_examples(&<Options as clap::CommandFactory>::command());
-    }
-
-    #[test]
-    fn what_contradicts_itself_is_refused() {
-        let parse = |words: &str| Options::try_parse_from(format!("penstock-gateway {words}").split(' '));
-        assert!(parse("set rate=1Mbit/s --for 2h").is_ok() && parse("set --keep").is_ok());
-        for wrong in ["set", "set rate=1Mbit/s --keep", "set a=b --for 2h --confirm 1s", "set a=b --for 0s", "run"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-    }
-}

@@ -10,27 +10,22 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// A call of the system failed during the run.
-    #[error("{what}: {source}")]
-    Io {
-        /// The action that failed.
-        what: &'static str,
-        /// Error of the system.
-        source: io::Error,
-    },
+    #[error("{0}: {1}")]
+    Io(&'static str, #[source] io::Error),
 }
 
 impl Error {
     /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Io { .. } => 1,
+            Self::Io(..) => 1,
             Self::Refused(_) => 2,
         }
     }
 
     /// Creates the error for a failed action `what`; for `map_err`.
     pub fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
-        move |source| Self::Io { what, source: source.into() }
+        move |source| Self::Io(what, source.into())
     }
 
     /// Creates the error for what was refused, with what to do about it, or else the advice `otherwise`; for `map_err`.

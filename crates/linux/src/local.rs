@@ -18,13 +18,8 @@ pub enum Error {
     #[error("another program is in charge of the control socket {}; choose another name for this one", .0.display())]
     Taken(PathBuf),
     /// The system refuses.
-    #[error("cannot listen at the control socket {}: {source}", .path.display())]
-    Io {
-        /// Path of the socket.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    #[error("cannot listen at the control socket {}: {}", .0.display(), .1)]
+    Io(PathBuf, #[source] io::Error),
 }
 
 /// A listening socket that never blocks. It is removed when this value is dropped.
@@ -40,7 +35,7 @@ impl Listener {
     /// Listens at `path` with mode 0600. Removes the socket of a process that died. Fails if another process is in charge of
     /// the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let io = |source| Error::Io { path: path.to_owned(), source };
+        let io = |source| Error::Io(path.to_owned(), source);
         if let Some(directory) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(io)?;
         }

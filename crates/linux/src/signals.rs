@@ -143,22 +143,6 @@ mod tests {
     }
 
     #[test]
-    fn a_relay_passes_requests_on_and_shows_that_nobody_hears_it() {
-        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-        let (relay, signals) = Relay::new().unwrap();
-        assert_eq!(signals.next(), None);
-        for request in [Request::Report, Request::End(Signal::SIGTERM)] {
-            relay.send(request);
-            assert_eq!(signals.next(), Some(request));
-        }
-        let is_over = || poll(&mut [PollFd::new(relay.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO) == Ok(1);
-        assert!(!is_over());
-        drop(signals);
-        assert!(is_over());
-        relay.send(Request::Report);
-    }
-
-    #[test]
     fn only_one_signal_does_not_end_the_run() {
         assert_eq!(Request::of(Signal::SIGUSR1), Request::Report);
         assert_eq!(Request::of(Signal::SIGHUP), Request::End(Signal::SIGHUP));

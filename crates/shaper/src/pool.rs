@@ -88,21 +88,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_grow_to_the_largest_packet_and_small_ones_go() {
-        let mut pool = Pool::new(1500);
-        let small = pool.take();
-        pool.grow(1500);
-        assert_eq!(pool.size(), 1500);
-        pool.grow(3000);
-        pool.give(small);
-        assert_eq!((pool.size(), pool.try_take().unwrap().len()), (4096, 4096), "the small one is gone");
-        pool.grow(65_535);
-        assert!(pool.size() >= 65_535);
-        pool.grow(LARGEST);
-        assert_eq!(pool.size(), LARGEST);
-    }
-
-    #[test]
     fn without_memory_there_is_no_buffer_and_with_a_free_one_there_is() {
         let mut pool = Pool::new(usize::MAX / 2);
         pool.allocated = BETWEEN_CHECKS;

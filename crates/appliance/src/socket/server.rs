@@ -60,7 +60,7 @@ impl Server {
     /// Listens at `path`, which only this user may use (mode 0600). Removes the socket of a process that died; fails if
     /// another one is in charge of the path.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |source| Error::Io { path: path.to_owned(), source };
+        let failed = |source| Error::Io(path.to_owned(), source);
         let listener = Listener::open(path)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| failed(e.into()))?;
         epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map_err(|e| failed(e.into()))?;

@@ -6,6 +6,7 @@ mod frames;
 mod kept;
 mod lab;
 mod nodes;
+mod options;
 mod sessions;
 mod standby;
 mod still;

@@ -14,5 +14,6 @@ mod kernel;
 mod lab;
 mod link;
 mod namespaces;
+mod options;
 mod scene;
 mod standby;

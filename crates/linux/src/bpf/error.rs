@@ -11,32 +11,22 @@ pub enum Error {
     NotBuilt(&'static str),
     /// The kernel refused a program or a map.
     #[error(
-        "the kernel refuses {what}: {why}; it needs Linux 5.17 or newer, root or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+        "the kernel refuses {0}: {1}; it needs Linux 5.17 or newer, root or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
     )]
-    Refused {
-        /// What was refused.
-        what: &'static str,
-        /// The error of the kernel.
-        why: String,
-    },
+    Refused(&'static str, String),
     /// The kernel attaches no program by TCX.
     #[error(
-        "the kernel attaches no program to {interface} by TCX: {why}; this needs Linux 6.6 or newer, and root or CAP_BPF, \
+        "the kernel attaches no program to {0} by TCX: {1}; this needs Linux 6.6 or newer, and root or CAP_BPF, \
          CAP_PERFMON and CAP_NET_ADMIN"
     )]
-    NoTcx {
-        /// The interface.
-        interface: String,
-        /// The error of the kernel.
-        why: String,
-    },
+    NoTcx(String, String),
 }
 
 impl Error {
     /// True if the kernel made the maps and its verifier refused a program. Then the right is there, and the program or the age
     /// of the kernel is to blame.
     pub fn is_of_verifier(&self) -> bool {
-        matches!(self, Self::Refused { what: "a program", .. })
+        matches!(self, Self::Refused("a program", _))
     }
 
     /// Makes the error for what the kernel refused; for `map_err`.
@@ -48,7 +38,7 @@ impl Error {
                 why = format!("{why}: {inner}");
                 source = inner.source();
             }
-            Self::Refused { what, why }
+            Self::Refused(what, why)
         }
     }
 }

@@ -225,22 +225,6 @@ impl Gauges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::ack::pink::Config;
-    use penstock_core::units::Span;
-
-    /// PINK's defaults, of which the last second before a pause counts on its own; what the table of connections has, with the 2
-    /// hours and 4 minutes of RFC 5382, section 5; and a table of a power of two of sets.
-    #[test]
-    fn the_kernel_has_the_timeouts_of_the_core() {
-        let control = Control::new(5, [7, 9], [Way::default(); 2]);
-        let pink = Config::default();
-        assert_eq!(control.silent, pink.silent_timeout.as_nanos());
-        assert_eq!(control.quiet, (pink.idle_timeout - Span::from_secs(1)).as_nanos());
-        let seconds = [control.opening, control.closed, control.idle, control.patience];
-        let wanted = [30, 60, 2 * 3600 + 4 * 60, 1].map(|seconds| Span::from_secs(seconds).as_nanos());
-        assert_eq!(seconds, wanted);
-        assert_eq!([0, 1, 2, 5, 8].map(|sets| Control::new(sets, [0; 2], [Way::default(); 2]).sets), [1, 1, 2, 8, 8]);
-    }
 
     /// The order of `struct control` in `bpf/state.h`.
     #[test]

@@ -49,7 +49,7 @@ impl Object {
     pub fn attach(&mut self, name: &str, interface: &str, hook: TcAttachType) -> Result<(), Error> {
         let options = TcAttachOptions::TcxOrder(LinkOrder::default());
         let attached = self.classifier(name)?.attach_with_options(interface, hook, options);
-        attached.map(drop).map_err(|e| Error::NoTcx { interface: interface.to_owned(), why: e.to_string() })
+        attached.map(drop).map_err(|e| Error::NoTcx(interface.to_owned(), e.to_string()))
     }
 
     /// Runs a classifier once.

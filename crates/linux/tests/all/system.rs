@@ -1,16 +1,23 @@
 //! What the system says of names, addresses, rights and times.
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use nix::sys::socket::{getsockopt, sockopt::RcvBuf};
+use penstock_core::ack::pink::Config;
 use penstock_core::units::{Instant, Span};
+use penstock_linux::bpf::{Control, Way};
 use penstock_linux::error::Error;
+use penstock_linux::links::{LinkWatch, listed};
 use penstock_linux::netns::Namespace;
 use penstock_linux::offloads::merging;
 use penstock_linux::random::bytes;
+use penstock_linux::signals::{Relay, Request};
 use penstock_linux::stalls::{Stalls, Suspension};
 use penstock_linux::tun::Cidr;
 use penstock_linux::udp::Socket;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsFd as _;
 
 #[test]
 fn the_own_namespace_is_found_by_any_of_its_names() {
@@ -123,4 +130,41 @@ fn what_is_late_by_just_a_stall_is_one() {
     let mut stalls = Stalls::default();
     stalls.note_suspended(Span::from_millis(50));
     assert!(stalls.any());
+}
+
+#[test]
+fn a_relay_passes_requests_on_and_shows_that_nobody_hears_it() {
+    let (relay, signals) = Relay::new().unwrap();
+    assert_eq!(signals.next(), None);
+    for request in [Request::Report, Request::End(Signal::SIGTERM)] {
+        relay.send(request);
+        assert_eq!(signals.next(), Some(request));
+    }
+    let is_over = || poll(&mut [PollFd::new(relay.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO) == Ok(1);
+    assert!(!is_over());
+    drop(signals);
+    assert!(is_over());
+    relay.send(Request::Report);
+}
+
+/// The loopback interface is there in each namespace.
+#[test]
+fn the_kernel_answers_at_once() {
+    assert_eq!(LinkWatch::here(1).unwrap().facts().mtu, 65_536);
+    let loopback = listed().unwrap().into_iter().find(|one| one.index == 1).unwrap();
+    assert_eq!((loopback.name.as_str(), loopback.facts.mtu, loopback.facts.bridge), ("lo", 65_536, None));
+}
+
+/// PINK's defaults, of which the last second before a pause counts on its own; what the table of connections has, with the 2
+/// hours and 4 minutes of RFC 5382, section 5; and a table of a power of two of sets.
+#[test]
+fn the_kernel_has_the_timeouts_of_the_core() {
+    let control = Control::new(5, [7, 9], [Way::default(); 2]);
+    let pink = Config::default();
+    assert_eq!(control.silent, pink.silent_timeout.as_nanos());
+    assert_eq!(control.quiet, (pink.idle_timeout - Span::from_secs(1)).as_nanos());
+    let seconds = [control.opening, control.closed, control.idle, control.patience];
+    let wanted = [30, 60, 2 * 3600 + 4 * 60, 1].map(|seconds| Span::from_secs(seconds).as_nanos());
+    assert_eq!(seconds, wanted);
+    assert_eq!([0, 1, 2, 5, 8].map(|sets| Control::new(sets, [0; 2], [Way::default(); 2]).sets), [1, 1, 2, 8, 8]);
 }

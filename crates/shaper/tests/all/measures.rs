@@ -1,4 +1,4 @@
-//! What is measured of packets, and the keys of hashes.
+//! What is measured of packets, their buffers, and the keys of hashes.
 
 use penstock_conntrack::SipHash;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
@@ -6,6 +6,7 @@ use penstock_shaper::emissions::Stopwatch;
 use penstock_shaper::histogram::{Percentiles, Spans};
 use penstock_shaper::intake::{DISTURBED_ABOVE, Intake};
 use penstock_shaper::keys::Keys;
+use penstock_shaper::pool::{LARGEST, Pool};
 
 #[test]
 fn percentiles_of_a_ramp_are_its_steps() {
@@ -77,4 +78,19 @@ fn keys_differ_as_their_bytes_and_seeds_do() {
     assert!(keys.connections != keys.hosts && keys.hosts != keys.talkers);
     assert_eq!(Keys::from_seed(7), Keys::from_seed(7));
     assert_ne!(Keys::from_seed(7), Keys::from_seed(8));
+}
+
+#[test]
+fn buffers_grow_to_the_largest_packet_and_small_ones_go() {
+    let mut pool = Pool::new(1500);
+    let small = pool.take();
+    pool.grow(1500);
+    assert_eq!(pool.size(), 1500);
+    pool.grow(3000);
+    pool.give(small);
+    assert_eq!((pool.size(), pool.try_take().unwrap().len()), (4096, 4096), "the small one is gone");
+    pool.grow(65_535);
+    assert!(pool.size() >= 65_535);
+    pool.grow(LARGEST);
+    assert_eq!(pool.size(), LARGEST);
 }
