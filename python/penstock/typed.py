@@ -1189,6 +1189,7 @@ class Tcp(TypedDict):
     accurate_ecn: NotRequired[
         bool
     ]  # Accurate feedback of marks (RFC 9768), where the peer has it as well; needs `ecn`.
+    accurate_ecn_option: NotRequired[bool]
     ack_every_segment: NotRequired[bool]  # Every segment is acknowledged at once, without delayed ACKs.
     acknowledging: NotRequired[Acknowledging]  # When this host acknowledges data.
     c2ml: NotRequired[Form]

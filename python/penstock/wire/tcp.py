@@ -30,6 +30,7 @@ FIXED: Mapping[str, tuple[Any, str]] = {
     "rack": (True, "the kernel always has RACK-TLP"),
     "limited_transmit": (True, "the kernel always has limited transmit"),
     "accurate_ecn": (False, "the wire asks the kernel for ECN of RFC 3168 alone"),
+    "accurate_ecn_option": (True, "the kernel sends options"),
     "ecn_retransmits": (False, "the kernel's retransmissions are not ECN-capable"),
     "ern_ect1": (False, "the program that announces rates cannot set ECT(1)"),
     "optimistic_ack": ("0B", "the kernel's receivers behave"),
@@ -40,6 +41,7 @@ FIXED: Mapping[str, tuple[Any, str]] = {
 _LIKE_SIMULATOR = (
     "ern_ect1",
     "accurate_ecn",
+    "accurate_ecn_option",
     "ecn_retransmits",
     "optimistic_ack",
     "delayed_ack_timeout",

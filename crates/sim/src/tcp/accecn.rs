@@ -236,6 +236,8 @@ pub struct Feedback {
     /// The first ACK, and the first segment with data, have the option.
     first: bool,
     first_data: bool,
+    /// Options are sent at all.
+    option: bool,
     /// State of the form of Linux; `None` in that of the RFC.
     linux: Option<LinuxFeedback>,
 }
@@ -253,8 +255,14 @@ impl Feedback {
             code: None,
             first: false,
             first_data: false,
+            option: true,
             linux: None,
         }
+    }
+
+    /// Says whether options are sent at all.
+    pub fn with_option(self, option: bool) -> Self {
+        Self { option, ..self }
     }
 
     /// True if a pure ACK must leave before anything else, which tells how the SYN-ACK arrived (§3.2.2.1).
@@ -309,6 +317,9 @@ impl Feedback {
         };
         segment.set_ace(ace);
         self.marks = 0;
+        if !self.option {
+            return;
+        }
         if let Some(linux) = &mut self.linux {
             let fields = linux.fields(segment);
             let twice = segment.sacks().first().filter(|block| segment.ack.wrapping_sub(block.1) as i32 >= 0);

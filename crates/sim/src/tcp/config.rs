@@ -92,6 +92,9 @@ pub struct TcpConfig {
     /// Accurate feedback of marks (RFC 9768), where the peer has it as well; needs `ecn`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub accurate_ecn: bool,
+    /// Accurate feedback has the option with counters of bytes (RFC 9768 §3.2.3), which is optional there.
+    #[serde(skip_serializing_if = "is_true")]
+    pub accurate_ecn_option: bool,
     /// Retransmissions are ECN-capable, which RFC 3168 §6.1.5 forbids; has an effect only if ECN was negotiated.
     pub ecn_retransmits: bool,
     /// Explicit rate notification (document 003 §III.A); has an effect only if ECN was negotiated.
@@ -122,6 +125,11 @@ pub struct TcpConfig {
     pub silly_window: SillyWindow,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
 impl Default for TcpConfig {
     fn default() -> Self {
         Self {
@@ -140,6 +148,7 @@ impl Default for TcpConfig {
             window_scaling: true,
             ecn: false,
             accurate_ecn: false,
+            accurate_ecn_option: true,
             ecn_retransmits: false,
             ern: false,
             ern_ect1: false,

@@ -119,5 +119,6 @@ class Host:
             "acknowledging": "linux",
             "ecn": ecn,
             "accurate_ecn": accurate,
+            "accurate_ecn_option": setting["tcp_ecn_option"] != "0",
             "receive_buffer": f"{setting['tcp_rmem'].split()[2]}B",
         }

@@ -27,17 +27,7 @@ KNOWN: dict[str, str] = {
         "choice: a simulated segment has two SACK blocks at most beside an option of three counters"
     ),
     "tcp_accecn_synack_ce_updates_delivered_ce": (
-        "choice: tcp_ecn_fallback=0 is not there: who finds its ECN field mangled sends no ECT (RFC 9768 3.2.2.3)"
+        "choice: tcp_ecn_fallback=0 is not there: who finds its ECN field mangled sends no ECT "
+        "(RFC 9768 section 3.2.2.3)"
     ),
 }
-_NO_OPTION = "choice: options of Accurate ECN cannot be switched off (tcp_ecn_option=0)"
-KNOWN |= dict.fromkeys(
-    (
-        "tcp_accecn_delivered_2ndlargeack",
-        "tcp_accecn_delivered_largeack",
-        "tcp_accecn_delivered_largeack2",
-        "tcp_accecn_delivered_maxack",
-        "tcp_accecn_noopt",
-    ),
-    _NO_OPTION,
-)

@@ -84,6 +84,8 @@ pub(super) struct LinuxMarks {
     pub(super) covered: u64,
     /// The only counter of bytes that changes at present (`est_ecnfield`).
     pub(super) changing: Option<Ecn>,
+    /// This side sends no options.
+    pub(super) silent: bool,
 }
 
 impl LinuxMarks {
@@ -154,6 +156,13 @@ impl Marks {
 
     /// True if the peer's options arrive, so that in the form of Linux all segments have one.
     pub fn has_options(&self) -> bool {
-        self.linux.is_some() && self.options == Options::Arrive
+        self.linux.is_some_and(|linux| !linux.silent) && self.options == Options::Arrive
+    }
+
+    /// Says whether this side sends options at all.
+    pub fn send_option(&mut self, option: bool) {
+        if let Some(linux) = &mut self.linux {
+            linux.silent = !option;
+        }
     }
 }

@@ -386,6 +386,21 @@ fn a_sender_that_sees_only_marks_goes_on() {
     assert_eq!((marks.packets, marks.pending), (5 + 999, 999 * MSS));
 }
 
+/// §3.2.2.1: the code of the last ACK is no counter, and that ACK acknowledges nothing new. Without timestamps it was not told from an
+/// ACK that came late, and the first mark behind it was lost.
+#[test]
+fn the_ace_behind_the_code_of_the_last_ack_counts() {
+    let mut marks = Marks::new(Some(first_option(false)));
+    marks.skip = true;
+    let mut ack = |ace: u8, bytes: u64| {
+        let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
+        segment.set_ace(ace);
+        (marks.take(&segment, Acknowledged { bytes, mss: 1000 }), marks.packets)
+    };
+    assert_eq!(ack(0b010, 0), (false, 5));
+    assert_eq!(ack(6, 1000), (true, 6));
+}
+
 /// __tcp_accecn_process by hand: below eight packets ACE is right. From eight on it may have come round: without counters as often as
 /// fits, unless ACKs cover more than four packets on average; with counters, what fits the bytes.
 #[test]

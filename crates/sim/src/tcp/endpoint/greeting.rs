@@ -27,8 +27,9 @@ impl Endpoint {
         if negotiation.linux && ect == Ecn::NotEct {
             self.ect = Ecn::Ect0; // `tcp_ecn_send`: every segment from now on
         }
-        let (feedback, marks) = negotiation.halves(server, ect, sack);
-        self.receiver.accurate = Some(Box::new(feedback));
+        let (feedback, mut marks) = negotiation.halves(server, ect, sack);
+        self.receiver.accurate = Some(Box::new(feedback.with_option(self.config.accurate_ecn_option)));
+        marks.send_option(self.config.accurate_ecn_option);
         let sender = self.sender();
         sender.accurate = Some(Box::new(marks));
         if negotiation.was_marked() {
@@ -73,7 +74,7 @@ impl Endpoint {
             let (ace, option) = negotiation.greeting(answering, greetings);
             let linux = negotiation.linux;
             segment.set_ace(ace);
-            if option {
+            if option && self.config.accurate_ecn_option {
                 segment.set_accecn(&accecn::first_option(linux));
             }
         }
