@@ -99,9 +99,9 @@ def test_a_good_aqm_meets_what_bad_ones_fail(out: Path) -> None:
 FAILS_9743 = {
     "bbr": (
         "bbr",
-        "loss-30 shallow-0.2 shallow-0.5 shallow-1 same-2 same-8 same-32 short pair-newreno-0.5 pair-cubic-0.5 "
+        "loss-30 shallow-0.2 shallow-0.5 shallow-1 short pair-newreno-0.5 pair-cubic-0.5 "
         "real-time web-of-cubic queue-fq-codel queue-pie queue-dualpi2 breaker onset path-10-50-0.25 far",
-        "collapse.loss loss.shallow fairness.jain short.web harm.reno harm.cubic harm.delay harm.loss "
+        "collapse.loss loss.shallow short.web harm.reno harm.cubic harm.delay harm.loss "
         "starvation.seconds real-time.video mixed.web queue-fq-codel.delay queue-pie.delay queue-dualpi2.delay "
         "queue-dualpi2.goodput breaker.drops onset.drops tail.drops far.completion",
     ),
@@ -114,7 +114,7 @@ FAILS_9743 = {
     "full": (own("controls", "Full"), "other-path", "path.delay"),
     "full and deep": (own("controls", "Full segments=1740"), "deep", "bufferbloat.delay"),
     "one segment": (own("controls", "Full segments=1"), "thin", "thin.completion"),
-    "first come": (own("controls", "FirstCome"), "late", "fairness.late"),
+    "first come": (own("controls", "FirstCome"), "late same-2 same-8 same-32", "fairness.late fairness.jain"),
     "resigned": (own("controls", "Resigned"), "onset", "onset.recovers"),
     "blind": (own("controls", "Blind"), "queue-pie queue-pie-drops", "ecn.reaction"),
     "never leaves start-up": (own("controls", "NeverLeaves"), "shallow-0.5", "loss.shallow"),

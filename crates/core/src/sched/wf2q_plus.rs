@@ -24,6 +24,7 @@
 //!
 //! DIFFERENCE: a caller that does not tell what was sent of a packet ([`Scheduler::progress`]) leaves V at the begin of
 //! the packet until it has been sent. S is then at most L / sum early, and both bounds hold as they do.
+//! Pinned by `wf2q_plus_is_a_packet_late_and_a_packet_behind`.
 //! DIFFERENCE: `compat = "dummynet"` counts a packet when its transmission begins, as FreeBSD's dummynet does, and takes
 //! empty queues for an idle link. A class that comes during a transmission is then up to two packets late. Pinned by
 //! `a_packet_counts_as_far_as_it_was_sent`.
