@@ -31,6 +31,8 @@ _MOST_WINDOW = 6_000_000  # bytes; the simulator's own
 _PEAK_S = 0.25  # over which a direction that is never full shows what it can carry at least
 _SPACED = 0.9  # share of bytes at one spacing above which a direction with few large packets shows a rate
 _FEW_LOST = 0.002  # share of segments that are lost behind the queue, above which the model has such losses
+_SOME_LOST, _LOSSY = 10, 0.005  # segments and share of one stream above which it has such losses
+_TOGETHER_S, _MOST_TOGETHER = 0.1, 2
 _SHORT = 0.5  # of a long queue: what is lost while it is shorter was not dropped by a full queue
 # Hosts of a flow, unless it says otherwise.
 LINUX: Mapping[str, Any] = {"profile": "linux"}
@@ -124,11 +126,22 @@ def _lost_of(stream: Stream, queue: Queue) -> int:
     """Returns the number of segments of a stream that were lost, and not in its queue.
 
     Behind the queue that is what passed before it was sent again; before it, what was lost while the queue was short.
+    Of many at one time few count: a timeout after lost ACKs sends all again, although nothing is lost.
     """
-    if queue.at_home or not len(stream.twice) or not len(queue.delay):
-        return len(stream.twice)
-    waits = np.interp(stream.twice, queue.delay.t, queue.delay.x)
-    return int((waits < _SHORT * queue.quantile(0.99)).sum())
+    twice = stream.twice
+    if not queue.at_home and len(twice) and len(queue.delay):
+        waits = np.interp(twice, queue.delay.t, queue.delay.x)
+        twice = twice[waits < _SHORT * queue.quantile(0.99)]
+    together = np.bincount((twice / _TOGETHER_S).astype(int)) if len(twice) else np.zeros(0, int)
+    return int(np.minimum(together, _MOST_TOGETHER).sum())
+
+
+def _is_lossy(streams: Sequence[Stream], queue: Queue) -> bool:
+    """Returns whether losses behind the queue count, of all streams together or of one."""
+    if _lost_behind(streams, queue) >= _FEW_LOST:
+        return True
+    lost = [(_lost_of(stream, queue), stream.segments) for stream in streams]
+    return any(count >= _SOME_LOST and count >= _LOSSY * segments for count, segments in lost)
 
 
 def _limit(rate: Rate, queue: Queue) -> int:
@@ -311,7 +324,7 @@ def scenario(
             "links": [bottleneck],
         },
         "tcp": dict(tcp),
-        **({"changes": [lossy]} if seen.back_lost_behind >= _FEW_LOST else {}),
+        **({"changes": [lossy]} if _is_lossy(seen.back, seen.back_queue) else {}),
         "flows": sorted(flows, key=lambda flow: float(flow.get("start", "0s")[:-1])),
         "output": {"series": False},
     }
@@ -348,7 +361,7 @@ def _losses(seen: Observed) -> _Losses | None:
 
     Each stream has its own; datagrams, of which nobody knows, have the mean.
     """
-    if seen.lost_behind < _FEW_LOST:
+    if not _is_lossy(seen.main, seen.queue):
         return None
     shares = [round(seen.lost_of(stream) / max(stream.segments, 1), 4) for stream in seen.main]
     return {stream.index: at for at, stream in enumerate(seen.main)}, [*shares, round(seen.lost_behind, 4)]
