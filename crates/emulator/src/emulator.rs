@@ -398,7 +398,8 @@ impl Appliance for Emulator {
         let (now, pause) = (rest.now, self.pause(rest));
         // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
         let looks = self.pool.has_buffer() && pause.looks;
-        let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).server.idle_since().is_some());
+        let idle = pause.timeout > Span::ZERO
+            && Direction::BOTH.into_iter().any(|d| self.path.direction(d).server.idle_since().is_some());
         let sleep = self.machine.sleep(now, pause.timeout, idle);
         let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
         let [there, back] = &self.ways;
