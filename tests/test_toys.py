@@ -78,6 +78,16 @@ class Tree:
             if (ROOT / name).exists():
                 copy(ROOT / name, self.root / name)
         copy(Path(_penstock.__file__), self.root / "python" / "penstock" / Path(_penstock.__file__).name)
+        # With a version of its own nothing that is compiled there is taken for a crate of the repository.
+        for name, head in {
+            "Cargo.toml": r"\A.*?^\[workspace\.package\]\n",
+            "Cargo.lock": r'^name = "penstock[^"]*"\n',
+        }.items():
+            text = (self.root / name).read_text(encoding="utf-8")
+            versions = re.compile(rf'({head}version = "\d+\.\d+\.)\d+"', re.MULTILINE | re.DOTALL)
+            text, found = versions.subn(r'\g<1>999"', text)
+            assert found, name
+            (self.root / name).write_text(text, encoding="utf-8")
 
     def apply(self, toy: str) -> list[str]:
         """Applies a patch, and returns the files that it touches."""

@@ -1,9 +1,9 @@
 //! Who a packet belongs to: a named set of prefixes and hardware addresses, else a host of its own.
 //!
 //! The hardware address of the frame decides first ([`crate::hardware`]). A host is an IPv4 address or a /64 of IPv6
-//! ([`HostKey`]). The longest prefix that contains it decides. Hosts without a name get numbers of a table of fixed size: a new host takes a free number, or that of the host which was silent for
-//! longest and holds no entry of the connection table. So a newcomer always has a number of its own, however many
-//! forged addresses came before it.
+//! ([`HostKey`]). The longest prefix that contains it decides. Hosts without a name get numbers of a table of fixed size:
+//! a new host takes a free number, or that of the host which was silent for longest and holds no entry of the connection
+//! table. So a newcomer always has a number of its own, however many forged addresses came before it.
 //!
 //! Numbers: 0 is for what belongs to nobody (packets that are not IP, and hosts for which all eight or sixteen places are
 //! held by hosts with connections); then the named ones in their order; then the others. Names that come later

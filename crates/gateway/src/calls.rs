@@ -144,7 +144,10 @@ impl Calls {
         };
         let mut all: Vec<_> = self.callers(known.trip).filter(|_| known.has_subscribers).collect();
         all.sort_by(|(_, a), (_, b)| worst(a).total_cmp(&worst(b)));
-        let told = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| json!({"name": known.classifier.table.subscribers.name_of(node), "download": download, "upload": upload});
+        let told = |(node, [download, upload]): (NodeId, [Option<Call>; 2])| {
+            let name = known.classifier.table.subscribers.name_of(node);
+            json!({"name": name, "download": download, "upload": upload})
+        };
         all.into_iter().map(told).collect()
     }
 

@@ -14,8 +14,9 @@ fn mistake(error: impl std::fmt::Display) -> PyErr {
 
 /// Passes the events ("arrive", class, size), ("depart", 0, 0), ("progress", 0, bytes sent so far), ("weight", class,
 /// weight) and ("channel", class, 0 or 1) to the scheduler `name`, then, with `drain`, takes all packets that are left.
-/// Returns the numbers of packets, in order of arrival, as they leave, with -1 where no packet left, and the state of the scheduler at the end. `settings`
-/// are the scheduler's parameters as JSON; `library` finds schedulers that are not in the table.
+/// Returns the numbers of packets, in order of arrival, as they leave, with -1 where no packet left, and the state of the
+/// scheduler at the end. `settings` are the scheduler's parameters as JSON; `library` finds schedulers that are not in the
+/// table.
 #[pyfunction]
 #[pyo3(signature = (name, weights, events, max_packet=1500, settings="{}", library=None, drain=true))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]

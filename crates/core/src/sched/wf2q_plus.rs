@@ -19,8 +19,10 @@
 //!   all are equal.
 //!
 //! There is no bound beside GPS itself: a class that took what others left is behind GPS when they return (WF²Q has
-//! that bound, at a cost of O(n) for GPS). Pinned by `no_bound_beside_gps`. Two heaps keep the eligible classes (S <= V) sorted by F and the other classes sorted by S. Cost: O(log n) per
-//! packet. State for each class: 16 bytes and an entry of 16 bytes in one heap.
+//! that bound, at a cost of O(n) for GPS). Pinned by `no_bound_beside_gps`.
+//!
+//! Two heaps keep the eligible classes (S <= V) sorted by F and the other classes sorted by S. Cost: O(log n) per packet.
+//! State for each class: 16 bytes and an entry of 16 bytes in one heap.
 //!
 //! DIFFERENCE: a caller that does not tell what was sent of a packet ([`Scheduler::progress`]) leaves V at the begin of
 //! the packet until it has been sent. S is then at most L / sum early, and both bounds hold as they do.

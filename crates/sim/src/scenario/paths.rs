@@ -33,9 +33,9 @@ impl<'a> Graph<'a> {
         Self { edges }
     }
 
-    /// Returns the path of least delay in the direction of the path; `None` if there is no path. Among equal delays the path with the fewest links
-    /// wins, then the one whose links come first in the scenario. (Dijkstra's algorithm over delay, number of links,
-    /// links.)
+    /// Returns the path of least delay in the direction of the path; `None` if there is no path. Among equal delays the path
+    /// with the fewest links wins, then the one whose links come first in the scenario. (Dijkstra's algorithm over delay,
+    /// number of links, links.)
     pub fn shortest(&self, from: &str, to: &str) -> Option<Vec<LinkDir>> {
         let mut done = BTreeSet::new();
         let mut open = BinaryHeap::from([Reverse((Span::ZERO, 0, Vec::<LinkDir>::new(), from))]);

@@ -1,5 +1,5 @@
-//! How an endpoint aborts, and what it does not take: segments without a connection, resets with other numbers, and impossible acknowledgments
-//! (RFC 9293 §3.10.7.1, RFC 5961).
+//! How an endpoint aborts, and what it does not take: segments without a connection, resets with other numbers, and
+//! impossible acknowledgments (RFC 9293 §3.10.7.1, RFC 5961).
 
 use super::{Endpoint, Half, Role, State};
 use crate::segment::Segment;
