@@ -176,11 +176,6 @@ impl Endpoint {
         self.counters
     }
 
-    /// Number of sessions, with those whose handshake goes on.
-    pub fn sessions(&self) -> usize {
-        self.sessions.len()
-    }
-
     /// Number of handshakes that go on.
     pub fn handshakes(&self) -> usize {
         self.handshakes

@@ -364,9 +364,7 @@ impl Emulator {
         if old.config.rate != new.config.rate {
             bottleneck.set_rate(new.config.rate, now);
         }
-        if old.config.delay != new.config.delay {
-            bottleneck.line.delay = new.config.delay;
-        }
+        bottleneck.line.delay = new.config.delay;
         if old.loss != new.loss {
             set_loss(bottleneck, new.loss);
         }

@@ -119,10 +119,15 @@ mod tests {
         log.events.extend([
             (at(3500), Event::Sent(Bytes::new(1500), at(3200), at(4500))),
             (at(4000), Event::Rate(Rate::from_bps(6_000_000), at(5000))),
+            (at(5000), Event::Sent(Bytes::new(2250), at(4200), at(8000))),
         ]);
         let second = log.exchange(LinkLog::default(), Some(at(8000)));
         form.write(&second, &mut text).unwrap();
-        let lines = "3 - 1500 1\n4 # 1500\n5 - 1500 2\n6 # 1500\n8 # 1500\n";
+        let lines = "3 - 1500 1\n4 # 1500\n5 - 1500 2\n6 # 1500\n8 # 1500\n8 - 2250 4\n";
         assert_eq!(String::from_utf8(text).unwrap(), lines, "half a packet was left, which took twice as long");
+        assert_eq!(
+            [form.option(), Mahimahi::new("downlink", Rate::from_bps(1)).option()],
+            ["--uplink-log", "--downlink-log"]
+        );
     }
 }

@@ -264,6 +264,13 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> 
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_program_that_fails_is_told_in_its_words_or_by_its_code() {
+        let said = |line: &str| run("sh", &["-c", line], "").unwrap_err().to_string();
+        assert_eq!(said("echo no >&2; exit 3"), "sh: no");
+        assert_eq!(said("exit 3"), "sh: exit status: 3");
+    }
+
     fn rules(lan: Option<&str>) -> Rules {
         let chains = Chains { firewall: Firewall::IptablesLegacy, queue: 7010, v6: true };
         Rules { chains, interfaces: Interfaces { wan: "w0".into(), lan: lan.map(str::to_owned) } }

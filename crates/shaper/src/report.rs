@@ -123,13 +123,6 @@ pub struct Dropped {
     pub dequeue: u64,
 }
 
-impl Dropped {
-    /// Returns the number of all packets dropped.
-    pub fn total(&self) -> u64 {
-        self.early + self.overflow + self.dequeue
-    }
-}
-
 impl DirectionReport {
     /// Creates the results of one direction from its counters.
     pub fn new<P: Packet>(config: &Config, bottleneck: &Bottleneck<P>, emissions: &Emissions, intake: &Intake) -> Self {

@@ -230,9 +230,11 @@ mod tests {
     #[test]
     fn an_answer_says_in_words_what_its_number_means() {
         for (code, words) in [(404, "404 Not Found"), (503, "503 Service Unavailable"), (599, "599 Unknown")] {
-            let mut out = Vec::new();
-            Response::error(code, "x").write(&mut out, &Request::default()).unwrap();
-            assert!(out.starts_with(format!("HTTP/1.1 {words}\r\n").as_bytes()), "{code}");
+            let (mut out, last) = (Vec::new(), code == 503);
+            Response::error(code, "x").write(&mut out, &Request { last, ..Request::default() }).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.starts_with(&format!("HTTP/1.1 {words}\r\n")), "{code}");
+            assert_eq!(text.contains("\r\nConnection: close\r\n"), last, "{code}");
         }
     }
 }

@@ -129,8 +129,10 @@ fn the_log_of_a_link_has_the_packets_of_the_report() {
         let _ = socket.send(&[0x55; 1000]);
     }
     std::thread::sleep(Duration::from_millis(1500));
-    let (report, _, bed) = run.end();
-    let text = std::fs::read_to_string(bed.file("log")).unwrap();
+    let log = run.bed.file("log");
+    assert!(std::fs::read_to_string(&log).unwrap().contains(" + "), "lines come while packets pass");
+    let (report, _, _bed) = run.end();
+    let text = std::fs::read_to_string(log).unwrap();
     assert!(text.starts_with("# ") && text.contains("\n# base timestamp: 0\n"), "{text}");
     let (mut counts, mut bytes, mut last) = (BTreeMap::new(), BTreeMap::new(), 0);
     for line in text.lines().filter(|line| !line.starts_with('#')) {

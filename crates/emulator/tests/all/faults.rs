@@ -406,6 +406,15 @@ fn f23_file_of_packets_cannot_be() {
     }
 }
 
+#[test]
+fn f23_pipe_of_packets_without_a_reader() {
+    let Some(bed) = Testbed::new(&["l", "r"], &[]) else { return };
+    bed.sh("l", &format!("mkfifo {}", bed.file("pipe").display()));
+    let ended = Run::started(&bed, "exec \"$@\"", &["--packets", "ROOM/pipe"]).ended();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("start its reader first"), "{}", ended.stderr);
+}
+
 /// Returns the number of lines of a file of packets, all of which must be whole.
 fn whole_lines(file: &Path) -> u64 {
     let text = std::fs::read_to_string(file).unwrap();

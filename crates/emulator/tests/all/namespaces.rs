@@ -490,6 +490,21 @@ fn changes_go_back_and_files_are_applied() {
     report(emulator);
 }
 
+/// What a discipline knows of connections would go with it, so it is replaced only by another one, and one of connections never.
+#[test]
+fn other_values_leave_a_discipline_in_its_place() {
+    let Some(bed) = testbed() else { return };
+    let emulator = start_emulator(&bed, &["--name", bed.name(), "--aqm", "pink"]);
+    for value in ["rate=5Mbit/s", "delay=5ms"] {
+        let (said, done) = ask(&bed, &["set", value]);
+        assert!(done, "{value}: {said}");
+    }
+    assert_eq!(rates(&bed), [5_000_000, 10_000_000]);
+    let (said, done) = ask(&bed, &["set", "aqm=codel"]);
+    assert!(!done, "{said}");
+    report(emulator);
+}
+
 /// A packet that begins at 100 bit/s would take a minute. When the former rate is back, so is the link.
 #[test]
 fn a_rate_that_held_for_a_second_leaves_nothing_behind() {

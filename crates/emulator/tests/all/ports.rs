@@ -67,7 +67,13 @@ fn each_datagram_comes_once_and_edited_ones_are_right() {
     }
     right.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     assert!(right.recv(&mut bytes).is_err(), "a datagram came twice");
+    // What is for the port itself is for this machine.
+    let own = bed.sh("m", "ip -o link show pl | sed 's/.*link.ether \\([^ ]*\\).*/\\1/'");
+    bed.sh("l", &format!("ip neigh replace 10.9.0.9 lladdr {} dev e0", own.trim()));
+    left.send_to(&[1], "10.9.0.9:7007").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
     let report = reported(running);
+    assert_eq!([&report["forward"]["frames"]["own"], &report["reverse"]["frames"]["own"]], [1, 0], "{report}");
     for way in ["forward", "reverse"] {
         assert!(report[way]["delivered"]["packets"].as_u64().unwrap() >= 100, "{report}");
         assert_eq!(report[way]["frames"]["taken_apart"], 0);
@@ -105,6 +111,22 @@ fn merged_segments_are_queued_one_by_one() {
     let packets = Packets::of(read(BufReader::new(std::fs::File::open(&file).unwrap())).unwrap()).unwrap();
     let largest = packets.columns[1].iter().max();
     assert_eq!(largest, Some(&1500), "sizes of IP packets");
+}
+
+#[test]
+fn frames_may_grow_with_the_mtu_of_the_ports() {
+    let Some(bed) = testbed() else { return };
+    let running = start(&bed, &["--rate", "100Mbit/s"]);
+    for (host, interface) in [("m", "pl"), ("m", "pr"), ("l", "e0"), ("r", "e0")] {
+        bed.sh(host, &format!("ip link set {interface} mtu 9000"));
+    }
+    let (left, right) = (bed.udp("l", "10.9.0.1:7007"), bed.udp("r", "10.9.0.2:7007"));
+    right.set_read_timeout(Some(PATIENCE)).unwrap();
+    for size in [8000, 100] {
+        left.send_to(&vec![7; size], "10.9.0.2:7007").unwrap();
+        assert_eq!(right.recv(&mut [0; 9000]).unwrap(), size);
+    }
+    reported(running);
 }
 
 #[test]
