@@ -24,17 +24,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// How settings came to hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// Somebody set values.
-    ByHand,
-    /// A file says so.
-    ByFile,
-    /// Former values returned.
-    Back,
-}
-
 /// Until when an appliance may sleep, and what else wakes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rest<'a> {
@@ -111,9 +100,6 @@ pub trait Appliance: Sized {
     fn read_back(&self) -> Result<(), String> {
         Ok(())
     }
-
-    /// Hears that the settings were `former` until now.
-    fn changed(&mut self, _former: &Self::Settings, _: How) {}
 }
 
 /// Sleeps until `next` or until there is something slow to do, for an appliance that reads nothing itself; returns whether there

@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
@@ -75,6 +76,11 @@ impl Guard {
         self.news.read(&mut news).is_ok_and(|len| news[..len].contains(&ACTED))
     }
 
+    /// Takes another guard in the place of this one, which is gone.
+    pub fn replace(&mut self, other: Self) {
+        std::mem::replace(self, other).second.kill();
+    }
+
     /// Ends the guard; nothing must be left to do.
     pub fn retire(mut self) {
         self.say(RETIRE);
@@ -82,7 +88,7 @@ impl Guard {
     }
 }
 
-fn never_wait(pipe: &impl AsFd) -> Result<(), Errno> {
+pub(crate) fn never_wait(pipe: &impl AsFd) -> Result<(), Errno> {
     let flags = OFlag::from_bits_truncate(fcntl(pipe, FcntlArg::F_GETFL)?) | OFlag::O_NONBLOCK;
     fcntl(pipe, FcntlArg::F_SETFL(flags)).map(drop)
 }
@@ -146,10 +152,10 @@ fn wait(signs: &io::Stdin, patience: Option<Span>) -> Sign {
     }
 }
 
-/// Takes the lock of a file, which has the number of the process that holds it; a guard that has it is ended first. Fails if
-/// that guard does not end.
+/// Takes the lock of a file, which only this user may open and which has the number of the process that holds it; a guard that
+/// has it is ended first. Fails if that guard does not end.
 pub fn take_over(path: &Path) -> io::Result<File> {
-    let mut file = File::options().create(true).read(true).write(true).truncate(false).open(path)?;
+    let mut file = File::options().create(true).read(true).write(true).truncate(false).mode(0o600).open(path)?;
     let start = Instant::now();
     while let Err(error) = file.try_lock() {
         if matches!(error, TryLockError::Error(_)) || start.elapsed() > PATIENCE {

@@ -7,12 +7,13 @@
 //! - [`page`] is the live page, a process of its own; `second` starts such a process; [`guard`] is one that acts when the
 //!   first one hangs or is gone.
 //! - [`record`] keeps headers of packets for `penstock what-if`, [`support`] packs what is needed to find a fault.
-//! - [`log`] is the file of changes, [`output`] prints reports.
+//! - [`log`] is the file of changes, [`output`] prints reports, [`command`] runs a command of a file.
 
 pub mod appliance;
 pub mod ask;
 pub mod change;
 pub mod cli;
+pub mod command;
 pub mod error;
 pub mod guard;
 pub mod history;

@@ -99,9 +99,6 @@ impl Changes {
             "rate" => {
                 let rate: Rate = parse(key, value)?;
                 link::rate("rate", rate).map_err(|e| refuse(e.message))?;
-                if rate.as_bps() == 0 {
-                    return Err(refuse("a rate of zero would stop the link; allowed is from 1bit/s to 1Tbit/s".into()));
-                }
                 self.rate = Some(rate);
             }
             "delay" => {

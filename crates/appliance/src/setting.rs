@@ -1,6 +1,6 @@
 //! Changes while an appliance runs: `set`, `apply`, `keep`, `rollback` and the end of a temporary change.
 
-use crate::appliance::{Appliance, Desk, How};
+use crate::appliance::{Appliance, Desk};
 use crate::reader::Read;
 use crate::settings::Settings as _;
 use crate::socket::message::{Answer, Refusal, Set, Until};
@@ -14,14 +14,18 @@ pub fn set<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, peer: Peer, Set 
     let wanted = appliance.read(values)?;
     let former = appliance.settings().clone();
     let now = appliance.go_to(&wanted)?;
-    appliance.changed(&former, How::ByHand);
-    desk.forget_status();
     desk.history.note(former, *until, now);
-    desk.chronicle.set(now.as_secs_f64(), values);
     let set: Map<_, _> = values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
+    note(desk, now, &set);
     let details = done(now, set, *until);
     desk.log.add(Some(peer), "set", &details);
     Ok(details.to_string())
+}
+
+/// Notes for the status that these values hold from now on.
+fn note<A: Appliance>(desk: &mut Desk<A>, now: Instant, set: &Map<String, Value>) {
+    desk.forget_status();
+    desk.chronicle.set(now.as_secs_f64(), set);
 }
 
 /// What is answered and logged of a change.
@@ -48,11 +52,10 @@ pub fn apply<A: Appliance>(
         return Err(Refusal::new(format!("{why}, so the former values return{back}")));
     }
     let until = until.filter(|_| !set.is_empty());
-    appliance.changed(&former, How::ByFile);
-    desk.forget_status();
     if !set.is_empty() {
         desk.history.note(former, until, now);
     }
+    note(desk, now, &set);
     let details = done(now, set, until);
     desk.log.add(peer, "apply", &details);
     Ok(details.to_string())
@@ -96,13 +99,14 @@ pub fn lapse<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, now: Instant) 
 
 /// Goes to former settings; returns what holds then. If they are refused, they are tried again a second later.
 fn return_to<A: Appliance>(desk: &mut Desk<A>, appliance: &mut A, former: A::Settings) -> Result<Value, Refusal> {
-    let present = appliance.settings().clone();
-    if let Err(refusal) = appliance.go_to(&former) {
-        let now = desk.now();
-        desk.history.again(former, now);
-        return Err(refusal);
+    let set = appliance.settings().difference(&former);
+    match appliance.go_to(&former) {
+        Ok(now) => note(desk, now, &set),
+        Err(refusal) => {
+            let now = desk.now();
+            desk.history.again(former, now);
+            return Err(refusal);
+        }
     }
-    appliance.changed(&present, How::Back);
-    desk.forget_status();
     Ok(json!({"set": former.told()}))
 }

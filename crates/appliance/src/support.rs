@@ -1,14 +1,19 @@
 //! `support`: one archive with what is needed to find out what is wrong, and without secrets: what an appliance calls private in
-//! its file and in its status is left out, and so are addresses of flows.
+//! its file and in its status is left out, and so are comments of the file, names of nodes and addresses of flows.
 
 use crate::ask;
 use crate::cli::Support;
 use crate::error::Error;
 use crate::socket::client;
 use crate::socket::message::Request;
+use penstock_grammar::Source;
+use penstock_grammar::source::Value as Setting;
+use penstock_linux::random;
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,10 +39,8 @@ pub struct Parts<'a> {
     pub default: &'a str,
     /// The name of its file in the archive.
     pub file: &'a str,
-    /// Tables of its file whose values are left out.
-    pub private_tables: &'a [&'a str],
-    /// Keys of its file whose values are left out.
-    pub private_keys: &'a [&'a str],
+    /// Tables and keys of its file, wherever they stand, whose values are left out.
+    pub private: &'a [&'a str],
     /// Places of its status that are left out.
     pub private_status: &'a [&'a str],
     /// Further commands.
@@ -50,27 +53,36 @@ pub struct Parts<'a> {
 
 /// Writes the archive; returns what to say.
 pub fn run(support: &Support, parts: &Parts<'_>) -> Result<String, Error> {
-    let place = std::env::temp_dir().join(format!("penstock-support-{}", std::process::id()));
+    let cannot = Error::io("cannot write the archive");
+    let read = |path: &PathBuf| {
+        fs::read_to_string(path).map_err(|e| Error::User(format!("cannot read {}: {e}", path.display())))
+    };
+    let file = support.file.as_ref().map(read).transpose()?;
+    // Nobody else makes this directory before, or reads what is in it.
+    let number = u64::from_ne_bytes(random::bytes().map_err(&cannot)?);
+    let place = std::env::temp_dir().join(format!("penstock-support-{number:x}"));
     let folder = place.join("support");
-    fs::create_dir_all(&folder).map_err(Error::io("cannot write the archive"))?;
-    let packed = collect(support, parts, &folder).and_then(|()| pack(&place, &support.out));
+    DirBuilder::new().mode(0o700).create(&place).map_err(&cannot)?;
+    let packed = fs::create_dir(&folder)
+        .and_then(|()| collect(support, parts, file.as_deref(), &folder))
+        .and_then(|()| pack(&place, &support.out));
     let _ = fs::remove_dir_all(&place);
-    packed.map_err(Error::io("cannot write the archive"))?;
+    packed.map_err(cannot)?;
     if support.ask.json {
         return Ok(format!("{}\n", json!({"file": support.out})));
     }
     Ok(format!("{} has what is needed, without secrets; look into it before you send it\n", support.out.display()))
 }
 
-fn collect(support: &Support, parts: &Parts<'_>, folder: &Path) -> io::Result<()> {
+fn collect(support: &Support, parts: &Parts<'_>, file: Option<&str>, folder: &Path) -> io::Result<()> {
     let program = parts.program;
     fs::write(folder.join("version.txt"), format!("{program} {}\n", env!("CARGO_PKG_VERSION")))?;
     let path = ask::socket(&support.ask, parts.default, program).map_err(|e| e.to_string());
     let status = path.and_then(|path| client::ask(&path, &Request::Status).map_err(|e| e.to_string()));
     let status = status.map(|status| format!("{:#}\n", unnamed(status, parts.private_status)));
     fs::write(folder.join("status.json"), status.unwrap_or_else(|why| why))?;
-    if let Some(file) = &support.file {
-        fs::write(folder.join(parts.file), redacted(&fs::read_to_string(file)?, parts))?;
+    if let Some(text) = file {
+        fs::write(folder.join(parts.file), redacted(text, parts))?;
     }
     for (name, words) in COMMANDS.iter().chain(parts.commands) {
         let output = Command::new(words[0]).args(&words[1..]).output();
@@ -82,9 +94,15 @@ fn collect(support: &Support, parts: &Parts<'_>, folder: &Path) -> io::Result<()
         fs::write(folder.join(name), fs::read_to_string(path).unwrap_or_else(|e| format!("{path}: {e}\n")))?;
     }
     let Some(log) = &parts.log else { return Ok(()) };
-    let log = fs::read_to_string(log).unwrap_or_else(|e| format!("{}: {e}\n", log.display()));
+    let text = fs::read_to_string(log).map(|text| last(&text)).unwrap_or_else(|e| format!("{}: {e}\n", log.display()));
+    fs::write(folder.join("log.jsonl"), text)
+}
+
+/// Returns the last lines of a log without names; one that is cut off is left out.
+fn last(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
-    fs::write(folder.join("log.jsonl"), lines[lines.len().saturating_sub(LINES)..].join("\n") + "\n")
+    let lines = lines[lines.len().saturating_sub(LINES)..].iter().filter_map(|line| serde_json::from_str(line).ok());
+    lines.map(|line: Value| format!("{}\n", unnamed(line, &[]))).collect()
 }
 
 fn pack(place: &Path, out: &Path) -> io::Result<()> {
@@ -93,42 +111,85 @@ fn pack(place: &Path, out: &Path) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("tar: {status}"))) }
 }
 
-/// Returns a status without the values at these places.
+/// Returns a status without the values at these places, and without names of nodes.
 fn unnamed(mut status: Value, private: &[&str]) -> Value {
     for place in private {
         let (table, key) = place.rsplit_once('/').unwrap_or_default();
         status.pointer_mut(table).and_then(Value::as_object_mut).and_then(|table| table.remove(key));
     }
+    nameless(&mut status);
     status
 }
 
-/// Returns the file without values that are secret or personal. Lines stay where they are, so that numbers of lines in
-/// messages fit.
+/// Takes names of nodes out of texts, where they stand in quotes behind the number: `node 7 ("truck") is here`.
+fn nameless(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            while let Some((before, rest)) = text.split_once(" (\"") {
+                // Quotes within a name have a backslash.
+                let end = rest.match_indices("\")").find(|(at, _)| !rest[..*at].ends_with('\\'));
+                *text = format!("{before}{}", end.map_or("", |(at, end)| &rest[at + end.len()..]));
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(nameless),
+        Value::Object(values) => values.values_mut().for_each(nameless),
+        _ => {}
+    }
+}
+
+/// Returns the file without values that are secret or personal, and without comments, in which such values may stand. Lines stay
+/// where they are, so that numbers of lines in messages fit. Nothing is left of a text that is no TOML.
 fn redacted(text: &str, parts: &Parts<'_>) -> String {
-    let (mut out, mut table, mut open) = (String::new(), String::new(), 0_i64);
-    for line in text.lines() {
-        let plain = line.trim();
-        if open == 0 && plain.starts_with('[') {
-            table = plain.trim_matches(|c| "[] ".contains(c)).to_owned();
-            out += &format!("{line}\n");
+    let source = match Source::parse(text, parts.file) {
+        Ok(source) => source,
+        Err(mistake) => return format!("left out, because line {} is no TOML\n", mistake.line),
+    };
+    let mut found = Vec::new();
+    places(source.root(), parts, false, &mut found);
+    found.sort_by_key(|(span, _)| span.start);
+    let (mut out, mut at) = (String::new(), 0);
+    for (span, private) in found {
+        // Tables that stand in several parts tell the first of them again.
+        if span.start < at {
             continue;
         }
-        let key = plain.split('=').next().unwrap_or_default().trim();
-        let first = table.split('.').next().unwrap_or_default();
-        let private =
-            open > 0 || parts.private_tables.contains(&first) || parts.private_keys.contains(&key) || key.contains('.');
-        let shown = match () {
-            () if plain.is_empty() || !private => line.to_owned(),
-            () if open > 0 || key == plain => "# left out".to_owned(),
-            () => format!("{key} = \"left out\""),
-        };
+        out += &without_comments(&text[at..span.start]);
+        at = span.end;
         if private {
-            let count = |c: char| plain.matches(c).count() as i64;
-            open = (open + count('[') - count(']') + count('{') - count('}')).max(0);
+            let lines = text[span].matches('\n').count();
+            out += &format!("\"left out\"{}", "\n".repeat(lines));
+        } else {
+            out += &text[span];
         }
-        out += &format!("{shown}\n");
     }
-    out
+    out + &without_comments(&text[at..])
+}
+
+/// Lists where keys and values stand, and which values are private.
+fn places(value: &Setting<'_>, parts: &Parts<'_>, private: bool, found: &mut Vec<(Range<usize>, bool)>) {
+    let is_table = |value: &Setting<'_>| value.get_ref().as_table().is_some();
+    if let Some(table) = value.get_ref().as_table() {
+        for (key, value) in table.iter() {
+            found.push((key.span(), false));
+            places(value, parts, private || parts.private.contains(&key.get_ref().as_ref()), found);
+        }
+    } else if let Some(list) = value.get_ref().as_array().filter(|list| !private || list.iter().any(is_table)) {
+        list.iter().for_each(|value| places(value, parts, private, found));
+    } else {
+        found.push((value.span(), private));
+    }
+}
+
+/// Returns a part of a file that has neither keys nor values.
+fn without_comments(text: &str) -> String {
+    text.split_inclusive('\n')
+        .map(|line| match line.split_once('#') {
+            Some((before, comment)) => {
+                format!("{}{}", before.trim_end(), if comment.ends_with('\n') { "\n" } else { "" })
+            }
+            None => line.to_owned(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -139,8 +200,7 @@ mod tests {
         program: "x",
         default: "x",
         file: "x.toml",
-        private_tables: &["page", "subscribers"],
-        private_keys: &["command"],
+        private: &["page", "subscribers", "command"],
         private_status: &[],
         commands: &[],
         files: &[],
@@ -149,23 +209,69 @@ mod tests {
 
     #[test]
     fn a_status_names_nobody() {
-        let status = json!({"state": "open", "callers": [{"name": "alice"}], "c2ml": {"nodes": ["bob"], "most": 3}});
+        let status = json!({"state": "open", "callers": [{"name": "alice"}], "c2ml": {"nodes": ["bob"], "most": 3},
+            "events": [{"at_s": 1.0, "what": "node 7 (\"a \\\") b\") is here"}, {"what": "node 8 (\"eve"}]});
         let private = ["/callers", "/c2ml/nodes", "/enforcement/nodes"];
-        assert_eq!(unnamed(status, &private), json!({"state": "open", "c2ml": {"most": 3}}));
+        let events = json!([{"at_s": 1.0, "what": "node 7 is here"}, {"what": "node 8"}]);
+        assert_eq!(unnamed(status, &private), json!({"state": "open", "c2ml": {"most": 3}, "events": events}));
         assert_eq!(unnamed(json!("an error"), &private), json!("an error"));
     }
 
     #[test]
+    fn a_log_has_its_last_lines_and_no_names() {
+        let event = json!({"do": "event", "details": format!("node 7 ({:?}) has enrolled", "truck")});
+        let log = format!("{}{event}\n{{\"do\": \"cut", "{\"do\":\"set\"}\n".repeat(600));
+        let told = last(&log);
+        assert_eq!(told.lines().count(), LINES - 1);
+        assert!(told.ends_with("{\"details\":\"node 7 has enrolled\",\"do\":\"event\"}\n"), "{told}");
+    }
+
+    #[test]
     fn nothing_secret_is_left() {
-        let text = "[link]\nrate = \"9Mbit/s\"\ncommand = [\"modem\",\n  \"--password\", \"hunter2\"]\nlimit = \"10p\"\n\n[page]\nreaders = [\n  \
-                    \"abcd\",\n]\nkey = \"/secret.pem\"\n[subscribers]\nalice = [\"10.0.0.1/32\"]\n[subscribers.bob]\nprefixes = [\"10.0.0.2/32\"]\n[discipline]\nname = \"codel\"\n";
+        let text = r#"[link]
+rate = "9Mbit/s"  # not "hunter2", "\\"
+command = ["modem",
+  "--password", "]", "hunter2"]
+limit = "10p"
+# command = ["modem", "hunter2"]
+
+[ page ] # the page of hunter2
+readers = [
+  "abcd", # abcd
+]
+"key" = """
+/secret.pem#"""
+[subscribers]
+alice = ["10.0.0.1/32"]
+[subscribers.bob]
+prefixes = ["10.0.0.2/32"]
+[[wire]]
+name = "one#two" # three
+wire.subscribers = { carol = { prefixes = ["10.0.0.3"] } }
+[[wire.page]]
+key = "abcd"
+[discipline]
+name = "codel"
+list = [ "a", # abcd
+  "b" ]"#;
         let shown = redacted(text, &PARTS);
-        for secret in ["hunter2", "modem", "abcd", "secret", "10.0.0.1", "10.0.0.2"] {
+        for secret in ["hunter2", "modem", "abcd", "secret", "10.0.0.", "three"] {
             assert!(!shown.contains(secret), "{secret}: {shown}");
         }
-        for kept in ["rate = \"9Mbit/s\"", "limit = \"10p\"", "name = \"codel\"", "alice = \"left out\""] {
+        let kept = [
+            "rate = \"9Mbit/s\"\n",
+            "\nlimit = \"10p\"",
+            "name = \"codel\"",
+            "alice = \"left out\"",
+            "name = \"one#two\"\n",
+        ];
+        for kept in kept {
             assert!(shown.contains(kept), "{kept}: {shown}");
         }
-        assert_eq!(shown.lines().count(), text.lines().count());
+        let line = |text: &str, word: &str| text.lines().position(|line| line.contains(word));
+        for word in ["limit", "page ]", "alice", "bob", "[[wire]]", "codel", "\"b\""] {
+            assert_eq!(line(&shown, word), line(text, word), "{word}: {shown}");
+        }
+        assert_eq!(redacted("a = 1\nb = hunter2\n", &PARTS), "left out, because line 2 is no TOML\n");
     }
 }

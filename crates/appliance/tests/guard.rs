@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use penstock_appliance::guard::take_over;
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -41,5 +42,14 @@ fn a_guard_that_is_there_is_ended_and_its_lock_is_taken() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
     assert!(matches!(File::open(&path).unwrap().try_lock(), Err(TryLockError::WouldBlock)));
     drop(taken);
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Whoever may open the file may take its lock, and a guard ends the process of which the number is in it.
+#[test]
+fn nobody_else_may_open_the_lock() {
+    let path = std::env::temp_dir().join(format!("penstock-guard-own-{}", std::process::id()));
+    drop(take_over(&path).unwrap());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::remove_file(path).unwrap();
 }

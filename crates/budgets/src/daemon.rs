@@ -4,10 +4,11 @@ use crate::agent::{self, Agent, Identity};
 use crate::file::{Apply, File, OfOthers};
 use crate::guard;
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
+use penstock_appliance::command;
 use penstock_appliance::guard::Guard;
 use penstock_appliance::run::run;
 use penstock_appliance::socket::message::{By, Refusal};
-use penstock_core::units::{Instant, Rate, Span};
+use penstock_core::units::{Instant, Rate, Span, UnitError};
 use penstock_linux::limit::{Census, Limit, Others};
 use penstock_linux::udp::{self, Side as _, Socket};
 use serde::Serialize;
@@ -248,26 +249,21 @@ pub(crate) fn limit(file: &File, own: BorrowedFd<'_>) -> Result<Limit, String> {
 fn asked(command: Vec<String>, every: Span) -> Receiver<Result<Option<Rate>, String>> {
     let (tell, told) = channel();
     std::thread::spawn(move || {
-        while tell.send(usable(&command)).is_ok() {
-            std::thread::sleep(Duration::from_nanos(every.as_nanos()));
+        let every = Duration::from_nanos(every.as_nanos());
+        while tell.send(usable(&command, every)).is_ok() {
+            std::thread::sleep(every);
         }
     });
     told
 }
 
-/// What a command prints: a rate, or `all`.
-fn usable(command: &[String]) -> Result<Option<Rate>, String> {
-    let wrong = |what: String| format!("usable_command {command:?}: {what}");
-    let output =
-        std::process::Command::new(&command[0]).args(&command[1..]).stdin(std::process::Stdio::null()).output();
-    let output = output.map_err(|e| wrong(e.to_string()))?;
-    if !output.status.success() {
-        return Err(wrong(output.status.to_string()));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+/// What a command prints within a time: a rate, or `all`.
+fn usable(words: &[String], longest: Duration) -> Result<Option<Rate>, String> {
+    let wrong = |what: String| format!("usable_command: {what}");
+    let text = command::run(words, longest).map_err(wrong)?;
     match text.trim() {
         "all" => Ok(None),
-        rate => rate.parse().map(Some).map_err(|e: penstock_core::units::UnitError| wrong(e.to_string())),
+        rate => rate.parse().map(Some).map_err(|e: UnitError| wrong(e.to_string())),
     }
 }
 
@@ -277,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_command_prints_a_rate_or_all() {
-        let said = |line: &str| usable(&["sh".into(), "-c".into(), line.into()]);
+        let said = |line: &str| usable(&["sh".into(), "-c".into(), line.into()], Duration::from_secs(1));
         assert_eq!(said("echo 4.5Mbit/s"), Ok(Some(Rate::from_bps(4_500_000))));
         assert_eq!(said("echo all"), Ok(None));
-        for wrong in ["echo 5", "exit 3", "echo"] {
+        for wrong in ["echo 5", "exit 3", "echo", "echo all; sleep 5"] {
             assert!(said(wrong).is_err(), "{wrong}");
         }
     }

@@ -296,9 +296,10 @@ impl Role {
         self.events.pop_front()
     }
 
+    /// Notes what a log should tell. What peers say of themselves moves no cursor of whoever reads it.
     fn note(&mut self, what: String) {
         if self.events.len() < MOST_EVENTS {
-            self.events.push_back(what);
+            self.events.push_back(what.replace(char::is_control, "?"));
         }
     }
 
@@ -327,7 +328,7 @@ impl Role {
             if let Some(before) = self.sessions.begin(id, member, self.endpoint.remote(id), now) {
                 self.endpoint.close(before, Close::Replaced, now);
             } else {
-                self.note(format!("node {} ({}) is here", member.node, member.name));
+                self.note(format!("node {} ({:?}) is here", member.node, member.name));
             }
         }
         self.sessions.peers.insert(id, peer);
@@ -335,7 +336,7 @@ impl Role {
 
     fn lost(&mut self, id: Id, why: &str) {
         if let Some(member) = self.sessions.end(id) {
-            self.note(format!("node {} ({}) has no session any more: {why}", member.node, member.name));
+            self.note(format!("node {} ({:?}) has no session any more: {why}", member.node, member.name));
         }
     }
 
@@ -382,7 +383,7 @@ impl Role {
                 self.endpoint.send(id, &answer.encode(), now);
                 // One session enrols one node.
                 self.sessions.peers.remove(&id);
-                self.note(format!("node {node} ({name}) has enrolled"));
+                self.note(format!("node {node} ({name:?}) has enrolled"));
             }
             Err(why) => {
                 self.refused.enrolments += 1;
@@ -504,6 +505,14 @@ mod tests {
         let path = std::env::temp_dir().join(format!("penstock-role-{name}-{}", std::process::id()));
         let roster = Roster::open(&path).unwrap();
         (Role::new(defaults(Rate::from_bps(1_000_000)), roster, Instant::ZERO).unwrap(), path)
+    }
+
+    #[test]
+    fn what_a_peer_calls_itself_moves_no_cursor() {
+        let (mut role, path) = role("cursor");
+        role.note(format!("node 7 ({:?}) is lost: \x1b[2J", "a\x1b[1A"));
+        assert_eq!(role.event().unwrap(), "node 7 (\"a\\u{1b}[1A\") is lost: ?[2J");
+        std::fs::remove_dir_all(path).unwrap();
     }
 
     /// Two standbys with directories of their own have started as often. Their nodes must not take the one for the other, so

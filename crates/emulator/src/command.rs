@@ -50,7 +50,7 @@ fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     }
     let mut plans = options.plans(library)?;
     if options.check {
-        return printed(&plans.iter().map(|plan| format!("right: {plan}\n")).collect::<String>());
+        return printed(&plans.iter().map(|plan| format!("valid: {plan}\n")).collect::<String>());
     }
     let tell = |text: &str| {
         if !options.quiet {

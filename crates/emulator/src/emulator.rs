@@ -106,8 +106,13 @@ impl Emulator {
         printer: Offers,
     ) -> Result<(Self, Desk<Self>), Error> {
         let [here, there] = namespaces;
-        let makes = plan.interfaces.iter().any(|interface| matches!(interface, Interface::Tun(_)));
-        if makes && here.is(there) {
+        let [left, right] = &plan.interfaces;
+        if here.is(there) && matches!((left, right), (Interface::Port(one), Interface::Port(other)) if one == other) {
+            let name = left.name();
+            let message = format!("{name} cannot be both ends: all that comes from its network would go back there");
+            return Err(Error::User(message));
+        }
+        if here.is(there) && matches!(left, Interface::Tun(_)) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::User(message.into()));

@@ -92,7 +92,25 @@ impl Form for Mahimahi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets::FateFile;
     use penstock_core::units::Span;
+    use std::fs::File;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    use std::time::Duration;
+
+    /// Nobody reads the pipe any more when the opportunities of a second without packets are to be written.
+    #[test]
+    fn a_log_without_packets_that_cannot_be_written_is_told() {
+        let path = std::env::temp_dir().join(format!("penstock-mahimahi-{}", std::process::id()));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let reader = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+        let mut file = FateFile::start(&path, Mahimahi::new("uplink", Rate::from_bps(12_000_000))).unwrap();
+        drop(reader);
+        file.exchange(LinkLog { until: at(1_000_000), ..LinkLog::default() });
+        let complaint = file.close(Duration::from_secs(10)).complaint().unwrap();
+        assert!(complaint.starts_with("--uplink-log") && complaint.contains("pipe"), "{complaint}");
+        std::fs::remove_file(path).unwrap();
+    }
 
     fn at(us: u64) -> Instant {
         Instant::ZERO + Span::from_micros(us)

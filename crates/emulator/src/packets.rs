@@ -158,8 +158,8 @@ impl Written {
         let Lines { lines, lost, error } = self.lines();
         let (option, path) = (self.option, self.path.display());
         let slow = if self.writer.is_finished() { "" } else { "; more of them wait to be written" };
+        let complains = lost > 0 || error.is_some() || !self.writer.is_finished();
         let why = error.unwrap_or_else(|| "the file was slower than the packets".into());
-        let complains = lost > 0 || !self.writer.is_finished();
         let what = if option == "--pcapng" { "packets" } else { "lines" };
         complains.then(|| format!("{option} {path}: {lines} {what} are in the file, {lost} are lost{slow}: {why}"))
     }

@@ -58,7 +58,7 @@ impl settings::Settings for Settings {
             add("limit", config.limit.to_string());
             add("aqm", format!("{}{parameters}", config.aqm.name()));
             if !stations.is_empty() {
-                add("stations", format!("{stations:?}"));
+                add("stations", serde_json::json!(stations).to_string());
             }
         }
         values

@@ -12,6 +12,7 @@ use penstock_appliance::output::{Offers, Printer};
 use penstock_linux::signals::{Relay, Request, Signals};
 use std::io;
 use std::os::fd::AsFd as _;
+use std::panic::resume_unwind;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
@@ -62,7 +63,9 @@ pub fn run(wires: Vec<Wire>, signals: &Signals) -> Result<Vec<Finished>, Error> 
             running.iter().for_each(|(_, wire)| wire.relay.send(request));
         }
         for (number, wire) in running.extract_if(.., |(_, wire)| wire.has_ended()).collect::<Vec<_>>() {
-            finished.extend(wire.thread.join().ok().flatten().map(|one| (number, one)));
+            // What was wrong with a wire that panicked has been said, and is no success.
+            let one = wire.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            finished.extend(one.map(|one| (number, one)));
         }
         if finished.iter().any(|(_, one)| one.failure.is_some()) {
             running.iter().for_each(|(_, wire)| wire.relay.send(Request::End(Signal::SIGTERM)));
@@ -94,6 +97,7 @@ fn await_any(signals: &Signals, running: &[(usize, Wire)]) -> Result<(), Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn a_wire_has_ended_when_nobody_hears_its_relay() {
@@ -102,5 +106,17 @@ mod tests {
         assert!(!wire.has_ended());
         drop(signals);
         assert!(wire.has_ended());
+    }
+
+    #[test]
+    fn a_wire_that_panicked_is_no_success() {
+        let (relay, heard) = Relay::new().unwrap();
+        let thread = thread::spawn(|| {
+            let _heard = heard;
+            panic!("as it happens");
+        });
+        let wire = Wire { ready: String::new(), relay, go: channel().0, thread };
+        let (_main, signals) = Relay::new().unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| run(vec![wire], &signals))).is_err());
     }
 }

@@ -104,8 +104,7 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
         program: PROGRAM,
         default: ask::DEFAULT_NAME,
         file: "gateway.toml",
-        private_tables: &["page", "subscribers"],
-        private_keys: &["command"],
+        private: &["page", "subscribers", "command"],
         private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/enforcement/nodes"],
         commands: &[
             ("rules.txt", &["iptables-legacy-save", "-c", "-t", "mangle"]),

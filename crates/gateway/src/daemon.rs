@@ -20,7 +20,7 @@ use crate::taps::Taps;
 use crate::voice::Voice;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use penstock_appliance::appliance::{Appliance, Clock, Desk, How, Rest};
+use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest};
 use penstock_appliance::run::{Ended, run};
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_budgets::served::Served;
@@ -449,6 +449,7 @@ impl Appliance for Daemon {
                 self.replace(direction, wanted, now)?;
             }
         }
+        self.traffic.taps.steer.source.by_hand = wanted.by_hand;
         self.settings.clone_from(wanted);
         self.share(now);
         Ok(now)
@@ -463,10 +464,5 @@ impl Appliance for Daemon {
             return Ok(());
         }
         Err("the prefixes of subscribers are others than were meant".into())
-    }
-
-    fn changed(&mut self, former: &Settings, how: How) {
-        let by_hand = &mut self.traffic.taps.steer.source.by_hand;
-        *by_hand = how == How::ByHand && (*by_hand || former.rates() != self.settings.rates());
     }
 }

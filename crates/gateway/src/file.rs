@@ -275,7 +275,7 @@ impl File {
         let rates = ways.each_ref().map(|way| way.rate);
         subscribers.check(&source, rates, ways.each_ref().map(|way| &way.aqm))?;
         let told = link.part::<SourceKeys>()?.settings(rates).map_err(|e| link.invalid(&e))?;
-        let settings = Settings { ways, source: told, subscribers: Arc::new(subscribers) };
+        let settings = Settings { ways, source: told, by_hand: false, subscribers: Arc::new(subscribers) };
         let (page, c2ml) = (page(&source)?, c2ml(&source, rates[1])?);
         let file = Self { keys, interfaces, settings, page, c2ml };
         file.check(&source)?;

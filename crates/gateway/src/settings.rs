@@ -19,6 +19,8 @@ pub struct Settings {
     pub ways: [Config; 2],
     /// Where the rates come from.
     pub source: Source,
+    /// True while rates hold that somebody has set: their source waits.
+    pub by_hand: bool,
     /// Who counts as one, and what each gets.
     pub subscribers: Arc<Subscribers>,
 }
@@ -43,6 +45,7 @@ impl Settings {
         for (config, changes) in wanted.ways.iter_mut().zip(live::read(values, &present)?) {
             changes.over(config);
         }
+        wanted.by_hand |= values.iter().any(|(key, _)| ["rate", "reverse_rate"].contains(&key.as_str()));
         Ok(wanted)
     }
 
@@ -75,7 +78,9 @@ impl settings::Settings for Settings {
             set.insert("subscribers".into(), self.subscribers.difference(&new.subscribers).into());
         }
         // Rates of the file are told above.
-        if self.source != new.source && [&self.source, &new.source].iter().any(|source| source.from != From::File) {
+        let others = self.source != new.source || self.by_hand != new.by_hand;
+        let of_files = [&self.source, &new.source].iter().all(|source| source.from == From::File);
+        if others && (!of_files || self.by_hand && set.is_empty()) {
             set.insert("source".into(), json!(new.source.from));
         }
         set

@@ -53,7 +53,7 @@ pub fn ended(
     text: fn(&Value) -> String,
     failed: Option<String>,
 ) -> Result<u8, Error> {
-    answered(json, &serde_json::to_value(status).unwrap_or(Value::Null), text)?;
     failed.iter().for_each(|why| say(&format!("error: {why}")));
+    answered(json, &serde_json::to_value(status).unwrap_or(Value::Null), text)?;
     Ok(u8::from(failed.is_some()))
 }

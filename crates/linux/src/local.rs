@@ -5,7 +5,7 @@ use nix::sys::stat::{Mode, umask};
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 pub use std::os::unix::net::UnixStream as Stream;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ impl Listener {
         }
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
-        let lock = File::options().create(true).write(true).truncate(false).open(&name).map_err(io)?;
+        // Who may open it may lock it, and nothing could listen here any more.
+        let lock = File::options().create(true).write(true).truncate(false).mode(0o600).open(&name).map_err(io)?;
         lock.try_lock().map_err(|why| match why {
             TryLockError::WouldBlock => Error::Taken(path.to_owned()),
             TryLockError::Error(e) => io(e),

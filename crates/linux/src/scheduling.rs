@@ -7,6 +7,8 @@ use std::io::{self, Write};
 
 /// A low real-time priority: above every ordinary process, below the kernel's own threads.
 const PRIORITY: i32 = 10;
+/// Threads and processes that this one starts are ordinary ones (SCHED_RESET_ON_FORK of include/uapi/linux/sched.h).
+const NOT_INHERITED: i32 = 0x4000_0000;
 
 /// The kernel's promise about how soon a processor wakes up (Documentation/power/pm_qos_interface.rst): it holds as long as the
 /// file is open.
@@ -38,14 +40,14 @@ pub fn prompt(realtime: bool) -> Result<(), Error> {
     set_timerslack(1).map_err(Error::io("cannot set the timer slack"))
 }
 
-/// Gives this thread precedence over all ordinary ones (SCHED_FIFO).
+/// Gives this thread alone precedence over all ordinary ones (SCHED_FIFO).
 #[expect(unsafe_code, reason = "no safe wrapper of sched_setscheduler is among the dependencies")]
 fn realtime() -> Result<(), Error> {
     // SAFETY: `sched_param` is plain data for which zero is valid; the call only reads it.
     let refused = unsafe {
         let mut parameters: libc::sched_param = std::mem::zeroed();
         parameters.sched_priority = PRIORITY;
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) != 0
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | NOT_INHERITED, &raw const parameters) != 0
     };
     let why = io::Error::last_os_error();
     let what = format!("--realtime: {why}; run as root or with CAP_SYS_NICE, or leave the option away");
@@ -55,6 +57,20 @@ fn realtime() -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Field 41 of /proc/PID/stat is the policy: 1 is SCHED_FIFO, 0 the ordinary one.
+    #[test]
+    fn who_is_started_by_a_thread_with_precedence_has_none() {
+        let policy = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            stat.rsplit_once(") ").unwrap().1.split(' ').nth(41 - 3).unwrap().to_owned()
+        };
+        let own = move || prompt(true).map(|()| [policy(), std::thread::spawn(policy).join().unwrap()]);
+        match std::thread::spawn(own).join().unwrap() {
+            Ok(policies) => assert_eq!(policies, ["1", "0"]),
+            Err(error) => eprintln!("SKIPPED: {error}"),
+        }
+    }
 
     #[test]
     fn processors_are_asked_to_wake_in_no_time_and_without_the_kernels_file_nothing_is_asked() {

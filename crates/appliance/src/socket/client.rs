@@ -4,6 +4,7 @@ use crate::socket::message::{LONGEST_ANSWER, Refusal, Request, parse_answer};
 use penstock_linux::local::{self, Stream};
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -43,11 +44,14 @@ impl Connection {
         Ok(Self { stream, path: path.to_owned() })
     }
 
-    /// Asks and waits for the answer. After [`Error::NoAnswer`] the connection is of no use.
+    /// Asks and waits for the answer. After [`Error::NoAnswer`] there is none any more: one that came late would be taken for that
+    /// to the next question.
     pub fn ask(&mut self, request: &Request) -> Result<Value, Error> {
-        let line = exchange(&self.stream, request);
-        let line = line.map_err(|error| Error::NoAnswer(self.path.clone(), error))?;
-        parse_answer(&line).map_err(Error::Refused)
+        let line = exchange(&self.stream, request).map_err(|error| {
+            let _ = self.stream.shutdown(Shutdown::Both);
+            Error::NoAnswer(self.path.clone(), error)
+        });
+        parse_answer(&line?).map_err(Error::Refused)
     }
 }
 
@@ -59,5 +63,20 @@ fn exchange(mut stream: &Stream, request: &Request) -> io::Result<Vec<u8>> {
         Some(b'\n') => Ok(line),
         _ if line.len() >= LONGEST_ANSWER => Err(io::Error::other("the answer is too long")),
         _ => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection ended")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_is_not_that_to_the_next_question() {
+        let (stream, mut appliance) = Stream::pair().unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let mut connection = Connection { stream, path: PathBuf::new() };
+        assert!(matches!(connection.ask(&Request::Status), Err(Error::NoAnswer(..))));
+        let _ = appliance.write_all(b"{\"v\":1,\"ok\":{\"set\":{}}}\n");
+        assert!(matches!(connection.ask(&Request::Status), Err(Error::NoAnswer(..))));
     }
 }

@@ -105,8 +105,8 @@ fn a_mistake_in_a_wire_is_told_with_line_column_and_suggestion() {
 #[test]
 fn several_wires_take_no_option_of_one() {
     let told = check(WIRES, &["--duration", "1s", "--name", "n", "--json", "--quiet"]).unwrap();
-    let second = "right: second: out 10.77.0.1 -> in 10.77.0.2; there 5Mbit/s 0ns codel 1000p; back 5Mbit/s 0ns droptail 1000p\n";
-    assert!(told.ends_with(second) && told.starts_with("right: first: out"), "{told}");
+    let second = "valid: second: out 10.77.0.1 -> in 10.77.0.2; there 5Mbit/s 0ns codel 1000p; back 5Mbit/s 0ns droptail 1000p\n";
+    assert!(told.ends_with(second) && told.starts_with("valid: first: out"), "{told}");
     for option in [
         ["--rate", "1Mbit/s"],
         ["--seed", "1"],
@@ -151,7 +151,7 @@ fn the_way_back_is_like_the_way_there_unless_told() {
         let words: Vec<&str> = words.split(' ').collect();
         run(&[&["--check", "--rate", "10Mbit/s"], &words[..]].concat()).unwrap()
     };
-    let ends = "right: penstock0 10.77.0.1 -> penstock1 10.77.0.2; ";
+    let ends = "valid: penstock0 10.77.0.1 -> penstock1 10.77.0.2; ";
     assert_eq!(
         told("--delay 20ms --aqm codel --limit 9p"),
         format!("{ends}there 10Mbit/s 20ms codel 9p; back 10Mbit/s 20ms droptail 1000p\n")

@@ -239,4 +239,9 @@ fn stations_are_told_where_there_are_some() {
     let told = |map: &serde_json::Map<_, _>| ["stations", "reverse_stations"].map(|key| map.contains_key(key));
     assert_eq!([told(&none), told(&one.told())], [[false, false], [true, false]]);
     assert_eq!(one.difference(&other).keys().collect::<Vec<_>>(), ["stations"]);
+    // What is told can be set again.
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let fading = serde_json::json!([0.1, {"good": 0.0, "bad": 0.5, "mean_good": "80ms", "mean_bad": "20ms"}]);
+    let again = one.with(&[("stations".to_owned(), fading.to_string())], [false; 2]).unwrap();
+    assert_eq!(value(again.told()["stations"].as_str().unwrap()), fading);
 }

@@ -133,6 +133,15 @@ fn frames_may_grow_with_the_mtu_of_the_ports() {
 fn what_cannot_be_a_port_is_told_with_what_to_do() {
     let Some(bed) = testbed() else { return };
     let rate = ["--rate", "10Mbit/s"];
+    let path = format!("/run/netns/{}", bed.namespace("m"));
+    let mut both = Command::new(EMULATOR);
+    both.args(["--left-netns", &path, "--right-netns", &bed.namespace("m"), "--left-port", "pl", "--right-port", "pl"]);
+    let ended = Program::start({
+        both.args(rate);
+        both
+    })
+    .ended();
+    assert!(ended.code == Some(2) && ended.stderr.contains("pl cannot be both ends"), "{}", ended.stderr);
     bed.sh("m", "ip addr add 10.9.9.1/24 dev pl");
     assert!(refused(&bed, &rate).contains("ip addr flush dev pl"));
     bed.sh("m", "ip addr flush dev pl; ip link set pl up");

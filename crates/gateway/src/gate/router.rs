@@ -19,6 +19,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 const READ_BACK: Span = Span::from_secs(10);
+/// The shortest time between two guards of which the first was gone.
+const NEXT_GUARD: Span = Span::from_secs(1);
 /// Packets that the kernel may hold beyond those that the discipline may: those that are not read yet.
 const UNREAD: u64 = 1024;
 const LONGEST: u64 = 60_000;
@@ -46,6 +48,7 @@ pub struct Router {
     open: Option<Instant>,
     missing: Option<String>,
     read_back: Instant,
+    guarded: Instant,
 }
 
 fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
@@ -79,13 +82,15 @@ impl Router {
         let watch = Watch::start(rules.clone())?;
         let guard = guarded(&rules, &file.keys)?;
         let (past, counted, given, patience) = (Past::default(), Default::default(), [0; 2], file.keys.patience);
-        let (open, missing, read_back) = (None, None, Instant::ZERO);
-        Ok((Self { queue, rules, patience, guard, watch, past, counted, given, open, missing, read_back }, events))
+        let (open, missing, read_back, guarded) = (None, None, Instant::ZERO, Instant::ZERO);
+        let gate =
+            Self { queue, rules, patience, guard, watch, past, counted, given, open, missing, read_back, guarded };
+        Ok((gate, events))
     }
 
     fn learn(&mut self, answer: Answer, now: Instant) -> Option<String> {
         match answer {
-            Answer::Read(read, listed) => self.compare(read, &listed),
+            Answer::Read(read, listed) => self.compare(read, &listed, now),
             Answer::Closed => {
                 if let Some(since) = self.open.take() {
                     self.past.open_s += now.since(since).as_secs_f64();
@@ -103,7 +108,7 @@ impl Router {
 
     /// Compares what rules have counted with what the kernel has given, from before the last reading until after this one,
     /// so that no packet between two looks is taken for one that was not given.
-    fn compare(&mut self, read: ReadBack, listed: &[Vec<Listed>; 2]) -> Option<String> {
+    fn compare(&mut self, read: ReadBack, listed: &[Vec<Listed>; 2], now: Instant) -> Option<String> {
         for direction in Direction::BOTH {
             let at = direction.index();
             let number = self.rules.chains.queue_of(direction);
@@ -119,7 +124,9 @@ impl Router {
             self.past.opened.bytes += since(old.past.bytes, new.past.bytes);
             (self.counted[at], self.given[at]) = (new, before);
         }
-        let rule = read.missing.filter(|_| self.open.is_none())?;
+        // While the guard lets packets pass, rules are missing: that is wrong if they could not be put back.
+        let stays = |since: Instant| self.missing.is_some() || now.since(since) >= READ_BACK;
+        let rule = read.missing.filter(|_| self.open.is_none_or(stays))?;
         let event = format!("a rule of the firewall was missing: {rule}");
         self.missing = Some(rule);
         self.watch.ask(watch::renew);
@@ -167,13 +174,14 @@ impl Gate for Router {
 
     fn beat(&mut self, now: Instant) -> Vec<String> {
         let mut events = Vec::new();
-        if !self.guard.beat() {
+        if !self.guard.beat() && now >= self.guarded {
+            self.guarded = now + NEXT_GUARD;
             match guard::start(&self.rules.chains, self.patience) {
                 Ok(mut guard) => {
                     if self.open.is_none() {
                         guard.arm();
                     }
-                    self.guard = guard;
+                    self.guard.replace(guard);
                     events.push("the guard was gone; there is a new one".into());
                 }
                 Err(error) => events.push(format!("the guard is gone: {error}")),

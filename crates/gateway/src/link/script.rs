@@ -1,16 +1,10 @@
 //! Runs the command of `rate_from = "command"` on a thread of its own, again and again, and reads the rates that it prints.
 
 use crate::error::Error;
+use penstock_appliance::command;
 use penstock_core::units::{Rate, Span};
-use std::io::Read;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
-
-/// The longest output that is read.
-const LONGEST: u64 = 4096;
-/// How often is looked whether the command has ended.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The rates of both directions; `None` for the one that was not told.
 pub type Told = [Option<Rate>; 2];
@@ -40,7 +34,7 @@ impl Script {
 fn repeat(words: &[String], every: Duration, send: &SyncSender<Result<Told, String>>, ended: &Receiver<()>) {
     loop {
         let begin = Instant::now();
-        let said = run(words, every).and_then(|text| read(&text));
+        let said = command::run(words, every).and_then(|text| read(&text));
         // Who does not take results gets the next ones.
         let _ = send.try_send(said);
         match ended.recv_timeout(every.saturating_sub(begin.elapsed())) {
@@ -48,33 +42,6 @@ fn repeat(words: &[String], every: Duration, send: &SyncSender<Result<Told, Stri
             _ => return,
         }
     }
-}
-
-/// Returns what the command prints. It is killed after `longest`.
-fn run(words: &[String], longest: Duration) -> Result<String, String> {
-    let (program, rest) = words.split_first().ok_or("no command")?;
-    let mut command = Command::new(program);
-    command.args(rest).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|e| format!("{program}: {e}"))?;
-    let begin = Instant::now();
-    let status = loop {
-        match child.try_wait().map_err(|e| format!("{program}: {e}"))? {
-            Some(status) => break status,
-            None if begin.elapsed() > longest => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("{program} did not end within {} s", longest.as_secs_f64()));
-            }
-            None => std::thread::sleep(LOOK),
-        }
-    };
-    if !status.success() {
-        return Err(format!("{program}: {status}"));
-    }
-    let mut text = String::new();
-    let stdout = child.stdout.take().ok_or("no output")?;
-    stdout.take(LONGEST).read_to_string(&mut text).map_err(|e| format!("{program}: {e}"))?;
-    Ok(text)
 }
 
 /// Reads `18Mbit/s` or `18Mbit/s 2Mbit/s` from the first line.
@@ -104,15 +71,5 @@ mod tests {
         for wrong in ["", "18", "fast", "1Mbit/s 2Mbit/s 3Mbit/s"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_command_that_fails_or_hangs_is_told() {
-        let sh = |line: &str| ["sh", "-c", line].map(str::to_owned);
-        let short = Duration::from_millis(300);
-        assert_eq!(run(&sh("echo 3Mbit/s"), Duration::from_secs(20)).unwrap(), "3Mbit/s\n");
-        assert!(run(&sh("exit 3"), Duration::from_secs(20)).unwrap_err().contains('3'));
-        assert!(run(&sh("exec sleep 20"), short).unwrap_err().contains("did not end within 0.3 s"));
-        assert!(run(&["/nowhere/at/all".to_owned()], short).unwrap_err().contains("/nowhere/at/all"));
     }
 }

@@ -7,6 +7,7 @@ use penstock_linux::testing::wait_until;
 use serde_json::Value;
 use std::io::Read;
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 /// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
@@ -148,6 +149,30 @@ fn packets_pass_when_the_process_hangs_or_dies() {
     assert_eq!(lab.rules(), "");
 }
 
+/// What lets its guard die at once does so again: the next ones are a second apart, and those that died leave nothing.
+#[test]
+fn guards_that_die_follow_each_other_slowly() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(&LINK.replace("10s", "80ms"));
+    let children = format!("/proc/{0}/task/{0}/children", gateway.0.pid());
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < Duration::from_millis(1500) {
+        lab.sh("r", &format!("for one in $(cat {children}); do kill -KILL $one; done; true"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wait_until("there is a guard again", || {
+        let guards = std::fs::read_to_string(&children).unwrap();
+        let stat = |one: &str| std::fs::read_to_string(format!("/proc/{one}/stat")).unwrap_or_default();
+        !guards.is_empty() && guards.split_whitespace().all(|one| stat(one).contains(") S"))
+    });
+    let status = gateway.end();
+    let events = status["events"].as_array().unwrap();
+    assert!(
+        (1..=5).contains(&events.iter().filter(|one| one["what"].to_string().contains("guard was gone")).count()),
+        "{status}"
+    );
+}
+
 #[test]
 fn rules_that_somebody_removes_come_back() {
     let Some(lab) = Lab::new(QUICK) else { return };
@@ -160,6 +185,33 @@ fn rules_that_somebody_removes_come_back() {
     });
     let status = gateway.end();
     assert_eq!(status["marks"].to_string(), "[]", "{}", status["events"]);
+}
+
+/// When the process runs again, another program has the lock of the firewall, and the rules cannot be put back. They are once it
+/// has gone.
+#[test]
+fn rules_that_could_not_be_put_back_are_tried_again() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let (bin, taken) = (lab.file("bin"), lab.file("taken"));
+    std::fs::create_dir(&bin).unwrap();
+    for name in ["iptables-legacy-restore", "ip6tables-legacy-restore"] {
+        let path = "PATH=/usr/sbin:/sbin:/usr/bin:/bin";
+        let text = format!("#!/bin/sh\n{path}\ntest ! -e {} || exit 4\nexec {name} \"$@\"\n", taken.display());
+        std::fs::write(bin.join(name), text).unwrap();
+        std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("PATH={}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let gateway = lab.govern_under(&["env", &path], LINK);
+    gateway.send(Signal::SIGSTOP);
+    wait_until("the guard lets packets pass", || !lab.rules().contains("NFQUEUE"));
+    std::fs::write(&taken, "").unwrap();
+    gateway.send(Signal::SIGCONT);
+    wait_until("it is told", || lab.status()["marks"].to_string().contains("iptables-legacy-restore"));
+    assert_eq!(lab.status()["state"], "open");
+    std::fs::remove_file(&taken).unwrap();
+    wait_until("it governs again", || lab.status()["state"] == "governing");
+    assert!(lab.rules().matches("NFQUEUE").count() >= 2 && lab.status()["marks"] == serde_json::json!([]));
+    gateway.end();
 }
 
 #[test]
@@ -356,9 +408,31 @@ fn a_script_tells_the_rates() {
     });
     assert!(lab.set(&["set", "rate=3Mbit/s"]).0);
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!((rates()[0], lab.status()["link"]["source"]["state"].as_str()), (3_000_000, Some("by_hand")));
+    let by_hand = || lab.status()["link"]["source"]["state"] == "by_hand";
+    assert!(rates()[0] == 3_000_000 && by_hand());
+    assert!(lab.set(&["set", "reverse_rate=2Mbit/s", "--for", "1s"]).0);
+    wait_until("the other rate returns", || lab.status()["lapse"].is_null());
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(rates() == [3_000_000, 1_000_000] && by_hand(), "what was set before holds: {}", lab.status());
     assert!(lab.set(&["rollback"]).0);
     wait_until("the script tells again", || rates()[0] == 7_000_000);
+    assert!(lab.set(&["set", "rate=4Mbit/s"]).0 && by_hand());
+    let (done, told) = lab.set(&["apply", lab.file("gateway.toml").to_str().unwrap()]);
+    assert!(done && told == "source=command\n", "{told}");
+    wait_until("the file says that the script tells", || rates()[0] == 7_000_000);
+    let changes = lab.status()["changes"].as_array().unwrap().clone();
+    let changes: Vec<String> =
+        changes.iter().map(|one| format!("{}={}", one["key"], one["value"]).replace('"', "")).collect();
+    let expected = [
+        "rate=3Mbit/s",
+        "reverse_rate=2Mbit/s",
+        "reverse_rate=1Mbit/s",
+        "rate=7Mbit/s",
+        "source=command",
+        "rate=4Mbit/s",
+        "source=command",
+    ];
+    assert_eq!(changes, expected);
     gateway.end();
 }
 
