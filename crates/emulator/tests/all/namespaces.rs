@@ -430,6 +430,8 @@ fn headers_are_recorded_and_support_is_packed() {
     std::fs::write(directory.join("emulate.toml"), "[link]\nrate = \"1Mbit/s\"\n[subscribers]\na = [\"10.9.9.9\"]\n")
         .unwrap();
     ask(&["support", "emulate.toml"]);
+    let nowhere = ["support", "--out", "/nowhere/support.tar.gz", "--name", bed.name()];
+    assert_eq!(Command::new(EMULATOR).args(nowhere).output().unwrap().status.code(), Some(2));
     let words = ["-xzOf", "support.tar.gz", "support/status.json", "support/emulate.toml"];
     let text = Command::new("tar").args(words).current_dir(&directory).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();

@@ -224,6 +224,9 @@ fn frames_pass_when_the_process_hangs_or_dies() {
         let past = &status["past"];
         passed && arrived(&status) > before && past["times"].as_u64() > Some(0) && sum(&status["frames"]["hung"]) > 0
     });
+    let status = lab.status();
+    let bytes = |way: usize| status["frames"]["hung"][way]["bytes"].as_u64().unwrap();
+    assert_eq!(status["past"]["opened"]["bytes"], bytes(0) + bytes(1), "{status}");
     gateway.kill();
     wait_until("packets pass a gateway that is dead", passes);
     let gateway = lab.govern(&format!("{BRIDGE}{FQ}"));

@@ -74,6 +74,20 @@ fn a_lone_packet_takes_its_transmission_and_the_delay() {
 }
 
 #[test]
+fn what_holds_is_told_apart_from_what_was_meant() {
+    let b = bottleneck("codel", "10p");
+    let said = |aqm: &str, limit: &str| b.read_back(&config(aqm, limit));
+    assert_eq!(said("codel", "10p"), Ok(()));
+    assert_eq!(said("codel", "11p"), Err("the limit is 10p and not 11p".into()));
+    assert_eq!(said("pie", "10p"), Err("the discipline is codel with other parameters, or not pie".into()));
+    let other =
+        Config { aqm: config_from_settings("codel", &["target=6ms".into()]).unwrap(), ..config("codel", "10p") };
+    assert!(b.read_back(&other).unwrap_err().contains("codel with other parameters"));
+    let other = Config { rate: Rate::from_bps(9), ..config("codel", "10p") };
+    assert_eq!(b.read_back(&other), Err("the rate is 10Mbit/s and not 9bit/s".into()));
+}
+
+#[test]
 fn a_burst_leaves_one_transmission_apart_and_what_finds_no_room_dies() {
     let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
     (0..10).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
