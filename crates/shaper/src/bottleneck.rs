@@ -94,9 +94,7 @@ impl<P: Packet> Bottleneck<P> {
     /// [`Bottleneck::poll`] has returned `None` for this `now`.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) {
         let end = self.server.set_rate(rate, now);
-        if end > now {
-            self.line.ends(end);
-        }
+        self.line.ends(end);
         if let Some(log) = &mut self.line.records.log {
             log.events.push((now, Event::Rate(rate, end)));
         }

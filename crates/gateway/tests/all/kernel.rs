@@ -37,6 +37,7 @@ fn pink_in_the_kernel_governs_real_tcp_without_a_drop() {
     let status = gateway.end();
     let link = lab.end_link();
     assert_eq!((status["attached"].as_str(), status["marks"].to_string().as_str()), (Some("tcx"), "[]"), "{status}");
+    assert_eq!(status["capacity"], 65_536);
     for way in ["forward", "reverse"] {
         let pink = &status[way]["pink"];
         assert!(pink["rewritten"].as_u64() > Some(300), "{way}: {pink}");

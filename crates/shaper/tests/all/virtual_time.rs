@@ -73,6 +73,21 @@ fn a_lone_packet_takes_its_transmission_and_the_delay() {
     assert_eq!(b.next_event(), None);
 }
 
+/// Packets of 1.2 ms come twice as fast as they leave; each mark of CoDel is told to who watches.
+#[test]
+fn who_watches_is_told_of_each_mark() {
+    let aqm = config_from_settings("codel", &["ecn=true".into()]).unwrap();
+    let mut b = Bottleneck::new(&Config { aqm, ..config("codel", "1000p") }, Streams::new(1).get("test"));
+    let mut log = Log::default();
+    for id in 0..1000 {
+        let now = at(SERVICE.div(2) * id as u64);
+        drain(&mut b, now, &mut log);
+        b.arrive(token(id).with_ecn(Ecn::Ect0), now, &mut log);
+    }
+    assert!(log.marked > 1 && log.dropped.is_empty(), "{log:?}");
+    assert_eq!(log.marked, b.server.stats().marked.packets);
+}
+
 #[test]
 fn what_holds_is_told_apart_from_what_was_meant() {
     let b = bottleneck("codel", "10p");
