@@ -19,7 +19,7 @@ from penstock.adversary.breaking import Budget, Plan
 from penstock.adversary.page import tables
 from penstock.adversary.quantities import QUANTITIES, Run, values
 from penstock.adversary.sentence import Judged
-from penstock.adversary.shrink import SEEDS, Shrinker
+from penstock.adversary.shrink import SEEDS, Shrinker, in_words
 from penstock.adversary.space import Settings, Space
 from penstock.adversary.trials import Judge, Trial
 from penstock.marked import between
@@ -337,8 +337,8 @@ def test_a_search_repeats_itself_on_any_number_of_processes(tmp_path: Path) -> N
     assert other.findings[0].curve != one.findings[0].curve
 
 
-def pretend(searched: Space, breaks: Any) -> Shrinker:
-    """A shrinker whose scenarios break as a function says."""
+def pretend(searched: Space, breaks: Any, mark: Any = lambda _seed: "") -> Shrinker:
+    """A shrinker whose scenarios break as a function says; runs are equal whose seeds have the same mark."""
     counted = itertools.count(1)
 
     def execute(wanted: Sequence[Settings], seeds: Sequence[int]) -> list[Trial]:
@@ -346,7 +346,8 @@ def pretend(searched: Space, breaks: Any) -> Shrinker:
         found = []
         for settings, seed in itertools.product(wanted, seeds):
             true = breaks(settings, seed)
-            found.append(Trial(settings, seed, (Judged(true, 0.1 if true else -0.1),), (1.0 if true else 0.0,), 0.0))
+            judged, shown = (Judged(true, 0.1 if true else -0.1),), (1.0 if true else 0.0,)
+            found.append(Trial(settings, seed, judged, shown, 0.0, mark=mark(seed)))
         return found
 
     return Shrinker(searched, 0, execute)
@@ -379,6 +380,29 @@ def test_shrinking_leaves_what_breaks_and_no_more() -> None:
 def test_what_breaks_with_few_seeds_is_no_finding() -> None:
     found = pretend(small(), lambda _settings, seed: seed < 4).over_seeds([{}])[0]
     assert found.breaks == 3
+
+
+def test_seeds_with_equal_runs_are_one_run() -> None:
+    """Of five equal runs there is one; seeds 1, 2 and 3 are one of three, of which two break, and all have to."""
+    one = pretend(small(), lambda _settings, _seed: True, lambda _seed: "same").over_seeds([{}])[0]
+    assert (one.breaks, one.of, one.is_broken) == (1, 1, True)
+    assert one.to_json()["of_seeds"] == 1 and in_words(one.breaks, one.of) == "the one run that all seeds are"
+    few = pretend(small(), lambda _settings, seed: seed != 5, lambda seed: f"{max(seed, 3)}").over_seeds([{}])[0]
+    assert (few.breaks, few.of, few.is_broken) == (2, 3, False)
+    assert in_words(few.breaks, few.of) == "2 of 3 different runs" and in_words(4, 5) == "4 of 5 seeds"
+
+
+def test_a_trial_knows_which_run_it_was() -> None:
+    """Flows that begin at once over a link without chance are the same with every seed, and not if starts differ."""
+    goals = plan(1).goals
+    alike, unlike = (
+        Judge(space.read(text, "small.toml").of(subject.find("codel")), goals)
+        for text in (SPACE, SPACE.replace("count = 2", 'count = 2\nstart_spread = "100ms"'))
+    )
+    assert len({alike.trial({}, seed).mark for seed in SEEDS}) == 1
+    trials = [unlike.trial({}, seed) for seed in SEEDS]
+    assert len({trial.mark for trial in trials}) == len(SEEDS)
+    assert [Trial.unpacked(trial.packed()).mark for trial in trials] == [trial.mark for trial in trials]
 
 
 def test_an_algorithm_that_fails_breaks_and_a_wrong_scenario_does_not(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from penstock.experiments import results as sweeps
 from penstock.exports import pack, qlog, tables
 from penstock.exports import run as exports
 from penstock.mistake import MistakeError
+from penstock.report import run_tables
+from penstock.report.kit.model import Cell
 from typer.testing import CliRunner
 
 
@@ -78,7 +80,11 @@ def test_what_was_not_measured_is_missing_in_every_format(tmp_path: Path, pensto
     done = penstock("run", "talk.toml", "--out", "talk")
     assert done.returncode == 0, done.stderr
     assert "Jain" not in done.stdout
+    shown = [line.split() for line in done.stdout.splitlines() if line.split()[1:2] in (["voip"], ["transfer"])]
+    assert [words[4] == "-" for words in shown] == [False, True, True], done.stdout
     summary = rundir.read(tmp_path / "talk").summary
+    assert [flow["goodput_bps"] is None for flow in summary["flows"]] == [False, True, True]
+    assert [flow["delivered_bytes"] == 0 for flow in summary["flows"]] == [False, True, True], "a count of nothing is 0"
     nothing = dict.fromkeys(("min", "mean", "p10", "p50", "p90", "p99"))
     assert [flow["rtt_ms"] for flow in summary["flows"]] == [nothing] * 3
     assert summary["rtt_ms"] == nothing
@@ -96,11 +102,19 @@ def test_what_was_not_measured_is_missing_in_every_format(tmp_path: Path, pensto
     made = exports.files(tmp_path / "talk", ["csv", "latex"])
     rows = list(csv.DictReader(io.StringIO(str(made["flows.csv"]))))
     assert {row["rtt_ms.p50"] for row in rows} == {""}
+    assert [row["goodput_bps"] == "" for row in rows] == [False, True, True]
     assert [row["voip.mos"] == "" for row in rows] == [False, True, True]
     latex = [line for line in str(made["flows.tex"]).splitlines() if " & voip & " in line]
     assert all(line.split(" & ")[4:6] == ["--", "--"] for line in latex), latex
+    assert [line.split(" & ")[3] == "--" for line in latex] == [False, True], latex
     seconds = list(csv.DictReader(io.StringIO(str(made["queue_seconds.csv"]))))
     assert {row["queue_delay_ms_mean"] for row in seconds if row["queue"] == "1"} == {""}
+    tables_of_run = rundir.read(tmp_path / "talk", tables=True).tables
+    assert tables_of_run["flow_seconds"]["cwnd_bytes"].null_count == tables_of_run["flow_seconds"].num_rows
+    assert tables_of_run["queue_seconds"]["queue_delay_ms_mean"].null_count > 0
+    table = [[cell.text for cell in row if isinstance(cell, Cell)] for row in run_tables.by_kind(summary).rows]
+    [talk, transfer] = table  # number, goodput of all, of the median, of the least, of the most
+    assert transfer[1:5] == ["–"] * 4 and talk[1] == talk[3] != "–", "what never began is not the slowest"
     swept = penstock(
         "sweep", "talk.toml", "--seeds", "2", "--out", "swept", "--measure", "rtt_p50_ms", "--measure", "flows.mos"
     )
@@ -109,6 +123,7 @@ def test_what_was_not_measured_is_missing_in_every_format(tmp_path: Path, pensto
         assert row["rtt_p50_ms"] is None
         assert row["jain"] is None or row["name"] == "0 voip", "of flows that delivered nothing there is no index"
         assert row["mos"] is None or row["name"] == "0 voip"
+        assert row["part"] != "flows" or (row["goodput_bps"] is None) == (row["name"] != "0 voip")
 
 
 def test_latex_is_a_table_of_its_own(run: Path) -> None:

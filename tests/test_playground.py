@@ -110,12 +110,37 @@ def test_samples_are_kept_in_order_and_goodput_is_smoothed() -> None:
             rows.add(Float32Array.of(0.5, 200, 2, 4, 0, 1, 4, 10, 5, 9, 21, 40));
             for (let i = 0; i < 2000; i++) rows.add(new Float32Array(12));
             const [delay, flow] = [rows.queue("delay"), rows.flow("goodput", 0)];
-            return [rows.at(0, delay), rows.at(1, delay), rows.at(1, rows.queue("sent")), rows.at(1, flow),
+            return [rows.mean(delay, 0, 1),
+                rows.at(0, delay), rows.at(1, delay), rows.at(1, rows.queue("sent")), rows.at(1, flow),
                 rows.counted("drops"), rows.counted("marks"), rows.counted("lost"), rows.at(1, rows.flow("cwnd", 0)),
                 rows.rowAt(0.5), rows.rowAt(-3), rows.count];
         })()""",
     )
-    assert found == [0, 2, 6, 60, 7, 1, 1, 9, 1, 0, 2002]
+    assert found == [None, None, 2, 6, 60, 7, 1, 1, 9, 1, 0, 2002]
+
+
+@needs_node
+def test_what_is_missing_is_a_gap_and_a_dash() -> None:
+    """A delay in 0.1 s, then none for 0.3 s, then two; the flow begins with the third sample."""
+    found = in_node(
+        ("units.js", "rows.js", "charts.js"),
+        """(() => {
+            const rows = new PS.Rows(12, 1, 1, 0.1);
+            const delays = [5, NaN, NaN, NaN, 7, 8], rates = [NaN, NaN, 40, 40, 40, 40];
+            delays.forEach((delay, i) => {
+                rows.add(Float32Array.of((i + 1) / 10, 0, delay, 0, 0, 0, 0, 1, 1, NaN, NaN, rates[i]));
+            });
+            const round = (pieces) => pieces.map((piece) => piece.map(([t, value]) => [Math.round(10 * t), value]));
+            const whole = { first: 0, last: 6, group: 1 };
+            return [round(PS.charts.pieces(rows, rows.queue("delay"), whole)),
+                round(PS.charts.pieces(rows, rows.flow("srtt", 0), whole)),
+                [1, 2].map((row) => rows.at(row, rows.flow("goodput", 0))), rows.mean(rows.queue("delay")),
+                PS.units.told(rows.mean(rows.queue("delay"), 1, 4), "ms"), PS.units.told(0, "ms"),
+                PS.units.told(NaN, "%")];
+        })()""",
+    )
+    pieces = [[[1, 5]], [[5, 7], [6, 8]]]
+    assert found == [pieces, [], [None, 40], pytest.approx(20 / 3), "–", "0 ms", "–"]
 
 
 @needs_node

@@ -42,7 +42,7 @@ class Row:
     @property
     def gaps(self) -> tuple[float, float]:
         """How far the simulator is from the kernel: goodput, delay."""
-        return tuple(ours / theirs - 1 if theirs else 0.0 for ours, theirs in (self.goodput_mbps, self.delay_ms))  # type: ignore[return-value]
+        return _gap(*self.goodput_mbps), _gap(*self.delay_ms)
 
     @property
     def missed(self) -> dict[str, bool]:
@@ -191,7 +191,7 @@ def numbers(_job: Job[Key], result: Result) -> Told:
     found = {}
     for queue in result.summary["bottlenecks"]:
         drops = queue["drops_overflow"] + queue["drops_aqm"]
-        share = drops / max(drops + queue["packets_all"], 1)
+        share = drops / ((drops + queue["packets_all"]) or math.nan)
         found[queue["name"]] = (
             queue["goodput_bps"] / 1e6,
             math.nan if queue["queue_delay_ms"]["mean"] is None else queue["queue_delay_ms"]["mean"],
@@ -230,6 +230,11 @@ def cells(row: Row) -> list[str]:
         f"{row.dropped[1]:.2%} / {row.dropped[0]:.2%}".replace("%", ""),
         row.verdict,
     ]
+
+
+def _gap(ours: float, theirs: float) -> float:
+    """Returns how far a number is from the kernel's; beside zero any other is infinitely far."""
+    return ours / theirs - 1 if theirs else 0.0 if ours == theirs else math.inf
 
 
 def _part(on: str) -> str:

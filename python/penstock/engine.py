@@ -133,7 +133,15 @@ def _arrow(raw: RawTables) -> dict[str, pa.Table]:
         for name, columns in raw.items()
     }
     return {
-        name: tcp_trace.arrow(columns, _penstock.TCP_STATES) if name == tcp_trace.FLOWS else pa.table(columns)
+        name: tcp_trace.arrow(columns, _penstock.TCP_STATES)
+        if name == tcp_trace.FLOWS
+        # What is missing is null: a delay in a second in which no packet left, the window of a flow that has none.
+        else pa.table(
+            {
+                column: pa.array(values, mask=values == 0 if column == "cwnd_bytes" else None, from_pandas=True)
+                for column, values in columns.items()
+            }
+        )
         for name, columns in found.items()
     }
 

@@ -1770,7 +1770,7 @@ class FlowSummary(TypedDict):
     ecn_lost: int  # Number of them that go on without ECN.
     ecn_lost_why: EcnLost | None
     ecn_used: int  # Number of them that use ECN.
-    goodput_bps: float  # Payload delivered per second while the flow was active, in bits per second
+    goodput_bps: float | None  # Payload delivered per second while the flow was active, in bits per second
     id: int  # Number of the flow.
     kind: str  # Name of the kind of traffic: `bulk`, `transfer`, and so on.
     retransmits: int  # Number of segments retransmitted.

@@ -89,7 +89,8 @@ pub fn table(answer: &Value, headings: &[&str; 2], rows: &[(&str, &str)]) -> Str
     let elapsed = answer["elapsed_s"].as_f64().unwrap_or_default();
     let mut text = format!("{:<22}{:>24}{:>24}\n", format!("{elapsed:.3} s"), headings[0], headings[1]);
     for (name, pointer) in rows {
-        let [forward, reverse] = ["forward", "reverse"].map(|way| plain(answer[way].pointer(pointer)));
+        let [forward, reverse] =
+            ["forward", "reverse"].map(|way| plain(answer[way].pointer(pointer).filter(|value| !value.is_null())));
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<22}{forward:>24}{reverse:>24}");
     }

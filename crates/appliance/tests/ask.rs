@@ -26,7 +26,7 @@ fn both_directions_stand_beside_each_other() {
     let rows = [("discipline", "/aqm"), ("deep", "/a/b"), ("count", "/n")];
     let text = table(&answer, &["there", "back"], &rows);
     let rows =
-        [["2.000 s", "there", "back"], ["discipline", "codel", "null"], ["deep", "0.250", "-"], ["count", "-", "7"]];
+        [["2.000 s", "there", "back"], ["discipline", "codel", "-"], ["deep", "0.250", "-"], ["count", "-", "7"]];
     let expected = rows.map(|[name, there, back]| format!("{name:<22}{there:>24}{back:>24}\n"));
     assert_eq!(text, expected.concat());
 }

@@ -5,6 +5,8 @@
 //! arrives, at most one at a time; `backlog` is the backlog that the discipline allows. The link has 10 Gbit/s, so a
 //! packet waits about 1.2 ms, which AQMs with a delay target tolerate. Timers that fall due are part of the cost. Of 80
 //! short runs the fastest counts, because other load on the machine only adds time.
+//!
+//! `qdisc_cost [name] [flows] [runs]` measures one discipline.
 
 use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
@@ -100,22 +102,27 @@ impl Load {
     }
 }
 
-fn measure(name: &str, kind: &str, flows: u64) -> serde_json::Value {
+fn measure(name: &str, kind: &str, flows: u64, runs: usize) -> serde_json::Value {
     let config = AnyConfig::default_of(name).expect("it is in the registry");
     let mut load = Load::new(&config, flows);
-    let fastest = (0..RUNS).map(|_| load.run()).fold(f64::INFINITY, f64::min);
+    let fastest = (0..runs).map(|_| load.run()).fold(f64::INFINITY, f64::min);
     let backlog = load.queue.backlog().packets;
     let ns = (fastest * 10.0).round() / 10.0;
     serde_json::json!({ "name": name, "kind": kind, "flows": flows, "backlog": backlog, "ns_per_packet": ns })
 }
 
 fn main() {
+    let mut args = std::env::args().skip(1);
+    let only = args.next();
+    let mut number = || args.next().and_then(|number| number.parse().ok());
+    let (flows, runs) = (number().map_or(vec![1, 1024], |flows| vec![flows]), number().map_or(RUNS, |n| n as usize));
     let kinds = entries();
     let rows: Vec<serde_json::Value> = NAMES
         .iter()
+        .filter(|name| only.as_deref().is_none_or(|only| only == **name))
         .flat_map(|name| {
             let kind = kinds.iter().find(|entry| entry.name == *name).map_or("", |entry| entry.kind);
-            [1, 1024].map(|flows| measure(name, kind, flows))
+            flows.iter().map(move |flows| measure(name, kind, *flows, runs))
         })
         .collect();
     println!("{}", serde_json::to_string_pretty(&rows).expect("rows are plain data"));

@@ -7,7 +7,7 @@ use penstock_conntrack::Gauges;
 use penstock_linux::stalls::Stalls;
 use penstock_shaper::classify::Unclassified;
 use penstock_shaper::emissions::AlgorithmTime;
-use penstock_shaper::histogram::Percentiles;
+use penstock_shaper::histogram::{Percentiles, shown};
 use penstock_shaper::report::{DISTURBED_ABOVE, DirectionReport};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -114,7 +114,8 @@ impl fmt::Display for Report {
         }
         if let Some(AlgorithmTime { packet_us, budget_us }) = &self.algorithm {
             let Percentiles { mean, p99, .. } = packet_us;
-            writeln!(f, "algorithm: {mean:.1} us per packet, p99 {p99:.1} us, budget {budget_us:.1} us")?;
+            let [mean, p99, budget] = [*mean, *p99, *budget_us].map(|us| shown([us], 1, "us"));
+            writeln!(f, "algorithm: {mean} per packet, p99 {p99}, budget {budget}")?;
         }
         writeln!(f, "processor time: {:.3} s", self.cpu_s)?;
         if let Some([forward, reverse]) = self.bare {

@@ -5,7 +5,7 @@ use crate::run::{Run, Totals};
 use penstock_sim::Scenario;
 use penstock_sim::scenario::FlowSpec;
 use penstock_sim::summary::{
-    BottleneckSummary, FlowSummary, JainSummary, Quantiles, QueueBytes, RttSummary, Summary, jain, round,
+    BottleneckSummary, FlowSummary, JainSummary, MISSING, Quantiles, QueueBytes, RttSummary, Summary, jain, round,
 };
 use penstock_sim::{Column, Table};
 
@@ -201,7 +201,7 @@ impl Seconds {
         self.queue.bps.push(round(self.sent * 8.0 / long));
         self.queue.most.push(self.most as u64);
         self.queue.bytes.push(round(self.bytes / steps));
-        self.queue.delay.push(round(self.delay / steps));
+        self.queue.delay.push(if self.sent > 0.0 { round(self.delay / steps) } else { MISSING });
         (self.begin, self.sent, self.bytes, self.delay, self.most, self.steps) = (now, 0.0, 0.0, 0.0, 0.0, 0.0);
     }
 }
@@ -215,7 +215,8 @@ fn summary(scenario: &Scenario, run: &Run, delays: &Weighted, seconds: &Seconds,
             .flat_map(|class| delays.0.iter().map(|(ms, weight)| (ms + class.base_rtt * 1e3, weight * class.count)))
             .collect(),
     );
-    let tcp = flows.iter().filter(|flow| !flow.cc.is_empty()).map(|flow| flow.goodput_bps);
+    let tcp = flows.iter().filter(|flow| !flow.cc.is_empty() && !flow.goodput_bps.is_nan());
+    let tcp = tcp.map(|flow| flow.goodput_bps);
     Summary {
         name: scenario.name.clone(),
         duration_s: scenario.duration.as_secs_f64(),
@@ -299,7 +300,7 @@ fn flow(id: u32, class: &Class, totals: &Totals, spec: &FlowSpec, duration: f64,
         kind: spec.traffic.name(),
         cc: if is_tcp { spec.tcp.cc.name().to_owned() } else { String::new() },
         start_s: class.start,
-        goodput_bps: if active > 0.0 { round(payload * 8.0 / active) } else { 0.0 },
+        goodput_bps: if active > 0.0 { round(payload * 8.0 / active) } else { MISSING },
         delivered_bytes: payload.max(0.0).round() as u64,
         completion_s: None,
         retransmits: if is_tcp { (totals.dropped / class.count).round() as u64 } else { 0 },

@@ -51,9 +51,9 @@ pub fn hosts(answer: &Value) -> String {
         let floor = if node["floor_bps"].as_u64() > Some(0) { format!(", floor {floor}") } else { String::new() };
         let claim = if node["claim_bps"].is_u64() { &claim } else { "all" };
         let (name, number, class, weight) = (word(&node["name"]), &node["node"], &node["class"], &node["weight"]);
-        let rtt = node["rtt_ms"].as_f64().unwrap_or_default();
+        let rtt = node["rtt_ms"].as_f64().map_or_else(|| "-".into(), |ms| format!("{ms:.0} ms"));
         text += &format!("  {name:<20} node {number}, class {class}, weight {weight}{floor}: ");
-        text += &format!("{budget} Mbit/s, can use {claim}; round trip {rtt:.0} ms\n");
+        text += &format!("{budget} Mbit/s, can use {claim}; round trip {rtt}\n");
     }
     text += &enforcement(&answer["enforcement"]);
     for (key, name) in [("refused", "refused of nodes"), ("sessions", "sessions"), ("messages", "messages")] {
@@ -75,7 +75,7 @@ mod tests {
     fn budgets_are_told_with_floors_claims_and_what_was_refused() {
         let node = |floor: u64, claim: Value| {
             json!({"name": "n", "node": 3, "class": 1, "weight": 4, "floor_bps": floor, "budget_bps": 2_500_000, "claim_bps": claim,
-                "rtt_ms": 12.6})
+                "rtt_ms": (floor > 0).then_some(12.6)})
         };
         let c2ml = json!({"granted_bps": 5_000_000, "rate_bps": 8_000_000, "holders": 2, "enrolled": 9, "serves": true,
             "floors_bps": 8_000_001, "nodes": [node(500_000, json!(750_000)), node(0, Value::Null)],
@@ -83,7 +83,7 @@ mod tests {
         let expected = "budgets: 5.000 of 8.000 Mbit/s among 2 hosts; 9 have enrolled\n\
             \x20 floors of 8.000 Mbit/s exceed that and are cut, the last class first\n\
             \x20 n                    node 3, class 1, weight 4, floor 0.500: 2.500 Mbit/s, can use 0.750; round trip 13 ms\n\
-            \x20 n                    node 3, class 1, weight 4: 2.500 Mbit/s, can use all; round trip 13 ms\n\
+            \x20 n                    node 3, class 1, weight 4: 2.500 Mbit/s, can use all; round trip -\n\
             refused of nodes: other_names 2\n\
             sessions: begun 3\n";
         assert_eq!(hosts(&json!({"c2ml": c2ml})), expected);

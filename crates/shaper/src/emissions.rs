@@ -30,7 +30,7 @@ pub struct Stopwatch {
 pub struct AlgorithmTime {
     /// Time for a packet, from its arrival to its departure, in microseconds.
     pub packet_us: Percentiles,
-    /// The budget in microseconds: half of the time that a mean packet takes on the faster wire.
+    /// The budget in microseconds: half of the time that a mean packet takes on the faster wire; missing without one.
     pub budget_us: f64,
 }
 
@@ -48,7 +48,8 @@ impl Stopwatch {
     /// Returns the statistics; `mean` is the mean size of a packet, and `rate` that of the faster wire.
     pub fn read(&self, mean: Bytes, rate: Rate) -> AlgorithmTime {
         let wire_us = mean.as_f64() * 8e6 / rate.as_bps().max(1) as f64;
-        AlgorithmTime { packet_us: self.packets.percentiles(Span::from_micros(1)), budget_us: BUDGET * wire_us }
+        let budget_us = if self.packets.is_empty() { f64::NAN } else { BUDGET * wire_us };
+        AlgorithmTime { packet_us: self.packets.percentiles(Span::from_micros(1)), budget_us }
     }
 }
 

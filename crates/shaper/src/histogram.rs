@@ -15,7 +15,7 @@ pub struct Spans {
     sum: u128,
 }
 
-/// The statistics of a histogram, in a unit that its field tells.
+/// The statistics of a histogram, in a unit that its field tells. Of no spans all are missing: NaN, `null` in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Percentiles {
     /// Mean.
@@ -55,11 +55,6 @@ impl Spans {
         self.spans.is_empty()
     }
 
-    /// Returns the span that `percent` of all spans do not exceed; zero if there are none.
-    pub fn percentile(&self, percent: f64) -> Span {
-        Span::from_nanos(if self.is_empty() { 0 } else { self.spans.value_at_percentile(percent) })
-    }
-
     /// Returns the sum of all spans in seconds.
     pub fn sum_s(&self) -> f64 {
         self.sum as f64 / 1e9
@@ -80,13 +75,19 @@ impl Spans {
 
     /// Returns the statistics in multiples of `unit`.
     pub fn percentiles(&self, unit: Span) -> Percentiles {
-        let scaled = |span: Span| span.as_nanos() as f64 / unit.as_nanos() as f64;
+        let scaled = |ns: f64| if self.is_empty() { f64::NAN } else { ns / unit.as_nanos() as f64 };
+        let at = |percent: f64| scaled(self.spans.value_at_percentile(percent) as f64);
         Percentiles {
-            mean: self.sum as f64 / self.len().max(1) as f64 / unit.as_nanos() as f64,
-            p50: scaled(self.percentile(50.0)),
-            p90: scaled(self.percentile(90.0)),
-            p99: scaled(self.percentile(99.0)),
-            max: scaled(Span::from_nanos(self.spans.max())),
+            mean: scaled(self.sum as f64 / self.len() as f64),
+            p50: at(50.0),
+            p90: at(90.0),
+            p99: at(99.0),
+            max: scaled(self.spans.max() as f64),
         }
     }
+}
+
+/// Returns numbers for a table, with their unit and so many decimal places; a dash for each that is missing.
+pub fn shown<const N: usize>(numbers: [f64; N], places: usize, unit: &str) -> String {
+    numbers.map(|one| if one.is_nan() { "-".into() } else { format!("{one:.places$} {unit}") }).join(", ")
 }

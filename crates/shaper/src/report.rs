@@ -2,7 +2,7 @@
 
 use crate::bottleneck::{Bottleneck, Config};
 use crate::emissions::Emissions;
-use crate::histogram::Percentiles;
+use crate::histogram::{Percentiles, shown};
 pub use crate::intake::DISTURBED_ABOVE;
 use crate::intake::Intake;
 use penstock_core::csi::Loss;
@@ -62,7 +62,7 @@ pub struct DirectionReport {
     pub in_flight: u64,
     /// Number of packets that were due but refused by the receiving interface.
     pub refused: u64,
-    /// Sojourn times in milliseconds of the packets that were not dropped.
+    /// Sojourn times in milliseconds of the packets that were not dropped; missing if there are none.
     pub sojourn_ms: Percentiles,
     /// How much later than they were due packets were written, in microseconds.
     pub lateness_us: Percentiles,
@@ -180,11 +180,11 @@ impl DirectionReport {
             ("larger than the MTU", self.oversize.to_string()),
             ("merged, taken apart", self.frames.map_or("-".into(), |frames| frames.taken_apart.to_string())),
             ("merged, refused", self.frames.map_or("-".into(), |frames| frames.refused.to_string())),
-            ("queueing mean, p50", format!("{mean:.2} ms, {p50:.2} ms")),
-            ("queueing p90, p99", format!("{p90:.2} ms, {p99:.2} ms")),
-            ("queueing max", format!("{max:.2} ms")),
-            ("lateness mean, p99", format!("{:.0} us, {:.0} us", late.mean, late.p99)),
-            ("lateness max", format!("{:.0} us", late.max)),
+            ("queueing mean, p50", shown([mean, p50], 2, "ms")),
+            ("queueing p90, p99", shown([p90, p99], 2, "ms")),
+            ("queueing max", shown([max], 2, "ms")),
+            ("lateness mean, p99", shown([late.mean, late.p99], 0, "us")),
+            ("lateness max", shown([late.max], 0, "us")),
         ]
     }
 }

@@ -14,8 +14,8 @@ const ROUNDED: f64 = 1e-6;
 /// Round trips are measured in timestamps of a microsecond, at both ends.
 const TICKS_MS: f64 = 0.002;
 /// Keys of summaries that may be null, because there may be nothing of which they are the number.
-const MAY_BE_NULL: [&str; 9] =
-    ["completion_s", "ecn_lost_why", "mean_1s", "worst_1s", "loss", "playout_ms", "late", "r", "mos"];
+const MAY_BE_NULL: [&str; 10] =
+    ["goodput_bps", "completion_s", "ecn_lost_why", "mean_1s", "worst_1s", "loss", "playout_ms", "late", "r", "mos"];
 
 impl Simulation {
     /// Lets an audit follow the measured queues. Must be called before the run begins.
@@ -173,6 +173,10 @@ impl Audit {
         self.check_rtts("rtt_ms", &summary.rtt_ms, now);
         for flow in &summary.flows {
             self.check_rtts(&format!("flow {}", flow.id), &flow.rtt_ms, now);
+            if flow.goodput_bps.is_nan() != (flow.start_s >= summary.duration_s) {
+                let message = format!("it began after {} s, and its goodput is {}", flow.start_s, flow.goodput_bps);
+                self.report(Rule::Summary, &format!("flow {}", flow.id), now, message);
+            }
             let end = summary.duration_s - flow.start_s + ROUNDED;
             if flow.completion_s.is_some_and(|after| !(0.0..=end).contains(&after)) {
                 let message = format!("it was complete after {:?} of {end} s", flow.completion_s);

@@ -27,6 +27,19 @@ macro_rules! equal_or_missing {
 }
 pub(crate) use equal_or_missing;
 
+/// Implements equality of a struct that is written: what is written alike is equal, also where numbers are missing.
+macro_rules! equal_as_written {
+    ($name:ident) => {
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                let written = |one: &Self| serde_json::to_value(one).expect("a summary is plain data");
+                written(self) == written(other)
+            }
+        }
+    };
+}
+pub(crate) use equal_as_written;
+
 /// Quantiles of a quantity, in the unit of the field that holds them; all are missing without values.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Quantiles {

@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::flow::Flow;
 use crate::network::Bottleneck;
 use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
-use crate::quantiles::equal_or_missing;
+use crate::quantiles::{equal_as_written, equal_or_missing};
 use crate::run::Simulation;
 use crate::tcp::{Counters, EcnUse};
 use penstock_core::advice::AdviceStats;
@@ -116,7 +116,7 @@ impl RttSummary {
 }
 
 /// Totals of one flow.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct FlowSummary {
     /// Number of the flow.
     pub id: u32,
@@ -128,7 +128,8 @@ pub struct FlowSummary {
     pub start_s: f64,
     /// Payload delivered per second while the flow was active, in bits per second. A flow is active from its start until
     /// it has delivered everything or is stopped; what was on the way when it was stopped is delivered later, and the
-    /// flow is active until then.
+    /// flow is active until then. It is missing if the flow never began.
+    #[schemars(with = "Option<f64>")]
     pub goodput_bps: f64,
     /// Payload delivered, in bytes.
     pub delivered_bytes: u64,
@@ -151,6 +152,8 @@ pub struct FlowSummary {
     #[serde(flatten, skip_serializing_if = "Measures::is_none")]
     pub measures: Measures,
 }
+
+equal_as_written!(FlowSummary);
 
 /// Jain's fairness index, computed in three ways. An index is missing where no TCP flow had a goodput.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
@@ -292,10 +295,11 @@ fn delay(probe: &QueueProbe) -> Quantiles {
     }
 }
 
-/// Returns the payload delivered per second while a flow was active ([`Flow::active`]), in bits per second.
+/// Returns the payload delivered per second while a flow was active ([`Flow::active`]), in bits per second; missing if it
+/// never was.
 fn goodput(flow: &Flow, now: Instant) -> f64 {
     let active = flow.active(now).as_secs_f64();
-    if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 }
+    if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { MISSING }
 }
 
 /// Summarizes a flow. `open` are the counters of its connections that are still open, `ecn` tells of all connections that

@@ -215,7 +215,7 @@ impl Plan {
         let packets = self.pattern.events as f64 / 2.0;
         let whole = times.and_then(|times| times.whole).map(|cost| cost.ns / packets);
         let bare = times.map(|times| times.bare.ns / packets);
-        let rfi = measured.map(|measured| measured.rfi);
+        let rfi = measured.map(|measured| measured.rfi).filter(|_| self.weights.len() > 1);
         Report {
             alg: self.name.clone(),
             mode: self.mode.name(),
@@ -268,7 +268,7 @@ impl Plan {
         }
     }
 
-    /// Normalized throughput: the part of the sent packets that arrives. It is 1 without a channel, and 0 if no packet
+    /// Normalized throughput: the part of the sent packets that arrives. It is 1 without a channel, and missing if no packet
     /// was sent over a channel.
     fn throughput(&self, measured: Option<&Measured>) -> Option<f64> {
         if self.losses.is_empty() {
@@ -278,7 +278,7 @@ impl Plan {
         let arrives = |k| 1.0 - self.station(k).map_or(0.0, |station| self.losses[station]);
         let sent: u64 = flows.iter().map(|flow| flow.packets).sum();
         let arrived: f64 = flows.iter().enumerate().map(|(k, flow)| flow.packets as f64 * arrives(k)).sum();
-        Some(if sent == 0 { 0.0 } else { arrived / sent as f64 })
+        (sent > 0).then(|| arrived / sent as f64)
     }
 }
 

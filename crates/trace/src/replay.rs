@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(sent, [(Fate::Sent, 10), (Fate::Sent, 20), (Fate::Sent, 30)]);
         // The run lasts from 1 ms to 40 ms; the last 30 ms are three transmissions.
         assert_eq!((summary.duration_s, summary.sojourn_ms.max), (0.039, 18.0));
-        assert!((summary.utilization - 30.0 / 39.0).abs() < 1e-12);
+        assert!((summary.utilization.unwrap() - 30.0 / 39.0).abs() < 1e-12);
     }
 
     #[test]

@@ -31,10 +31,10 @@ pub struct Summary {
     pub marked: u64,
     /// Seconds from the first arrival to the end of the last transmission, or to the last drop if that is later.
     pub duration_s: f64,
-    /// Bits sent per second of `duration_s`.
-    pub throughput_bps: f64,
-    /// Throughput as a share of the link's rate.
-    pub utilization: f64,
+    /// Bits sent per second of `duration_s`; `None` if that is zero, because no packet was transmitted.
+    pub throughput_bps: Option<f64>,
+    /// Throughput as a share of the link's rate; `None` without one.
+    pub utilization: Option<f64>,
     /// Sojourn times in milliseconds of the packets that were sent; missing if none was.
     pub sojourn_ms: Sojourn,
 }
@@ -100,8 +100,8 @@ impl Tally {
             drop_dequeue: 0,
             marked: 0,
             duration_s: 0.0,
-            throughput_bps: 0.0,
-            utilization: 0.0,
+            throughput_bps: None,
+            utilization: None,
             sojourn_ms: Sojourn::MISSING,
         };
         // The bounds hold any time of a run: from one nanosecond to 2^62 of them, with three digits.
@@ -141,8 +141,9 @@ impl Tally {
         let duration = self.end.since(self.first.unwrap_or(self.end));
         self.summary.duration_s = duration.as_secs_f64();
         if duration > Span::ZERO {
-            self.summary.throughput_bps = self.summary.sent_bytes as f64 * 8.0 / duration.as_secs_f64();
-            self.summary.utilization = self.summary.throughput_bps / self.rate.as_bps() as f64;
+            let throughput = self.summary.sent_bytes as f64 * 8.0 / duration.as_secs_f64();
+            self.summary.throughput_bps = Some(throughput);
+            self.summary.utilization = Some(throughput / self.rate.as_bps() as f64);
         }
         self.summary.sojourn_ms = self.sojourn();
         self.summary

@@ -45,10 +45,20 @@ fn the_summary_adds_up_by_hand() {
     let link = LinkFacts { rate: RATE, limit: Limit::Packets(2) };
     let s = replay(read(trace.as_bytes()).unwrap(), &config, link, 1).unwrap().summary;
     assert_eq!((s.packets, s.sent, s.drop_overflow, s.bytes, s.sent_bytes), (4, 3, 1, 4000, 3000));
-    assert_eq!((s.duration_s, s.throughput_bps, s.utilization), (0.003, 8e6, 1.0));
+    assert_eq!((s.duration_s, s.throughput_bps, s.utilization), (0.003, Some(8e6), Some(1.0)));
     let sojourn = s.sojourn_ms;
     assert_eq!((sojourn.mean, sojourn.p10, sojourn.max), (1.0, 0.0, 2.0));
     assert!((sojourn.p50 - 1.0).abs() < 0.001, "{sojourn:?}");
+}
+
+/// A trace without a packet has no time in which anything could be sent, so that there is no throughput, and no delay.
+#[test]
+fn of_no_packets_there_is_no_throughput_no_use_and_no_delay() {
+    let config = AnyConfig::default_of("droptail").unwrap();
+    let link = LinkFacts { rate: RATE, limit: Limit::Packets(2) };
+    let none = replay(read("t_ns,flow,size,ecn\n".as_bytes()).unwrap(), &config, link, 1).unwrap().summary;
+    assert_eq!((none.packets, none.throughput_bps, none.utilization), (0, None, None));
+    assert!(none.sojourn_ms.p90.is_nan(), "{none:?}");
 }
 
 /// Packets of 1000 bytes every 0.8 ms before a link that takes 1 ms for each: RED has something to decide.
@@ -160,7 +170,7 @@ proptest! {
             }
             let s = &outcome.summary;
             prop_assert_eq!(s.sent + s.drop_early + s.drop_overflow + s.drop_dequeue, s.packets);
-            prop_assert!(s.utilization <= 1.0 + 1e-9);
+            prop_assert!(s.utilization.is_none_or(|part| part <= 1.0 + 1e-9));
             prop_assert_eq!(&outcome, &run().unwrap(), "the same seed gives the same result");
         }
     }

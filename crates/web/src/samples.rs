@@ -9,8 +9,8 @@ use penstock_sim::{Broken, Simulation};
 pub const QUEUE_COLUMNS: [&str; 8] =
     ["queue_bytes", "delay_ms", "drops", "marks", "lost", "sent_bps", "rate_bps", "link_delay_ms"];
 
-/// The columns of each flow in a row, after those of all queues. A window of zero means that the flow has no
-/// connection; a round trip time of zero that none was measured yet.
+/// The columns of each flow in a row, after those of all queues. What there is not is NaN: the window of a flow without a
+/// connection, a round trip before one was measured, the goodput of a flow that has not begun.
 pub const FLOW_COLUMNS: [&str; 3] = ["cwnd_bytes", "srtt_ms", "goodput_bps"];
 
 /// Samples of a run, taken at a constant interval.
@@ -100,7 +100,8 @@ fn queue_columns(before: &QueueNow, now: &QueueNow, seconds: f64) -> [f32; QUEUE
 }
 
 fn flow_columns(before: u64, now: &FlowNow, seconds: f64) -> [f32; FLOW_COLUMNS.len()] {
-    let (cwnd, srtt) = now.tcp.map_or((0, Span::ZERO), |tcp| (tcp.cwnd, tcp.srtt));
+    let cwnd = now.tcp.map_or(f32::NAN, |tcp| tcp.cwnd as f32);
+    let srtt = now.tcp.map(|tcp| tcp.srtt).filter(|srtt| *srtt > Span::ZERO);
     let goodput = (now.delivered - before) as f64 * 8.0 / seconds;
-    [cwnd as f32, srtt.as_millis_f64() as f32, goodput as f32]
+    [cwnd, srtt.map_or(f32::NAN, |srtt| srtt.as_millis_f64() as f32), if now.begun { goodput as f32 } else { f32::NAN }]
 }

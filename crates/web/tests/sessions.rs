@@ -130,7 +130,8 @@ fn rows_add_up_to_the_summary() {
     assert_eq!(width, 1 + QUEUE_COLUMNS.len() + 4 * FLOW_COLUMNS.len());
     let rows: Vec<&[f32]> = samples.rows().chunks(width).collect();
     assert_eq!(rows.len(), 2000);
-    let column = |index: usize| rows.iter().map(|row| f64::from(row[index])).sum::<f64>();
+    let values = |index: usize| rows.iter().map(move |row| f64::from(row[index]));
+    let column = |index: usize| values(index).filter(|value| !value.is_nan()).sum::<f64>();
     let queue = &summary["bottlenecks"][0];
     let drops = queue["drops_aqm"].as_f64().unwrap() + queue["drops_overflow"].as_f64().unwrap();
     assert!(drops > 0.0 && column(3) == drops);
@@ -138,6 +139,16 @@ fn rows_add_up_to_the_summary() {
         let delivered = summary["flows"][flow]["delivered_bytes"].as_f64().unwrap() * 8.0;
         let goodput = column(1 + QUEUE_COLUMNS.len() + FLOW_COLUMNS.len() * flow + 2) * 0.01;
         assert!((goodput - delivered).abs() < 1e-4 * delivered, "flow {flow}: {goodput} of {delivered}");
+    }
+    // A row has a window while there is a connection, and a round trip from the first that was measured; never a zero.
+    for at in [0, 1] {
+        let index = 1 + QUEUE_COLUMNS.len() + at;
+        assert!(
+            values(index).next().unwrap().is_nan() && values(index).nth(999).unwrap() > 0.0,
+            "{}",
+            FLOW_COLUMNS[at]
+        );
+        assert!(values(index).all(|value| value != 0.0), "{}", FLOW_COLUMNS[at]);
     }
     assert!(rows.iter().all(|row| row[7] == 1e7 && row[8] == 10.0), "rate and delay of the link");
 }

@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock import engine, provenance, rundir, store
 from penstock.adversary.search import Elite, Search, cell_of
-from penstock.adversary.shrink import NEEDED, SEEDS, Change, Shrinker, Shrunk
+from penstock.adversary.shrink import SEEDS, Change, Shrinker, Shrunk, in_words
 from penstock.adversary.space import Settings, Space
 from penstock.adversary.standing import Goal
 from penstock.adversary.trials import Judge, Trials
@@ -227,10 +227,10 @@ def _finding(plan: Plan, place: int, search: Search, trials: Trials, stop: Stop,
     watcher.shrinking(goal)
     shrinker = Shrinker(plan.space, place, trials.run)
     over = shrinker.over_seeds([one.trial.settings for one in ranked[: plan.candidates]])
-    over.sort(key=lambda one: (one.breaks >= NEEDED, one.margin), reverse=True)
+    over.sort(key=lambda one: (one.is_broken, one.margin), reverse=True)
     breaches: list[Breach] = []
     for candidate in over:
-        if candidate.breaks < NEEDED or len(breaches) == plan.ways or stop:
+        if not candidate.is_broken or len(breaches) == plan.ways or stop:
             break
         if not any(_holds(candidate.settings, breach.shrunk.settings) for breach in breaches):
             breaches += _breach(plan, goal, shrinker, candidate, breaches)
@@ -266,7 +266,7 @@ def scenario_of(plan: Plan, goal: Goal, worst: Shrunk, ending: str) -> Scenario:
     keys = [f"#   {key} = {value}" for key, value in worst.settings.items()]
     head = [
         f"# {subject} breaks: {goal.sentence.text}",
-        f"# {goal.shown} is {shown} (median of {len(SEEDS)} seeds; true with {worst.breaks} of them).",
+        f"# {goal.shown} is {shown} (median of {len(SEEDS)} seeds; true in {in_words(worst.breaks, worst.of)}).",
         "# What differs from the defaults of the space:" if keys else "# All is as in the defaults of the space.",
         *keys,
     ]

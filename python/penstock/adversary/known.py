@@ -13,8 +13,9 @@ from penstock.adversary import space as spaces
 from penstock.adversary import standing
 from penstock.adversary import subject as subjects
 from penstock.adversary.breaking import Breach, Broken, Budget, Plan
-from penstock.adversary.shrink import NEEDED, SEEDS
+from penstock.adversary.shrink import SEEDS, few
 from penstock.adversary.space import Settings
+from penstock.adversary.trials import breaking
 
 _WAYS = 5  # so many ways of each search are made small: the known one need not be the worst
 _CELLS = 40  # and so many cells of the map are tried with several seeds
@@ -58,8 +59,7 @@ class Known:
         if not self.without:
             return True
         judge = replace(self, algorithm=self.without).plan().judge
-        breaks = sum(judge.trial(settings, seed).judged[0].true for seed in SEEDS)
-        return breaks <= len(SEEDS) - NEEDED
+        return few(*breaking((judge.trial(settings, seed) for seed in SEEDS), 0))
 
 
 def _has(parts: Sequence[str]) -> Callable[[Settings], bool]:

@@ -259,7 +259,7 @@ def _contradictions(run: Run) -> Any:
         yield f"Jain's index is {run.summary['jain']['overall']}"
     most = max(rate for _, rate in run.rates)
     for flow in forward:
-        if flow["goodput_bps"] > 1.001 * most:
+        if flow["goodput_bps"] is not None and flow["goodput_bps"] > 1.001 * most:
             yield f"flow {flow['id']} has {flow['goodput_bps']:.0f} bit/s over a link of {most:.0f}"
 
 

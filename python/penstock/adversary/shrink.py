@@ -2,7 +2,7 @@
 
 The keys are left out by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input",
 IEEE TSE 28(2), 2002), whose result has no key that can be left out alone. "Breaks" means with nearly all of several
-seeds: what one seed shows by chance does not count.
+seeds: what one seed shows by chance does not count. Seeds with equal runs are one (`penstock.chance`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.adversary.space import Choices, Settings, Space
-from penstock.adversary.trials import Trial
+from penstock.adversary.trials import Trial, breaking
 from penstock.units import base
 
 SEEDS = (1, 2, 3, 4, 5)
-NEEDED = 4  # of these seeds
+NEEDED = 4  # of these seeds, and the same part of the different runs that they give
 
 Execute = Callable[[Sequence[Settings], Sequence[int]], list[Trial]]
 
@@ -28,13 +28,36 @@ class Shrunk:
     settings: Settings
     margin: float  # median over the seeds
     shown: float | None
-    breaks: int  # with how many of the seeds
-    runs: int
+    breaks: int  # in how many of the different runs
+    runs: int  # of the shrinker, up to here
+    of: int = len(SEEDS)  # how many different runs the seeds gave
+
+    @property
+    def is_broken(self) -> bool:
+        """True if it breaks in nearly all different runs."""
+        return enough(self.breaks, self.of)
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as a JSON object."""
         told = {"settings": self.settings, "keys": len(self.settings), "margin": self.margin, "value": self.shown}
-        return {**told, "breaks_with": self.breaks, "of_seeds": len(SEEDS)}
+        return {**told, "breaks_with": self.breaks, "of_seeds": self.of}
+
+
+def enough(breaks: int, of: int, needed: int = NEEDED, seeds: int = len(SEEDS)) -> bool:
+    """True if of so many different runs a part breaks that is at least that of `needed` among `seeds`."""
+    return breaks > 0 and breaks * seeds >= needed * of
+
+
+def few(breaks: int, of: int, needed: int = NEEDED, seeds: int = len(SEEDS)) -> bool:
+    """True if of so many different runs no more break than the seeds may that are not `needed`."""
+    return breaks * seeds <= (seeds - needed) * of
+
+
+def in_words(breaks: int, of: int) -> str:
+    """Says in how many runs something is true, such as "4 of 5 seeds"; of one run only that there is one."""
+    if of == 1:
+        return f"{'the' if breaks else 'not in the'} one run that all seeds are"
+    return f"{breaks} of {of} {'seeds' if of == len(SEEDS) else 'different runs'}"
 
 
 @dataclass(frozen=True)
@@ -44,7 +67,7 @@ class Change:
     key: str
     before: Any
     after: Any
-    breaks: int  # with how many seeds it breaks after the change
+    breaks: int  # in how many different runs it breaks after the change
     margin: float
     shown: float | None
 
@@ -78,11 +101,11 @@ class Shrinker:
     def _of(self, settings: Settings, trials: Sequence[Trial]) -> Shrunk:
         known = [trial for trial in trials if not trial.refused]
         if len(known) < len(self._seeds):
-            return Shrunk(settings, -1.0, None, 0, self.runs)
+            return Shrunk(settings, -1.0, None, 0, self.runs, len(self._seeds))
         ordered = sorted(known, key=lambda trial: trial.judged[self._goal].margin)
         middle = ordered[len(ordered) // 2]
-        breaks = sum(trial.judged[self._goal].true for trial in known)
-        return Shrunk(settings, middle.judged[self._goal].margin, middle.shown[self._goal], breaks, self.runs)
+        breaks, of = breaking(known, self._goal)
+        return Shrunk(settings, middle.judged[self._goal].margin, middle.shown[self._goal], breaks, self.runs, of)
 
     def shrink(self, settings: Settings) -> Shrunk:
         """Returns the smallest settings that were found to break with nearly all seeds."""
@@ -96,7 +119,8 @@ class Shrinker:
         if not wanted:
             return None
         found = self.over_seeds(wanted)
-        return next((one.settings for one in found if one.breaks >= self._needed), None)
+        part = (self._needed, len(self._seeds))
+        return next((one.settings for one in found if enough(one.breaks, one.of, *part)), None)
 
     def _fewer(self, settings: Settings) -> Settings:
         """Leaves out keys: first many at once, then each alone."""
@@ -155,7 +179,7 @@ class Shrinker:
         changes = [
             Change(key, before, after, one.breaks, one.margin, one.shown)
             for (key, before, after, _), one in zip(wanted, found, strict=True)
-            if one.breaks <= len(self._seeds) - self._needed and _better(one.shown, small.shown, rises)
+            if few(one.breaks, one.of, self._needed, len(self._seeds)) and _better(one.shown, small.shown, rises)
         ]
         return sorted(changes, key=lambda change: change.margin)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import engine
+from penstock import chance, engine
 from penstock.adversary import quantities
 from penstock.adversary.quantities import Run
 from penstock.adversary.sentence import Judged
@@ -31,7 +31,7 @@ from penstock.own import Library
 from penstock.scenario import Scenario
 from penstock.store import segments
 
-FORMAT = 1  # of the records; it is a part of the key, so that another format is run again
+FORMAT = 2  # of the records; it is a part of the key, so that another format is run again
 DIRECTORY = "trials"
 _WRITER = "trials"
 _ENDINGS = (KeyboardInterrupt, SystemExit)
@@ -48,6 +48,7 @@ class Trial:
     cpu_s: float
     error: str = ""  # why it could not be run, or how it ended
     texts: tuple[str, ...] = ()  # what else a judge says
+    mark: str = ""  # which run it was: trials with other seeds that have the same one are one run (`penstock.chance`)
 
     @property
     def refused(self) -> bool:
@@ -58,15 +59,15 @@ class Trial:
         """Returns the trial as a record."""
         told = [[one.true, float(f"{one.margin:.6g}")] for one in self.judged]
         shown = [None if one is None else float(f"{one:.6g}") for one in self.shown]
-        kept = [self.settings, self.seed, told, shown, round(self.cpu_s, 6), self.error, *self.texts]
+        kept = [self.settings, self.seed, told, shown, round(self.cpu_s, 6), self.error, self.mark, *self.texts]
         return json.dumps(kept, ensure_ascii=False).encode()
 
     @classmethod
     def unpacked(cls, data: bytes) -> Trial:
         """Returns the trial of a record."""
-        settings, seed, told, shown, cpu_s, error, *texts = json.loads(data)
+        settings, seed, told, shown, cpu_s, error, mark, *texts = json.loads(data)
         judged = tuple(Judged(true, margin) for true, margin in told)
-        return cls(settings, seed, judged, tuple(shown), cpu_s, error, tuple(texts))
+        return cls(settings, seed, judged, tuple(shown), cpu_s, error, tuple(texts), mark)
 
 
 @dataclass(frozen=True)
@@ -95,17 +96,19 @@ class Judge:
         except BaseException as error:  # an algorithm of the user may raise anything, and a panic is no Exception
             return self.failed(settings, seed, str(error) or type(error).__name__)
         run = Run(self.space.tree(settings), self.space.roles(settings), summary, raw)
-        return self._judged(settings, seed, quantities.values(run, self.names), cpu_s)
+        return self._judged(settings, seed, quantities.values(run, self.names), cpu_s, chance.mark(summary).hex())
 
     def failed(self, settings: Settings, seed: int, error: str) -> Trial:
         """Returns the trial of a run that ended with an error."""
-        return self._judged(settings, seed, quantities.of_failure(self.names), 0.0, error.splitlines()[0])
+        line = error.splitlines()[0]
+        return self._judged(settings, seed, quantities.of_failure(self.names), 0.0, line, line)
 
     def _judged(
-        self, settings: Settings, seed: int, values: dict[str, float | None], cpu_s: float, error: str = ""
+        self, settings: Settings, seed: int, values: dict[str, float | None], cpu_s: float, mark: str, error: str = ""
     ) -> Trial:
         judged = tuple(goal.sentence.judge(values) for goal in self.goals)
-        return Trial(settings, seed, judged, tuple(values[goal.shown] for goal in self.goals), cpu_s, error)
+        shown = tuple(values[goal.shown] for goal in self.goals)
+        return Trial(settings, seed, judged, shown, cpu_s, error, mark=mark)
 
     @property
     def made_of(self) -> str:
@@ -120,6 +123,12 @@ class Judge:
             _own_text(subject.name) if subject else "",
         ]
         return hashlib.sha256(json.dumps(made, ensure_ascii=False).encode()).hexdigest()
+
+
+def breaking(trials: Iterable[Trial], goal: int) -> tuple[int, int]:
+    """Returns how many different runs break a goal, and how many there are. Equal runs with other seeds count once."""
+    runs = {trial.mark or trial.seed: trial.judged[goal].true for trial in trials}
+    return sum(runs.values()), len(runs)
 
 
 def _own_text(name: str) -> str:

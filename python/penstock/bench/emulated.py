@@ -315,7 +315,7 @@ class _Bench:
             report = status() if status else None
         if not found:
             raise LabError("no datagram came back over an idle path")
-        late = sum(report[way]["lateness_us"]["p50"] for way in ("forward", "reverse")) if report else 0.0
+        late = sum(report[way]["lateness_us"]["p50"] or 0.0 for way in ("forward", "reverse")) if report else 0.0
         return float(statistics.median(found)), float(late)
 
     @property

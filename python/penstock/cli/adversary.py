@@ -133,7 +133,7 @@ def _show(found: Broken) -> None:
     rows = [_row(finding) for finding in found.findings]
     subject = found.plan.space.subject
     timing = found.timing
-    show.table(f"{subject}", ("", "broken if", "worst", "seeds", "keys", "first trial"), rows, left=2)
+    show.table(f"{subject}", ("", "broken if", "worst", "runs", "keys", "first trial"), rows, left=2)
     show.line(
         f"\n{found.trials:,} trials ({found.refused:,} were no scenarios), of which {timing['known']:,} were known; "
         f"{timing['search_cpu_s']:.1f} s of CPU time in {timing['search_wall_s']:.1f} s"
@@ -149,16 +149,18 @@ def _row(finding: Finding) -> list[str]:
     value = "-" if worst.shown is None else f"{finding.goal.shown} = {worst.shown:.4g}"
     first = "-" if finding.first is None else f"{finding.first:,}"
     text = finding.goal.sentence.text if finding.goal.about else ""
-    return [finding.goal.name, text, value, f"{worst.breaks}/5", str(len(worst.settings)), first]
+    return [finding.goal.name, text, value, f"{worst.breaks}/{worst.of}", str(len(worst.settings)), first]
 
 
 def _show_finding(finding: Finding) -> None:
+    from penstock.adversary.shrink import in_words
+
     for place, breach in enumerate(finding.breaches):
         show.line()
         again = f", way {place + 1}" if place else ""
         show.line(f"{finding.goal.name}{again}: {finding.goal.about or 'is true'}", "bold")
         value = "-" if breach.shrunk.shown is None else f"{breach.shrunk.shown:.4g}"
-        show.line(f"  {finding.goal.shown} = {value} with {breach.shrunk.breaks} of 5 seeds true, and")
+        show.line(f"  {finding.goal.shown} = {value}, true in {in_words(breach.shrunk.breaks, breach.shrunk.of)}, with")
         for key, setting in breach.shrunk.settings.items():
             show.line(f"    {key} = {setting}" if setting is not True else f"    with {key}")
         if not breach.shrunk.settings:

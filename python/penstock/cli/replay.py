@@ -302,7 +302,12 @@ def _print_replay(summary: dict[str, Any]) -> None:
             f"{summary['drop_early']:,}, {summary['drop_overflow']:,}, {summary['drop_dequeue']:,}",
         ],
         ["marked", f"{summary['marked']:,}"],
-        ["throughput", f"{summary['throughput_bps'] / 1e6:.3f} Mbit/s, {summary['utilization']:.1%} of the link"],
+        [
+            "throughput",
+            "-"
+            if (bps := summary["throughput_bps"]) is None
+            else f"{bps / 1e6:.3f} Mbit/s, {summary['utilization']:.1%} of the link",
+        ],
         [
             "sojourn ms p10, p50, p90, p99, max",
             ", ".join(show.number(sojourn[q], ".2f") for q in ("p10", "p50", "p90", "p99", "max")),

@@ -188,12 +188,10 @@ def _disturbed(result: Result) -> str:
     """Returns the warning about a run in real time that the machine disturbed."""
     if not result.wire or not result.wire["disturbed"]:
         return ""
-    late = max(way["p99"] for way in result.wire["lateness_us"].values())
+    late = [way["p99"] for way in result.wire["lateness_us"].values() if way["p99"] is not None]
     why = ", ".join(result.wire["disturbed_by"])
-    return (
-        f"warning: the machine disturbed this run ({why}; the 99th percentile of packets was {late:.0f} us late): "
-        "repeat it when the machine is idle"
-    )
+    told = f"; the 99th percentile of packets was {max(late):.0f} us late" if late else ""
+    return f"warning: the machine disturbed this run ({why}{told}): repeat it when the machine is idle"
 
 
 def _packets(path: Path) -> Path:

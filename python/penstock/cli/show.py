@@ -78,9 +78,9 @@ def _jain(jain: dict[str, float | None]) -> str:
     return f"Jain index {jain['overall']:.3f} over the run{worst}; "
 
 
-def number(value: float | None, form: str) -> str:
-    """Returns a number in a form; a dash for one that is missing."""
-    return "-" if value is None else format(value, form)
+def number(value: float | None, form: str, scale: float = 1.0) -> str:
+    """Returns a number in a form, multiplied by `scale`; a dash for one that is missing."""
+    return "-" if value is None else format(value * scale, form)
 
 
 _BOTTLENECK = (
@@ -134,9 +134,9 @@ def _flow(f: dict[str, Any]) -> list[str]:
         f["kind"],
         f["cc"] or "-",
         f"{f['start_s']:.2f}",
-        f"{f['goodput_bps'] / 1e6:.3f}",
+        number(f["goodput_bps"], ".3f", 1e-6),
         f"{f['delivered_bytes'] / 1e6:.2f}",
-        "-" if f["completion_s"] is None else f"{f['completion_s']:.2f}",
+        number(f["completion_s"], ".2f"),
         f"{f['retransmits']:,}" if tcp else "-",
         *("-" if (ms := f["rtt_ms"][key]) is None else significant(ms) for key in ("p50", "p90")),  # known to 1.6 %
     ]

@@ -130,12 +130,12 @@ def _service(report: dict[str, Any]) -> list[list[str]]:
     worst = report["worst"]
     if worst is None:
         return []
-    rows = [["normalized throughput", f"{report['throughput']:.3f}"]]
+    rows = [["normalized throughput", _value(report["throughput"], "{:.3f}")]]
     rows.append(["longest delay", _value(worst["max_delay_dequeues"], "{:,} dequeues")])
     rows.append(["T-WFI", _value(worst["t_wfi_ms"], "{:.3f} ms")])
     rows.append(["B-WFI", _value(worst["b_wfi_packets"], "{:.3f} packets")])
-    if report["rfi"] is not None:
-        rows.append(["RFI", f"{report['rfi']:.3f} packets over relative weight"])
+    if report["rfi"] is not None or report["rfi_between"] is None:
+        rows.append(["RFI", _value(report["rfi"], "{:.3f} packets over relative weight")])
     else:
         least, most = report["rfi_between"]
         rows.append(["RFI", f"{least:.3f} to {most:.3f}: too many flows to follow every pair"])

@@ -147,21 +147,21 @@ def _range(found: Range, factor: float, digits: int) -> str:
     return f"{middle} ({low} to {high})"
 
 
+def _mbps(bps: float | None) -> str:
+    return "-" if bps is None else f"{bps / 1e6:.4g} Mbit/s"
+
+
 def _shown(about: dict[str, Any]) -> list[list[str]]:
     rows = [
         ["length", f"{about['duration_s']:.1f} s, {about['packets']:,} packets"],
-        ["link", f"{about['rate_bps'] / 1e6:.4g} Mbit/s, full in {about['full']:.0%} of the time"],
-        [
-            "other way",
-            f"{about['back_rate_bps'] / 1e6:.4g} Mbit/s, {about['back_goodput_bps'] / 1e6:.4g} Mbit/s of goodput",
-        ],
+        ["link", f"{_mbps(about['rate_bps'])}, full in {show.number(about['full'], '.0%')} of the time"],
+        ["other way", f"{_mbps(about['back_rate_bps'])}, {_mbps(about['back_goodput_bps'])} of goodput"],
         ["traffic", f"{about['transfers']:,} transfers, {about['datagrams']:,} series of datagrams"],
-        ["goodput", f"{about['goodput_bps'] / 1e6:.4g} Mbit/s, {about['sent_again']:.2%} of segments sent again"],
+        ["goodput", f"{_mbps(about['goodput_bps'])}, {show.number(about['sent_again'], '.2%')} of segments sent again"],
     ]
     if about["lost_behind"] or about["marks"]:
-        rows.append(
-            ["beyond the queue", f"{about['lost_behind']:.2%} of segments lost, {about['marks']:,} marks of ECN"]
-        )
+        lost = show.number(about["lost_behind"], ".2%")
+        rows.append(["beyond the queue", f"{lost} of segments lost, {about['marks']:,} marks of ECN"])
     if delay := about["queue_delay_ms"]:
         rows += [
             ["taken", about["taken"]],

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock import engine
+from penstock import chance, engine
 from penstock.adversary.sentence import Judged
 from penstock.adversary.space import Settings
 from penstock.adversary.trials import Judge, Trial
@@ -24,7 +24,7 @@ from penstock.mistake import MistakeError
 from penstock.reproduce import Case, Evidence, Experiment, Outcome
 from penstock.scenario import Scenario
 
-FORMAT = 1  # of what a trial keeps and how settings change scenarios; another one is run again
+FORMAT = 2  # of what a trial keeps and how settings change scenarios; another one is run again
 UNJUDGED = Judged(False, -1.0)
 HOLDS = Judged(False, -0.5)
 _ERRORS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -84,7 +84,7 @@ class ClaimJudge(Judge):
         events = sum(int(outcome.summary.get("events", 0)) for outcome in outcomes)
         made = json.dumps({"sha256": digest(outcomes), "events": events})
         cpu_s = sum(outcome.cpu_s for outcome in outcomes)
-        return Trial(settings, seed, judged, shown, cpu_s, "", (*texts, made))
+        return Trial(settings, seed, judged, shown, cpu_s, "", (*texts, made), _mark(outcomes))
 
     def failed(self, settings: Settings, seed: int, error: str) -> Trial:
         """Returns the trial of a process that died: it is none that can be judged."""
@@ -138,6 +138,11 @@ def _finding(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
         return claim.check(evidence)
     except _ERRORS as error:
         return Finding(Verdict.NOT_RUN, "", f"cannot be judged: {type(error).__name__}: {error}")
+
+
+def _mark(outcomes: Sequence[Outcome]) -> str:
+    """Returns what trials with other seeds have in common if all of their runs are equal."""
+    return hashlib.blake2b(b"".join(chance.mark(outcome.summary) for outcome in outcomes), digest_size=16).hexdigest()
 
 
 def digest(outcomes: Sequence[Outcome]) -> str:

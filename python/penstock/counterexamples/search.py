@@ -13,9 +13,9 @@ from typing import Any
 
 from penstock.adversary.search import Search
 from penstock.adversary.sentence import Judged
-from penstock.adversary.shrink import Shrinker
+from penstock.adversary.shrink import Shrinker, enough
 from penstock.adversary.space import Choices, Settings, Space
-from penstock.adversary.trials import Trial, Trials
+from penstock.adversary.trials import Trial, Trials, breaking
 from penstock.claims.ledger import claims as all_claims
 from penstock.claims.rows import Claim, Kind, Verdict
 from penstock.counterexamples.judge import ClaimJudge, Made, Said
@@ -42,7 +42,7 @@ class Worst:
     trials: int  # in which the claim could be judged, with the first seed
     changed: Settings | None = None  # None if none contradicts it; empty if it is that of the published values
     seed: int = SEED  # of the runs whose values are shown
-    seeds: str = ""  # in how many seeds it does: "2/3"
+    seeds: str = ""  # in how many seeds it does: "2/3"; seeds whose runs are equal are one
     verdict: str = ""
     agree: int = 0
     of: int = 0
@@ -165,16 +165,19 @@ class _Hunt:
 
     def _score(self, group: Iterable[Trial], place: int) -> tuple[bool, float]:
         known = [trial for trial in group if not trial.refused]
-        bad = sum(trial.judged[place].true for trial in known)
         values = sorted(_value(trial, place) for trial in known)
-        return 2 * bad >= len(self.seeds) and bad > 0, values[len(values) // 2] if values else -1.0
+        return self._enough(known, place), values[len(values) // 2] if values else -1.0
+
+    @staticmethod
+    def _enough(known: Iterable[Trial], place: int) -> bool:
+        """True if at least half of the different runs contradict."""
+        return enough(*breaking(known, place), needed=1, seeds=2)
 
     def _smaller(self, settings: Settings, place: int) -> Settings:
         """Leaves out keys, as long as it is contradicted as much and in as many seeds."""
         trials = self.execute([settings], self.seeds)
-        breaks = sum(trial.judged[place].true for trial in trials if not trial.refused)
         least = sorted(trial.judged[place].margin for trial in trials)[len(trials) // 2] if len(settings) > 1 else 0.0
-        if len(settings) < 2 or 2 * breaks < len(self.seeds):
+        if len(settings) < 2 or not self._enough((one for one in trials if not one.refused), place):
             return settings
 
         def strict(wanted: Sequence[Settings], seeds: Sequence[int]) -> list[Trial]:
@@ -187,12 +190,12 @@ class _Hunt:
         group = self._known[repr(settings)]
         trial = max((one for one in group.values() if not one.refused), key=lambda one: _value(one, place))
         said = Said.of_trial(trial, place)
-        breaks = sum(one.judged[place].true for one in group.values() if not one.refused)
+        breaks, of = breaking((one for one in group.values() if not one.refused), place)
         return replace(
             nothing,
             changed=settings,
             seed=trial.seed,
-            seeds=f"{breaks}/{len(group)}",
+            seeds=f"{breaks}/{of}",
             verdict=said.verdict,
             agree=said.agree,
             of=said.of,

@@ -87,9 +87,20 @@ def _known(values: Iterable[float | None]) -> float:
     return float(sum(value is not None for value in values))
 
 
-def _index(values: list[float]) -> float | None:
+def _index(values: Sequence[float]) -> float | None:
     """Returns Jain's index; `None` if nothing was delivered, of which there are no shares."""
-    return jain(values) if any(values) else None
+    found = jain(values)
+    return None if math.isnan(found) else found
+
+
+def _begun(of: Callable[[list[float]], float | None]) -> Callable[[Sequence[float | None]], float | None]:
+    """Returns a function of the goodputs of those flows that began; `None` if none did."""
+
+    def over(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return of(known) if known else None
+
+    return over
 
 
 def _complete(of: Callable[[list[float]], float | None]) -> Callable[[Sequence[float | None]], float | None]:
@@ -119,10 +130,13 @@ _OVER: Mapping[str, Callable[[Sequence[float | None]], float | None]] = {
     "sum": _complete(math.fsum),
     "mean": _complete(lambda values: math.fsum(values) / len(values)),
     "lowest": _complete(min),
-    "highest": _complete(max),
     "median": _percentile(0.5),
     "p90": _percentile(0.9),
-    "jain": _complete(_index),
+    "begun sum": _begun(math.fsum),
+    "begun mean": _begun(lambda values: math.fsum(values) / len(values)),
+    "begun lowest": _begun(min),
+    "begun highest": _begun(max),
+    "begun jain": _begun(_index),
 }
 
 _SENDERS = "cc"  # only TCP has round trip times of its own
@@ -169,11 +183,11 @@ MEASURES: tuple[Measure, ...] = (
     Measure(LINK, "mark_share", "", "marked packets as a part of those that were sent", "marks/packets_all"),
     Measure(LINK, "lost", "", "packets lost on the wire behind the queue", "lost"),
     Measure(FLOWS, "flows", "", "number of flows of the group", "id", over="number"),
-    Measure(FLOWS, "goodput_bps", "bit/s", "payload delivered per second of the time a flow was active, sum over the flows", "goodput_bps", HIGHER, "sum"),
-    Measure(FLOWS, "goodput_mean_bps", "bit/s", "the same, mean over the flows", "goodput_bps", HIGHER, "mean"),
-    Measure(FLOWS, "goodput_lowest_bps", "bit/s", "the same, of the slowest flow", "goodput_bps", HIGHER, "lowest"),
-    Measure(FLOWS, "goodput_highest_bps", "bit/s", "the same, of the fastest flow", "goodput_bps", HIGHER, "highest"),
-    Measure(FLOWS, "jain", "", "Jain's index of the goodputs of the group", "goodput_bps", HIGHER, "jain"),
+    Measure(FLOWS, "goodput_bps", "bit/s", "payload delivered per second of the time a flow was active, sum over the flows that began", "goodput_bps", HIGHER, "begun sum"),
+    Measure(FLOWS, "goodput_mean_bps", "bit/s", "the same, mean over the flows that began", "goodput_bps", HIGHER, "begun mean"),
+    Measure(FLOWS, "goodput_lowest_bps", "bit/s", "the same, of the slowest flow", "goodput_bps", HIGHER, "begun lowest"),
+    Measure(FLOWS, "goodput_highest_bps", "bit/s", "the same, of the fastest flow", "goodput_bps", HIGHER, "begun highest"),
+    Measure(FLOWS, "jain", "", "Jain's index of the goodputs of the flows that began", "goodput_bps", HIGHER, "begun jain"),
     Measure(FLOWS, "delivered_bytes", "B", "payload delivered, sum over the flows", "delivered_bytes", HIGHER, "sum"),
     Measure(FLOWS, "completed", "", "flows that delivered all they had", "completion_s", HIGHER, "known"),
     Measure(FLOWS, "completion_mean_s", "s", "time from the start of a flow until all was delivered, mean; none if a flow was not complete", "completion_s", LOWER, "mean"),

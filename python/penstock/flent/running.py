@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -317,8 +318,8 @@ def _numbers(test: Test, setup: Setup, series: Series) -> dict[str, float | None
         mine: Sequence[Stream] = [one for one in test.streams if one.up == (way == UP)]
         if mine:
             means = [_mean(series[one.series][on]) for one in mine]
-            found[f"{way}_mbps"] = round(sum(means), 6)
-            found[f"{way}_jain"] = round(jain(means), 6)
+            found[f"{way}_mbps"] = _told(math.fsum(means))
+            found[f"{way}_jain"] = _told(jain(means))
     pings = [value for name in test.pings for value in series[name][on] if value is not None]
     delays = [value for value in series.get(f"{CALL}::delay", [])[on] if value is not None]
     for name, values in (("ping_ms", pings), ("call_ms", delays)):
@@ -329,12 +330,18 @@ def _numbers(test: Test, setup: Setup, series: Series) -> dict[str, float | None
     if sent:
         found["ping_loss"] = round(1 - len(pings) / sent, 6)
     if test.call:
-        found["call_lost"] = sum(value or 0 for value in series[f"{CALL}::loss"])
+        lost = [value for value in series[f"{CALL}::loss"] if value is not None]
+        found["call_lost"] = sum(lost) if lost else None
     return found
 
 
 def _mean(values: Sequence[float | None]) -> float:
-    return float(np.mean([value for value in values if value is not None] or [0.0]))
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _told(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, 6)
 
 
 def describe(setup: Setup) -> str:

@@ -96,9 +96,8 @@ def _data(run: Evidence) -> Figure:
         axis.bar(range(len(counts)), good, 0.62, color=colour(aqm), alpha=0.55, zorder=2)
         axis.bar(range(len(counts)), lost, 0.62, good, color=INK, zorder=2)
         for place, (arrived, gone) in enumerate(zip(good, lost, strict=True)):
-            share = 100 * gone / arrived if arrived else 0.0
             at = (place, max(arrived + gone, limit))
-            label = f"{share:.1f}" if gone else "0"
+            label = "–" if not arrived else f"{100 * gone / arrived:.1f}" if gone else "0"
             axis.annotate(label, at, (0, 4), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
     axes[0].set_ylim(0, limit * 1.2)
     mark_level(axes, limit, "limit")

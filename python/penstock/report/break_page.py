@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import rundir, store
-from penstock.adversary import breaking
+from penstock.adversary import breaking, shrink
 from penstock.report import groups, kit, network, run_charts
 from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Section, Table, Tile
 from penstock.scenario import tree
@@ -69,8 +69,11 @@ def _goals(findings: Sequence[Mapping[str, Any]]) -> Table:
                 "–" if one["first_trial"] is None else f"{one['first_trial']:,}",
             ]
         )
-    columns = ("Goal", "Broken if", "Verdict", "Worst", "Seeds", "Keys", "First trial")
-    note = "Worst: the median over seeds. Keys: those that are not at the defaults of the space, after shrinking."
+    columns = ("Goal", "Broken if", "Verdict", "Worst", "Runs", "Keys", "First trial")
+    note = (
+        "Worst: the median over seeds. Runs: the different ones in which it is true; equal runs are one. "
+        "Keys: those that are not at the defaults of the space, after shrinking."
+    )
     return Table("", columns, rows, 4, note)
 
 
@@ -93,7 +96,8 @@ def _breach(path: Path, one: Mapping[str, Any], place: int) -> Section:
         columns = ("Key", "From", "To", one["measure"])
         parts.append(Table("What mends it", columns, cells, 3, "Each change alone, the median over the seeds."))
     lead = (
-        f"{one['measure']} is {_number(worst['value'])}; true with {worst['breaks_with']} of {worst['of_seeds']} seeds."
+        f"{one['measure']} is {_number(worst['value'])}; true in "
+        f"{shrink.in_words(worst['breaks_with'], worst['of_seeds'])}."
     )
     code = [("The scenario, for penstock run", worst["scenario"], True)]
     title = one["goal"] + (f", way {place + 1}" if place else "")

@@ -39,7 +39,12 @@ class Group:
     @property
     def jain(self) -> float | None:
         """Jain's index of the flows' goodputs, each over the time it was active; `None` for fewer than two flows."""
-        return jain([float(flow["goodput_bps"]) for flow in self.flows])
+        return jain(self.rates)
+
+    @property
+    def rates(self) -> list[float]:
+        """The goodputs of the flows that began, in bit/s."""
+        return [float(flow["goodput_bps"]) for flow in self.flows if flow["goodput_bps"] is not None]
 
 
 def groups(flows: Sequence[Flow]) -> list[Group]:

@@ -58,14 +58,14 @@ def _tiles(summary: Mapping[str, Any]) -> list[Tile]:
     sojourn = summary["sojourn_ms"]
     return [
         Tile(f"{summary['sent']:,}", "packets sent"),
-        Tile(f"{dropped / max(1, summary['packets']):.2%}", f"dropped ({dropped:,} packets)"),
+        *([Tile(f"{dropped / came:.2%}", f"dropped ({dropped:,} packets)")] if (came := summary["packets"]) else []),
         Tile(f"{summary['marked']:,}", "marked CE"),
         *(
             Tile(f"{sojourn[key]:.2f} ms", f"time in the queue, {told}")
             for key, told in (("p50", "median"), ("p99", "p99"))
             if sojourn[key] is not None
         ),
-        Tile(f"{summary['utilization']:.1%}", "of the link is used"),
+        *([Tile(f"{use:.1%}", "of the link is used")] if (use := summary["utilization"]) is not None else []),
     ]
 
 

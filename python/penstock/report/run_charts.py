@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.report.groups import Group, groups, kinds
@@ -80,7 +80,7 @@ def queues(tables: Tables, summary: Mapping[str, Any]) -> list[Chart]:
         lines = []
         for index, name in enumerate(names):
             rows = [i for i, queue in enumerate(columns["queue"]) if queue == index]
-            xs, ys = _thin([columns["t_s"][i] for i in rows], [scale * columns[key][i] for i in rows])
+            xs, ys = _thin([columns["t_s"][i] for i in rows], [_scale(columns[key][i], scale) for i in rows])
             lines.append(Line(name, ys, index, xs))
         charts.append(Chart(title, read, TIME, axis, lines, (), TOGETHER))
     return charts
@@ -166,6 +166,7 @@ def _cdf(tables: Tables, table: str, keys: tuple[str, str, str], names: Mapping[
 
 # Lines of flows.
 
+Values = Sequence[float | None]
 Series = Mapping[int, tuple[Sequence[float], Sequence[float]]]  # times and values of each flow, by its number
 
 
@@ -192,8 +193,8 @@ def _band(group: Group, index: int, series: Series) -> list[Line]:
     if not by_time:
         return []
     xs = sorted(by_time)
-    low, middle, high = ([_quantile(by_time[t], q) for t in xs] for q in (0.1, 0.5, 0.9))
-    (times, low), (_, middle), (_, high) = (_thin(xs, values) for values in (low, middle, high))
+    parts = ([_quantile(by_time[t], q) for t in xs] for q in (0.1, 0.5, 0.9))
+    (times, low), (_, middle), (_, high) = (_thin(xs, values) for values in parts)
     count = f"{len(group.flows)} x {group.label}"
     return [Line(f"{count}: median, p10 to p90", middle, index, times, low, high, style="band")]
 
@@ -218,7 +219,7 @@ def _readable(lines: Sequence[Line]) -> tuple[str, list[Line]]:
 
 
 def _scaled(line: Line, by: float) -> Line:
-    low, middle, high = (values and [by * (v or 0.0) for v in values] for values in (line.low, line.ys, line.high))
+    low, middle, high = (values and [_scale(v, by) for v in values] for values in (line.low, line.ys, line.high))
     return Line(line.name, middle or [], line.colour, line.xs, low, high, line.style)
 
 
@@ -226,10 +227,16 @@ def _by_flow(tables: Tables, key: str, scale: float) -> Series:
     columns = _columns(tables, "flow_seconds")
     found: dict[int, tuple[list[float], list[float]]] = {}
     for t, flow, value in zip(*(columns.get(name, ()) for name in ("t_s", "flow", key)), strict=True):
+        if value is None:  # a flow without a window
+            continue
         times, values = found.setdefault(flow, ([], []))
         times.append(t)
         values.append(scale * value)
     return found
+
+
+def _scale(value: float | None, scale: float) -> float | None:
+    return None if value is None else scale * value
 
 
 def _columns(tables: Tables, name: str) -> Columns:
@@ -237,11 +244,15 @@ def _columns(tables: Tables, name: str) -> Columns:
     return {} if table is None or not table.num_rows else table.to_pydict()
 
 
-def _thin(xs: Sequence[float], ys: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Returns a series of at most `POINTS` values, each a mean of as many values."""
+def _thin(xs: Sequence[float], ys: Values) -> tuple[list[float], list[float | None]]:
+    """Returns a series of at most `POINTS` values, each the mean of those that there are of as many values."""
     size = -(-len(xs) // POINTS) or 1
     if size == 1:
         return list(xs), list(ys)
-    mean: Callable[[Sequence[float]], float] = statistics.fmean
+
+    def mean(values: Values) -> float | None:
+        known = [value for value in values if value is not None and not math.isnan(value)]
+        return statistics.fmean(known) if known else None
+
     parts = range(0, len(xs), size)
     return [xs[min(i + size, len(xs)) - 1] for i in parts], [mean(ys[i : i + size]) for i in parts]

@@ -40,7 +40,7 @@ def _median(values: Iterable[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _mbps(value: float) -> Cell:
+def _mbps(value: float | None) -> Cell:
     return number(value, "{:,.3f}", 1e-6)
 
 
@@ -133,6 +133,8 @@ def _flat(value: Any, key: str = "") -> list[tuple[str, Cell]]:
     if isinstance(value, list):
         text = json.dumps(value, ensure_ascii=False)
         return [(key, Cell(text if len(text) <= 120 else f"{text[:117]}..."))]
+    if value is None:
+        return [(key, Cell("–"))]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return [(key, Cell(str(value)))]
     return [(key, Cell(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", value))]
@@ -167,8 +169,8 @@ def by_kind(summary: Tree) -> Table:
 
 
 def _group(group: Group) -> Row:
-    rates = [float(flow["goodput_bps"]) for flow in group.flows]
-    spread = [_mbps(value) for value in (sum(rates), statistics.median(rates), min(rates), max(rates))]
+    of_all: tuple[Callable[[list[float]], float], ...] = (sum, statistics.median, min, max)
+    spread = [_mbps(of(group.rates) if group.rates else None) for of in of_all]
     sums = [sum(flow[key] for flow in group.flows) for key in ("delivered_bytes", "retransmits", "timeouts")]
     rtts = [_percentile(_median(flow["rtt_ms"][key] for flow in group.flows)) for key in ("p50", "p90")]
     tcp = bool(group.cc)

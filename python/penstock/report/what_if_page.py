@@ -72,12 +72,20 @@ def _rest(candidates: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         yield _row(one["discipline"], "again", one["sent_again"], 100)
 
 
+def _mbps(bps: float | None) -> str:
+    return "–" if bps is None else f"{bps / 1e6:.4g} Mbit/s"
+
+
+def _share(part: float | None, digits: int) -> str:
+    return "–" if part is None else f"{part:.{digits}%}"
+
+
 def _seen(shows: Mapping[str, Any]) -> Table:
     delay = shows["queue_delay_ms"] or {}
     told = {
         "length": f"{shows['duration_s']:.1f} s, {shows['packets']:,} packets",
-        "rate of the link": f"{shows['rate_bps'] / 1e6:.4g} Mbit/s, full in {shows['full']:.0%} of the time",
-        "goodput": f"{shows['goodput_bps'] / 1e6:.4g} Mbit/s, {shows['sent_again']:.2%} of segments sent again",
+        "rate of the link": f"{_mbps(shows['rate_bps'])}, full in {_share(shows['full'], 0)} of the time",
+        "goodput": f"{_mbps(shows['goodput_bps'])}, {_share(shows['sent_again'], 2)} of segments sent again",
         "traffic": f"{shows['transfers']:,} transfers, {shows['datagrams']:,} series of datagrams",
         "taken": shows["taken"] or "–",
         "queueing delay": ", ".join(f"{value:.1f} ms ({name})" for name, value in delay.items()) or "–",

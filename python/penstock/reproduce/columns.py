@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ class Column:
 
     def text(self, value: float | None) -> str:
         """Returns the text of a cell; `-` for a missing value."""
-        return "-" if value is None else self.form.format(value)
+        return "-" if value is None or math.isnan(value) else self.form.format(value)
 
 
 def _of(measure: Measure) -> Callable[[Outcome], float | None]:
@@ -97,14 +98,15 @@ def mean_queue_kb(summary: dict[str, Any]) -> float:
 
 
 def jain_of_all(summary: dict[str, Any]) -> float:
-    """Returns Jain's index of the goodputs of all flows, including UDP."""
-    return jain([float(flow["goodput_bps"]) for flow in summary["flows"]])
+    """Returns Jain's index of the goodputs of all flows that began, including UDP."""
+    return jain([float(flow["goodput_bps"]) for flow in summary["flows"] if flow["goodput_bps"] is not None])
 
 
 def drop_share(summary: dict[str, Any]) -> float:
-    """Returns the dropped packets as a part of all packets that arrived at the first bottleneck."""
+    """Returns the dropped packets as a part of all packets that arrived at the first bottleneck; NaN if none did."""
     dropped = drops(summary)
-    return dropped / max(1.0, dropped + float(summary["bottlenecks"][0]["packets_all"]))
+    arrived = dropped + float(summary["bottlenecks"][0]["packets_all"])
+    return dropped / arrived if arrived else math.nan
 
 
 def _use_to_end(outcome: Outcome) -> float:
@@ -124,10 +126,10 @@ def throughput_all_mbps(outcome: Outcome) -> float:
 
 
 def packet_bytes(outcome: Outcome) -> float:
-    """Returns the mean size of the packets that the first bottleneck sent, in bytes."""
+    """Returns the mean size of the packets that the first bottleneck sent, in bytes; NaN if it sent none."""
     bottleneck = outcome.summary["bottlenecks"][0]
     sent = float(bottleneck["throughput_bps"]) / 8 * float(outcome.summary["duration_s"])
-    return float(bottleneck.get("bytes_all", sent)) / max(1, int(bottleneck["packets"]))
+    return float(bottleneck.get("bytes_all", sent)) / (int(bottleneck["packets"]) or math.nan)
 
 
 def queue_packets(outcome: Outcome) -> float:
@@ -154,11 +156,11 @@ def own_drops(outcome: Outcome) -> float | None:
 
 
 def fairness_of(kind: str) -> Callable[[Outcome], float | None]:
-    """Returns the measure of Jain's index of the flows of one kind, whose goodputs count from their starts."""
+    """Returns the measure of Jain's index of the flows of one kind that began; goodputs count from their starts."""
 
     def measure(outcome: Outcome) -> float | None:
-        rates = [float(flow["goodput_bps"]) for flow in outcome.summary["flows"] if flow["kind"] == kind]
-        return jain(rates) if rates else None
+        flows = [flow for flow in outcome.summary["flows"] if flow["kind"] == kind and flow["goodput_bps"] is not None]
+        return jain([float(flow["goodput_bps"]) for flow in flows]) if flows else None
 
     return measure
 

@@ -342,9 +342,9 @@ def delivered_mbytes(summary: dict[str, Any]) -> float:
 
 
 def payload_per_packet(summary: dict[str, Any]) -> float:
-    """Returns the delivered payload in bytes, divided by the number of data packets that left bottlenecks."""
+    """Returns the delivered payload in bytes by data packets that left bottlenecks; NaN if none did."""
     packets = sum(int(b["packets"]) for b in summary["bottlenecks"])
-    return delivered_mbytes(summary) * 1e6 / max(1, packets)
+    return delivered_mbytes(summary) * 1e6 / (packets or math.nan)
 
 
 def dropped_mbytes(payload_share: float) -> Measure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -42,7 +41,7 @@ class Series:
         flows, windows = ([[0] * seconds for _ in result.summary["flows"]] for _ in range(2))
         for end_s, flow, bps, cwnd in _rows(result, "flow_seconds", "t_s", "flow", "goodput_bps", "cwnd_bytes"):
             flows[flow][round(end_s) - 1] = round(bps / 1e3)
-            windows[flow][round(end_s) - 1] = cwnd
+            windows[flow][round(end_s) - 1] = cwnd or 0
         names = [bottleneck["name"] for bottleneck in result.summary["bottlenecks"]]
         queues, longest, waited, waiting = ({name: [0] * seconds for name in names} for _ in range(4))
         columns = ("t_s", "queue", "throughput_bps", "queue_bytes_max", "queue_delay_ms_mean", "queue_bytes_mean")
@@ -51,7 +50,7 @@ class Series:
             queues[names[queue]][second] = round(bps / 1e3)
             longest[names[queue]][second] = most
             waiting[names[queue]][second] = round(mean)
-            waited[names[queue]][second] = 0 if math.isnan(delay_ms) else round(1e3 * delay_ms)
+            waited[names[queue]][second] = 0 if delay_ms is None else round(1e3 * delay_ms)
         by_flow = [tuple(map(tuple, values)) for values in (flows, windows)]
         by_queue = [_frozen(values) for values in (queues, longest, waited, waiting)]
         return cls(by_flow[0], by_queue[0], by_queue[1], by_queue[2], by_queue[3], by_flow[1])

@@ -109,7 +109,7 @@ class Kept:
         """The dropped packets as a part of those that came to a queue."""
         one = self.links[link]
         dropped = one["drops_overflow"] + one["drops_aqm"]
-        return float(dropped / max(1, dropped + one["packets_all"]))
+        return share(dropped, dropped + one["packets_all"], "no packet came to the queue")
 
     def flows(self, role: str) -> list[Mapping[str, Any]]:
         """Returns the flows with this role."""
@@ -122,13 +122,23 @@ class Kept:
             raise Failed(f"the case has no {role!r}")
         return found
 
+    def goodputs(self, role: str) -> list[float]:
+        """The goodput of each flow with this role, in bit/s."""
+        found = [flow["goodput_bps"] for flow in self.flows(role)]
+        if None in found:
+            raise Failed("a flow never began")
+        return found
+
     def total(self, role: str) -> float:
         """The goodputs of the flows with this role, added, in bit/s."""
-        return math.fsum(flow["goodput_bps"] for flow in self.flows(role))
+        return math.fsum(self.goodputs(role))
 
     def jain(self, role: str) -> float:
         """Jain's index of the goodputs of the flows with this role."""
-        return jain([flow["goodput_bps"] for flow in self.flows(role)])
+        found = jain(self.goodputs(role))
+        if math.isnan(found):
+            raise Failed("no flow delivered anything")
+        return found
 
     def rtt_ms(self, role: str, key: str) -> list[float]:
         """A number of the round trip times of each flow with this role, in ms."""
@@ -154,20 +164,24 @@ class Kept:
     def played(self, role: str) -> float:
         """The part of the frames of videos with this role that was played in time."""
         frames = [flow["video"]["frames"] for flow in self.flows(role)]
-        return float(sum(one["played"] for one in frames) / max(1, sum(one["sent"] for one in frames)))
+        played, sent = (sum(one[key] for one in frames) for key in ("played", "sent"))
+        return share(played, sent, "no frame was sent")
 
     def mean_delay(self, begin_s: float, end_s: float) -> float:
         """Mean over seconds of the delay in the first queue, in ms, from `begin_s` to `end_s`."""
-        return _mean(self.delay_ms[int(begin_s) : int(end_s)])
+        return _mean(self.delay_ms[int(begin_s) : int(end_s)], "no packet left the queue")
 
     def mean_rate(self, begin_s: float, end_s: float, role: str = "") -> float:
         """Mean throughput of the link, or goodput of a role, in bit/s, from `begin_s` to `end_s`."""
-        return _mean((self.goodput_bps[role] if role else self.throughput_bps)[int(begin_s) : int(end_s)])
+        rates = self.goodput_bps[role] if role else self.throughput_bps
+        return _mean(rates[int(begin_s) : int(end_s)], "the run ended before")
 
     def spread_ms(self, begin_s: float) -> float:
         """The standard deviation of the delays of seconds, from `begin_s` on, in ms."""
         known = [one for one in self.delay_ms[int(begin_s) :] if one is not None]
-        return statistics.pstdev(known) if known else 0.0
+        if not known:
+            raise Failed("no packet left the queue")
+        return statistics.pstdev(known)
 
 
 def settled_after(delays: Seconds, begin_s: int, end_s: int, most: float) -> float:
@@ -177,9 +191,19 @@ def settled_after(delays: Seconds, begin_s: int, end_s: int, most: float) -> flo
     return float(next((second for second in range(peak, len(part)) if part[second] <= most), len(part)))
 
 
-def _mean(values: Seconds) -> float:
+def _mean(values: Seconds, without: str) -> float:
+    """Returns the mean of the values that there are; fails with a reason if there are none."""
     known = [one for one in values if one is not None]
-    return statistics.fmean(known) if known else 0.0
+    if not known:
+        raise Failed(without)
+    return statistics.fmean(known)
+
+
+def share(part: float, whole: float, without: str) -> float:
+    """Returns a part of a whole; fails with a reason if the whole is nothing."""
+    if not whole:
+        raise Failed(without)
+    return float(part / whole)
 
 
 def _columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, Any]:

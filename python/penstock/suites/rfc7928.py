@@ -53,10 +53,12 @@ def _share_by_rtt(case: str) -> Value:
     """The goodput of the flow that fares worse, as a part of its share if rates are as 1 / round trip time."""
 
     def worse(run: Kept) -> float:
-        flows = [run.flows(role)[0] for role in ("reference", "other")]
+        rates = [run.goodputs(role)[0] for role in ("reference", "other")]
         weights = [1 / run.rtt_ms(role, "mean")[0] for role in ("reference", "other")]
-        total = math.fsum(flow["goodput_bps"] for flow in flows)
-        return float(min(f["goodput_bps"] / (total * w / sum(weights)) for f, w in zip(flows, weights, strict=True)))
+        total = math.fsum(rates)
+        if not total:
+            raise Failed("no flow delivered anything")
+        return min(rate / (total * weight / sum(weights)) for rate, weight in zip(rates, weights, strict=True))
 
     return _of(case, worse)
 

@@ -28,7 +28,7 @@ from penstock.suites.control_cases import (
     cases,
     grid_name,
 )
-from penstock.suites.kept import Kept
+from penstock.suites.kept import Kept, share
 from penstock.suites.model import LEAST, MOST, Criterion, Failed, NotRun, Runs, Suite, Unjudged, Value
 from penstock.suites.networks import MTU
 
@@ -110,7 +110,7 @@ def _starved(run: Kept) -> float:
 def _late_share(run: Kept) -> float:
     """What the flow that comes last gets in the last 15 s, as a part of a fifth of the link."""
     late, early = run.mean_rate(SECONDS - 15, SECONDS, "late"), run.mean_rate(SECONDS - 15, SECONDS, "ours")
-    return 5 * late / (late + early) if late + early else 0.0
+    return share(5 * late, late + early, "no flow delivered anything in the last 15 s")
 
 
 def _honest_share(run: Kept) -> float:

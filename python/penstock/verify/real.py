@@ -43,7 +43,7 @@ def run(case: Case, kernel: Kernel, emulator: Path, seed: int, starts: list[floa
         packets = Packets.read(Path(directory) / "packets.csv", "forward").between(case.begin_s, case.end_s)
     sent, report = found["sent"], found["report"]
     goodput = _goodput_mbps(found["received"]["samples"], case.begin_s, case.end_s)
-    late = max(report[way]["lateness_us"]["p99"] for way in ("forward", "reverse"))
+    late = max(report[way]["lateness_us"]["p99"] or 0.0 for way in ("forward", "reverse"))
     windows = [[round(t - sent["begin"], 3), *rest] for t, *rest in sent["windows"]]
     return Attempt(
         measure(packets, goodput, case.path.rtt_ms),

@@ -80,25 +80,26 @@ class Answer:
 
 
 def shown(seen: Observed) -> dict[str, Any]:
-    """Returns what the capture itself shows."""
+    """Returns what the capture itself shows; `None` for what it does not, such as a link that is never full."""
     knows = len(seen.queue.delay) > 0
+    segments = sum(stream.segments for stream in seen.main)
     return {
         "duration_s": round(seen.duration_s, 6),
         "packets": seen.packets,
-        "rate_bps": round(seen.rate.bps),
-        "back_rate_bps": round(seen.back_bps),
-        "full": round(seen.rate.full, 4),
+        "rate_bps": round(seen.rate.bps) or None,
+        "back_rate_bps": round(seen.back_bps) or None,
+        "full": round(seen.rate.full, 4) if seen.rate.bps > 0 else None,
         "taken": ("behind the bottleneck" if seen.queue.at_home else "before the bottleneck") if knows else None,
         "limit_bytes": seen.limit_bytes if knows else None,
-        "goodput_bps": round(seen.goodput_bps),
-        "back_goodput_bps": round(seen.back_goodput_bps),
+        "goodput_bps": round(seen.goodput_bps) if seen.duration_s else None,
+        "back_goodput_bps": round(seen.back_goodput_bps) if seen.duration_s else None,
         "queue_delay_ms": {name: _ms(seen, float(name[1:]) / 100) for name in QUANTILES} if knows else None,
-        "sent_again": round(seen.loss, 6),
-        "lost_behind": round(seen.lost_behind, 6),
+        "sent_again": round(seen.loss, 6) if segments else None,
+        "lost_behind": round(seen.lost_behind, 6) if segments else None,
         "marks": seen.marks,
         "transfers": sum(len(stream.bursts) for stream in (*seen.main, *seen.back)),
         "datagrams": len(seen.pieces),
-        "quic": round(seen.quic, 4),
+        "quic": round(seen.quic, 4) if seen.packets else None,
     }
 
 

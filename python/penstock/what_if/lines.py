@@ -1,4 +1,4 @@
-"""Thirty lines on which advice is hard, as scenarios whose truth is known: asymmetric ones, and others."""
+"""Lines on which advice is hard, as scenarios whose truth is known: asymmetric ones, and others."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ class Line:
     def back_bps(self) -> int:
         """The rate of the download in bit/s."""
         return round(self.down_mbps * 1e6)
-
-    @property
-    def delay_ns(self) -> int:
-        """The delay of the link."""
-        return self.delay_ms * 10**6
 
     def scenario(self, discipline: str = "", shift_ms: int = 0) -> dict[str, Any]:
         """Returns the true scenario under a discipline, or that in place, in which transfers begin so much later."""
@@ -90,8 +85,14 @@ _THREE = (_bulk(ON, 3), {"kind": "voip", "count": 2, **ON})
 _OLD = {"cc": {"name": "cubic-linux", "hystart": False}}
 
 
+def _boost(way: str, first: str, then: str) -> tuple[Mapping[str, Any], ...]:
+    """Changes of a shaper that lets a direction have a higher rate until its tokens are used up, after six seconds."""
+    rates = {"0s": first, "6s": then}
+    return tuple({"link": "link", "at": at, "direction": way, "rate": rate} for at, rate in rates.items())
+
+
 def lines() -> Iterator[Line]:
-    """Returns the 30 lines."""
+    """Returns the 36 lines."""
     for up, down, limit in _ASYMMETRIC:
         name = f"{up}/{down} Mbit/s"
         yield Line("asymmetric", f"{name}, one each way", up, down, limit, (_bulk(BACK), _bulk(ON)), _OLD)
@@ -117,6 +118,17 @@ def lines() -> Iterator[Line]:
     yield Line("jitter", "8 to 13 ms, uploads", 20, 20, "256kB", _THREE, changes=({"link": "link", "states": wander},))
     yield Line("joined", "uploads", 20, 20, "256kB", _THREE, joined=True)
     yield Line("joined", "both ways", 10, 100, "256kB", _HOUSE, joined=True)
+    buckets = {"police": {"rate": "8Mbit/s", "burst": "32kB"}, "reverse_police": {"rate": "40Mbit/s", "burst": "128kB"}}
+    ticks = {"interval": "10ms"}
+    yield Line("shaper", "a token bucket, uploads", 10, 10, "128kB", _THREE, more={"police": buckets["police"]})
+    yield Line("shaper", "token buckets both ways", 10, 50, "256kB", _HOUSE, more=buckets)
+    fast = _boost("forward", "40Mbit/s", "20Mbit/s")
+    yield Line("shaper", "40 Mbit/s, then 20", 20, 20, "256kB", _THREE, changes=fast)
+    fast = _boost("reverse", "100Mbit/s", "50Mbit/s")
+    yield Line("shaper", "100 Mbit/s, then 50", 10, 50, "256kB", _HOUSE, changes=fast)
+    yield Line("shaper", "every 10 ms, uploads", 20, 20, "256kB", _THREE, more={"aggregate": ticks})
+    both = {"aggregate": ticks, "reverse_aggregate": ticks}
+    yield Line("shaper", "every 10 ms, both ways", 10, 50, "256kB", _HOUSE, more=both)
     bbr = {"profile": "linux", "cc": "bbr"}
     reno = {"profile": "linux", "cc": "newreno"}
     yield Line("mixed", "cubic and bbr", 20, 20, "256kB", (_bulk(ON, 2), _bulk(ON, 1, tcp=bbr), _CALL))

@@ -91,7 +91,7 @@ class Observed:
     @property
     def limit_bytes(self) -> int:
         """The limit of the queue, if packets were lost; what fits into the largest delay."""
-        return _limit(self.rate, self.queue)
+        return _limit(self.rate.bps, self.queue)
 
     @property
     def back_bps(self) -> float:
@@ -107,9 +107,13 @@ class Observed:
 
     @property
     def back_limit(self) -> str:
-        """The limit of the queue of the other direction; the simulator's if that has not lost packets in its queue."""
-        lossy = sum(stream.again - len(stream.twice) for stream in self.back) > 0 and self.back_rate.is_regular
-        return f"{_limit(self.back_rate, self.back_queue)}B" if lossy and self.back_queue.at_home else "1000p"
+        """The limit of the queue of the other direction; the simulator's if that has not lost packets in its queue.
+
+        A link that releases packets in bursts has no regular spacing, and packets wait for the burst as well: what fits
+        into the largest delay is a little too much then, and far less than a queue without a limit.
+        """
+        lossy = sum(stream.again - len(stream.twice) for stream in self.back) > 0
+        return f"{_limit(self.back_bps, self.back_queue)}B" if lossy and self.back_queue.at_home else "1000p"
 
 
 def _loss(streams: Sequence[Stream]) -> float:
@@ -144,8 +148,8 @@ def _is_lossy(streams: Sequence[Stream], queue: Queue) -> bool:
     return any(count >= _SOME_LOST and count >= _LOSSY * segments for count, segments in lost)
 
 
-def _limit(rate: Rate, queue: Queue) -> int:
-    return int(queue.quantile(0.999) * rate.bps / 8) + _PACKET
+def _limit(bps: float, queue: Queue) -> int:
+    return int(queue.quantile(0.999) * bps / 8) + _PACKET
 
 
 def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> Observed:

@@ -23,9 +23,13 @@ SEED = 1
 # The true run is repeated with flows that begin so much later, and the same draws of everything else.
 SHIFTS_MS = (0, 3, 7, 13, 22)
 
-_PACKET = 6  # type of the block of a packet in pcapng
+_INTERFACE, _PACKET, _NAME = 1, 6, 2  # types of blocks in pcapng, and the option with the name of an interface
 _NANOSECONDS, _RAW_IP = 0xA1B23C4D, 101
 _PRIVATE, _PUBLIC = bytes([192, 168]), bytes([20, 0])
+_HOME = "home"
+_LAN = {"name": "lan", "a": _HOME, "b": "gateway", "rate": "10Gbit/s", "delay": "1us", "limit": "10000p"}
+_LAN |= {"reverse_limit": "10000p", "aqm": "droptail", "reverse_aqm": "droptail"}
+_SENDS, _RECEIVES = "link", "lan-reverse"  # the queues whose packets the gateway's interface to the link sees
 
 # Rate, one-way delay, limit of the queue and congestion control of each link.
 LINKS: Mapping[str, tuple[int, str, str, str]] = {
@@ -71,16 +75,6 @@ class Case:
         """The name of the case."""
         return f"{self.link}, {self.mix}, {self.unresponsive}"
 
-    @property
-    def back_bps(self) -> int:
-        """The rate of the other direction in bit/s."""
-        return LINKS[self.link][0]
-
-    @property
-    def delay_ns(self) -> int:
-        """The delay of the link."""
-        return int(LINKS[self.link][1].removesuffix("ms")) * 10**6
-
     def scenario(self, discipline: str = "", shift_ms: int = 0) -> dict[str, Any]:
         """Returns the true scenario under a discipline, or drop-tail, in which transfers begin so much later."""
         discipline = discipline or "droptail"
@@ -103,7 +97,7 @@ class Case:
 
 
 def cases() -> Iterator[Case | Line]:
-    """Returns the 60 cases: 30 of which each number is compared, and 30 lines on which advice is hard."""
+    """Returns the 66 cases: 30 of which each number is compared, and 36 lines on which advice is hard."""
     for link in LINKS:
         for mix in MIXES:
             for unresponsive in UNRESPONSIVE:
@@ -114,14 +108,23 @@ def cases() -> Iterator[Case | Line]:
 def capture(case: Case | Line, place: Path) -> None:
     """Simulates a case as it is, and writes what a capture at the gateway's interface to the link has: no more.
 
-    Packets that the queue dropped are not in it. Packets from the provider come when they have crossed the link. The
-    gateway's hosts have private addresses, those of the provider public ones.
+    Packets that the queue dropped are not in it. Packets from the provider come when they have crossed the link, which
+    is when they begin to cross a fast one behind the gateway. The gateway's hosts have private addresses, those of the
+    provider public ones.
     """
     with TemporaryDirectory(dir=place.parent) as folder:
         raw = Path(folder) / "raw.pcapng"
-        engine.run(case.scenario(), SEED, raw)
-        frames = sorted(_frames(raw.read_bytes(), case), key=lambda frame: frame[0])
+        engine.run(_with_home(case.scenario()), SEED, raw)
+        frames = sorted(_frames(raw.read_bytes()), key=lambda frame: frame[0])
     store.write(place, _pcap(_joined(frames) if case.joined else frames))
+
+
+def _with_home(tree: dict[str, Any]) -> dict[str, Any]:
+    """Returns the scenario with the hosts of the gateway behind a link that is there to see when packets arrive."""
+    topology = tree["topology"]
+    ends = {"gateway": _HOME}
+    flows = [{**flow, **{end: ends.get(flow[end], flow[end]) for end in ("from", "to")}} for flow in tree["flows"]]
+    return {**tree, "topology": {**topology, "links": [*topology["links"], _LAN]}, "flows": flows}
 
 
 def _joined(frames: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
@@ -147,20 +150,32 @@ def _joined(frames: Sequence[tuple[int, int, bytes]]) -> list[tuple[int, int, by
     return sorted(found, key=lambda frame: frame[0])
 
 
-def _frames(data: bytes, case: Case | Line) -> Iterator[tuple[int, int, bytes]]:
+def _frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yields time in nanoseconds, length and headers of each packet that passes the gateway's interface."""
-    rate, delay_ns = case.back_bps, case.delay_ns
+    names: list[str] = []
     at = 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
-        if kind == _PACKET:
+        if kind == _INTERFACE:
+            names.append(_name(data[at + 16 : at + length - 4]))
+        elif kind == _PACKET:
             interface, high, low, captured, size = struct.unpack_from("<IIIII", data, at + 8)
             after = at + 28 + -(-captured // 4) * 4
-            if data[after + 4 : after + 9] != b"drop_":
-                back = interface == 1
-                t = (high << 32 | low) + (delay_ns + size * 8 * 10**9 // rate if back else 0)
-                yield t, size, _placed(data[at + 28 : at + 28 + captured], back)
+            if names[interface] in (_SENDS, _RECEIVES) and data[after + 4 : after + 9] != b"drop_":
+                back = names[interface] == _RECEIVES
+                yield high << 32 | low, size, _placed(data[at + 28 : at + 28 + captured], back)
         at += length
+
+
+def _name(options: bytes) -> str:
+    """Returns the name of an interface from its options."""
+    at = 0
+    while at < len(options):
+        code, length = struct.unpack_from("<HH", options, at)
+        if code == _NAME:
+            return options[at + 4 : at + 4 + length].decode()
+        at += 4 + -(-length // 4) * 4
+    return ""
 
 
 def _placed(header: bytes, back: bool) -> bytes:

@@ -117,7 +117,8 @@ def _about(found: world.Recorded, kernel: Jar | None) -> dict[str, Any]:
     """Returns what belongs to a run on the wire in its manifest."""
     reports = found.reports
     lates = {way: [report[way]["lateness_us"] for report in reports] for way in ("forward", "reverse")}
-    late = {way: max(of, key=lambda one: float(one["p99"])) for way, of in lates.items()}
+    # Of packets that there were not, nothing was late.
+    late = {way: max(of, key=lambda one: -1.0 if one["p99"] is None else one["p99"]) for way, of in lates.items()}
     disturbed = sorted({why for one in (*reports, *found.others) for why in one["disturbed_by"]})
     late_agents = max((one["late_s"] for one in found.agents.values()), default=0.0)
     lost = sum(one["lost_sessions"] for one in found.agents.values())

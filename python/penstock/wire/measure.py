@@ -58,7 +58,7 @@ def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
     trips = [ms for flow in plan.flows for ms in found.sent[flow.id].get("rtts_ms", ())]
     summary["rtt_ms"] = _trips(np.array(trips, float), None)
     fair = [flow.id for flow in plan.flows if _is_fair(flow) and flow.start_s < plan.duration_s]
-    active = [summary["flows"][id_]["goodput_bps"] for id_ in fair]
+    active = [rate for id_ in fair if (rate := summary["flows"][id_]["goodput_bps"]) is not None]
     summary["jain"] = {"overall": _round(jain(active)) if any(active) else None, **seconds.jain()}
     summary["goodput_1s_bps"] = seconds.total()
     if found.gateway:
@@ -157,7 +157,7 @@ def _flow(plan: Plan, flow: Flow, found: Recorded, empty: Mapping[str, Any]) -> 
     active = min(stopped, plan.duration_s) - flow.start_s
     made = {
         **empty,
-        "goodput_bps": _round(received["bytes"] * 8 / active) if active > 0 else 0.0,
+        "goodput_bps": _round(received["bytes"] * 8 / active) if active > 0 else None,
         "delivered_bytes": received["bytes"],
         "completion_s": None if end is None else _round(end - flow.start_s),
         "retransmits": sent.get("resent") or 0,

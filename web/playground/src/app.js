@@ -178,11 +178,11 @@
 
   const COLUMNS = [
     ["discipline", (s, q, i) => state.disciplines[i]],
-    ["use of the link", (s, q) => `${PS.units.short(q.utilization * 100)} %`],
-    ["queueing delay, median", (s, q) => `${PS.units.short(q.queue_delay_ms.p50)} ms`],
-    ["90 %", (s, q) => `${PS.units.short(q.queue_delay_ms.p90)} ms`],
-    ["99 %", (s, q) => `${PS.units.short(q.queue_delay_ms.p99)} ms`],
-    ["round trip, 90 %", (s) => `${PS.units.short(s.rtt_ms.p90)} ms`],
+    ["use of the link", (s, q) => PS.units.told(q.utilization * 100, "%")],
+    ["queueing delay, median", (s, q) => PS.units.told(q.queue_delay_ms.p50, "ms")],
+    ["90 %", (s, q) => PS.units.told(q.queue_delay_ms.p90, "ms")],
+    ["99 %", (s, q) => PS.units.told(q.queue_delay_ms.p99, "ms")],
+    ["round trip, 90 %", (s) => PS.units.told(s.rtt_ms.p90, "ms")],
     ["dropped", (s, q) => String(q.drops_overflow + q.drops_aqm)],
     ["marked", (s, q) => String(q.marks)],
     ["fairness (Jain)", (s) => PS.units.short(s.jain.overall)],

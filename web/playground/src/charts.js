@@ -5,6 +5,7 @@
   const LEFT = 44; // room for the numbers of the axis, in CSS pixels
   const BOTTOM = 16;
   const TOP = 6;
+  const GAP_S = 0.1; // a line goes on over so much time without a value, such as a delay where no packet left
   const MOST_LINES = 24; // more flows than this are drawn as a band and its middle
   const FLOWS = ["--flow0", "--flow1", "--flow2", "--flow3", "--flow4", "--flow5", "--flow6", "--flow7"];
 
@@ -109,28 +110,23 @@
     }
 
     /** The largest value of each group of samples, filled down to zero. */
-    area(rows, scope, { first, last, group }) {
+    area(rows, scope, span) {
       const { pen } = this;
       const column = rows.queue(this.measure.of);
       const base = scope.y + scope.h;
-      pen.beginPath();
-      let x = scope.x;
-      for (let row = first; row < last; row += group) {
-        let most = 0;
-        for (let one = row; one < Math.min(last, row + group); one++) most = Math.max(most, rows.at(one, column));
-        x = scope.x + (rows.at(row, 0) - scope.from) * scope.toX;
-        const y = base - most * this.measure.scale * scope.toY;
-        if (row === first) pen.moveTo(x, y);
-        else pen.lineTo(x, y);
-      }
       pen.strokeStyle = ink["--area-line"];
-      pen.lineWidth = 1.25;
-      pen.stroke();
-      pen.lineTo(x, base);
-      pen.lineTo(scope.x + (rows.at(first, 0) - scope.from) * scope.toX, base);
-      pen.closePath();
       pen.fillStyle = ink["--area"];
-      pen.fill();
+      pen.lineWidth = 1.25;
+      for (const piece of pieces(rows, column, span)) {
+        const points = piece.map(([t, value]) => [scope.x + (t - scope.from) * scope.toX, base - value * this.measure.scale * scope.toY]);
+        pen.beginPath();
+        for (const [x, y] of points) pen.lineTo(x, y);
+        pen.stroke();
+        pen.lineTo(points[points.length - 1][0], base);
+        pen.lineTo(points[0][0], base);
+        pen.closePath();
+        pen.fill();
+      }
     }
 
     /** Drops as bars, marks as bars of another colour on top of them. */
@@ -165,12 +161,17 @@
       const { data, width } = rows;
       const base = scope.y + scope.h;
       const toY = this.measure.scale * scope.toY;
-      let some = false;
+      let [some, before] = [false, -Infinity];
       pen.beginPath();
       for (let row = first; row < last; row += group) {
         const value = data[row * width + column];
+        if (Number.isNaN(value)) continue;
+        const t = data[row * width];
+        const x = scope.x + (t - scope.from) * scope.toX;
         some = some || value > 0;
-        pen.lineTo(scope.x + (data[row * width] - scope.from) * scope.toX, base - value * toY);
+        if (t - before > GAP_S + group * rows.interval) pen.moveTo(x, base - value * toY);
+        else pen.lineTo(x, base - value * toY);
+        before = t;
       }
       if (!some) return;
       pen.strokeStyle = colour;
@@ -196,6 +197,25 @@
     const apart = rows.flows > 8 ? 2.5 : 1.5; // pixels between points
     const group = Math.max(1, Math.floor((view.to - view.from) / rows.interval / (pixels / apart)));
     return { first: begin - (begin % group), last, group };
+  }
+
+  /** Returns the largest values of groups of samples, with their times, in pieces between which there are none for long. */
+  function pieces(rows, column, { first, last, group }) {
+    const found = [];
+    let before = -Infinity;
+    for (let row = first; row < last; row += group) {
+      let most = NaN;
+      for (let one = row; one < Math.min(last, row + group); one++) {
+        const value = rows.at(one, column);
+        if (!(value <= most) && !Number.isNaN(value)) most = value;
+      }
+      if (Number.isNaN(most)) continue;
+      const t = rows.at(row, 0);
+      if (t - before > GAP_S + group * rows.interval) found.push([]);
+      found[found.length - 1].push([t, most]);
+      before = t;
+    }
+    return found;
   }
 
   /** Bars are as wide as a hundredth of the view. */
@@ -225,7 +245,7 @@
     const each = measure.kind === "lines" ? group : 1;
     const columns = measure.per === "queue" ? [rows.queue(measure.of)] : flowColumns(rows, measure);
     for (const column of columns) {
-      for (let row = first; row < last; row += each) most = Math.max(most, rows.at(row, column));
+      for (let row = first; row < last; row += each) if (rows.at(row, column) > most) most = rows.at(row, column);
     }
     return most * measure.scale;
   }
@@ -247,5 +267,5 @@
     }
   }
 
-  PS.charts = { MEASURES, MOST_LINES, Chart, Scales, readColours, flowColour };
+  PS.charts = { MEASURES, MOST_LINES, Chart, Scales, readColours, flowColour, pieces };
 })((globalThis.PS = globalThis.PS || {}));

@@ -30,7 +30,19 @@
       return this.data[row * this.width + column];
     }
 
-    /** Adds the samples of a message. */
+    /** Returns the mean of a column over some rows, of those in which it has a value; null if none has. */
+    mean(column, first = 0, last = this.count) {
+      let [all, known] = [0, 0];
+      for (let row = first; row < last; row++) {
+        const value = this.at(row, column);
+        if (Number.isNaN(value)) continue;
+        all += value;
+        known += 1;
+      }
+      return known ? all / known : null;
+    }
+
+    /** Adds the samples of a message; what there is not is NaN. */
     add(samples) {
       const begin = this.count * this.width;
       if (begin + samples.length > this.data.length) {
@@ -47,8 +59,6 @@
     smooth(row) {
       const here = row * this.width;
       for (let queue = 0; queue < this.queues; queue++) {
-        const delay = here + this.queue("delay", queue);
-        if (Number.isNaN(this.data[delay])) this.data[delay] = 0; // nothing left the queue
         const sent = here + this.queue("sent", queue);
         if (row > 0) this.data[sent] = this.mixed(sent);
         for (const column of ["drops", "marks", "lost"]) this.total(column, queue, this.data[here + this.queue(column, queue)]);
@@ -61,6 +71,7 @@
 
     mixed(place) {
       const before = this.data[place - this.width];
+      if (Number.isNaN(before)) return this.data[place]; // there was none: the flow had not begun
       return before + (this.data[place] - before) * this.part;
     }
 

@@ -114,7 +114,7 @@
         if (!rows || !rows.count) return "";
         const row = rows.rowAt(time);
         const kilobytes = units.short(rows.at(row, rows.queue("bytes")) / 1000);
-        return `${this.state.disciplines[i]}: queue ${kilobytes} kB, delay ${units.short(rows.at(row, rows.queue("delay")))} ms`;
+        return `${this.state.disciplines[i]}: queue ${kilobytes} kB, delay ${units.told(rows.at(row, rows.queue("delay")), "ms")}`;
       });
       return `At ${time.toFixed(2)} s: ${parts.filter(Boolean).join("; ")}.`;
     }
@@ -170,29 +170,26 @@
     const last = rows.count - 1;
     const pair = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     return [
-      pair("delay", `${units.short(meanOf(rows, "delay", 1))} ms`),
-      pair("link", `${units.short((100 * meanOf(rows, "sent", 1)) / rows.at(last, rows.queue("rate")))} %`),
+      pair("delay", units.told(meanOf(rows, "delay", 1), "ms")),
+      pair("link", units.told((100 * meanOf(rows, "sent", 1)) / rows.at(last, rows.queue("rate")), "%")),
       pair("drops", String(rows.counted("drops"))),
       pair("marks", String(rows.counted("marks"))),
     ];
   }
 
-  /** Returns the mean of a column over the last `seconds`. */
-  function meanOf(rows, column, seconds) {
-    const first = Math.max(0, rows.count - Math.round(seconds / rows.interval));
-    let all = 0;
-    for (let row = first; row < rows.count; row++) all += rows.at(row, rows.queue(column));
-    return all / Math.max(1, rows.count - first);
-  }
+  /** Returns the mean of a column over the last `seconds`; null if it has no value there. */
+  const meanOf = (rows, column, seconds) => rows.mean(rows.queue(column), Math.max(0, rows.count - Math.round(seconds / rows.interval)));
 
   function sentence(rows, measure, name) {
     const title = `${measure.title} of ${name}`;
     if (!rows || !rows.count) return `${title}, no samples yet`;
     const last = rows.count - 1;
     if (measure.id === "drops") return `${title}: ${rows.counted("drops")} dropped, ${rows.counted("marks")} marked so far`;
-    if (measure.per === "queue") return `${title}: now ${units.short(rows.at(last, rows.queue(measure.of)) * measure.scale)} ${measure.unit}`;
-    const values = Array.from({ length: rows.flows }, (_, flow) => rows.at(last, rows.flow(measure.of, flow)) * measure.scale);
-    return `${title}: from ${units.short(Math.min(...values))} to ${units.short(Math.max(...values))} ${measure.unit} over ${rows.flows} flows`;
+    if (measure.per === "queue") return `${title}: now ${units.told(rows.at(last, rows.queue(measure.of)) * measure.scale, measure.unit)}`;
+    const all = Array.from({ length: rows.flows }, (_, flow) => rows.at(last, rows.flow(measure.of, flow)) * measure.scale);
+    const values = all.filter((value) => !Number.isNaN(value));
+    if (!values.length) return `${title}: none now`;
+    return `${title}: from ${units.short(Math.min(...values))} to ${units.short(Math.max(...values))} ${measure.unit} over ${values.length} flows`;
   }
 
   PS.Screen = Screen;

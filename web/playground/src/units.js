@@ -17,8 +17,11 @@
     return parts && parts.unit in units ? parts.number * units[parts.unit] : null;
   };
 
-  /** Rounds to three significant digits and leaves out zeros at the end. */
-  const short = (number) => (number === null ? "–" : String(Number(Number(number).toPrecision(3))));
+  /** Rounds to three significant digits and leaves out zeros at the end; a dash for what is missing. */
+  const short = (number) => (number === null || Number.isNaN(number) ? "–" : String(Number(Number(number).toPrecision(3))));
+
+  /** Writes a number with its unit for people; a dash alone for what is missing. */
+  const told = (number, unit) => (short(number) === "–" ? "–" : `${short(number)} ${unit}`);
 
   /** Writes bits per second as scenarios do. */
   function rateText(bps) {
@@ -49,5 +52,5 @@
   /** Puts a space between number and unit for people. */
   const spaced = (text) => String(text).replace(QUANTITY, "$1 $2");
 
-  PS.units = { split, rate: scaled(RATES), delayMs: scaled(TIMES), short, rateText, delayText, literal, typed, spaced };
+  PS.units = { split, rate: scaled(RATES), delayMs: scaled(TIMES), short, told, rateText, delayText, literal, typed, spaced };
 })((globalThis.PS = globalThis.PS || {}));

@@ -67,7 +67,7 @@ impl SchedulerConfig for Config {
             classes: classes.collect(),
             round: Round::default(),
             leaves_at_once: self.compat == Compat::Linux,
-            is_last: false,
+            leaving: NONE,
         }
     }
 }
@@ -113,8 +113,9 @@ pub struct Drr {
     round: Round,
     /// A class leaves the round when its last packet begins to be sent.
     leaves_at_once: bool,
-    /// The packet on the link is the last one of the class at the front, which is still in the round.
-    is_last: bool,
+    /// The class whose last packet is on the link. It was at the front, and is there again if it gets a packet before that
+    /// has been sent. [`NONE`] if no packet on the link was the last of its class.
+    leaving: u32,
 }
 
 impl Drr {
@@ -142,8 +143,9 @@ impl Scheduler for Drr {
         if idle {
             let state = &mut self.classes[class as usize];
             state.head = size.get() as u32;
-            if self.is_last && self.round.first() == Some(class as usize) {
-                self.is_last = false;
+            if self.leaving == class {
+                self.leaving = NONE;
+                self.round.push_front(&mut self.classes, class as usize);
                 return;
             }
             state.deficit = state.turn;
@@ -153,10 +155,7 @@ impl Scheduler for Drr {
 
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
-        if self.is_last {
-            self.is_last = false;
-            self.round.pop(&self.classes);
-        }
+        self.leaving = NONE;
         loop {
             let class = self.round.first()?;
             let Class { deficit, head, .. } = self.classes[class];
@@ -174,10 +173,10 @@ impl Scheduler for Drr {
         state.deficit -= size.get() as u32;
         match head {
             Some(head) => state.head = head.get() as u32,
-            None if self.leaves_at_once => {
+            None => {
                 self.round.pop(&self.classes);
+                self.leaving = if self.leaves_at_once { NONE } else { class };
             }
-            None => self.is_last = true,
         }
     }
 

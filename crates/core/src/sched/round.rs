@@ -43,6 +43,16 @@ impl Round {
         self.tail = class as u32;
     }
 
+    /// Puts `class` before all others.
+    #[inline]
+    pub fn push_front<C: Linked>(&mut self, classes: &mut [C], class: usize) {
+        classes[class].set_next(self.head);
+        if self.head == NONE {
+            self.tail = class as u32;
+        }
+        self.head = class as u32;
+    }
+
     /// Appends all classes of `other` in their order.
     #[inline]
     pub fn append<C: Linked>(&mut self, classes: &mut [C], other: Self) {
@@ -107,6 +117,12 @@ mod tests {
         round.push(&mut classes, 1);
         round.rotate(&mut classes);
         assert_eq!(round.first(), Some(1), "alone it stays where it is");
+        round.push_front(&mut classes, 3);
+        assert_eq!([round.pop(&classes), round.pop(&classes), round.pop(&classes)], [Some(3), Some(1), None]);
+        round.push_front(&mut classes, 2);
+        round.push(&mut classes, 1);
+        assert_eq!([round.pop(&classes), round.pop(&classes), round.pop(&classes)], [Some(2), Some(1), None]);
+        round.push(&mut classes, 1);
         let mut other = Round::default();
         round.append(&mut classes, other);
         [0, 2].into_iter().for_each(|class| other.push(&mut classes, class));

@@ -3,7 +3,7 @@
 use penstock_conntrack::SipHash;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_shaper::emissions::Stopwatch;
-use penstock_shaper::histogram::{Percentiles, Spans};
+use penstock_shaper::histogram::{Spans, shown};
 use penstock_shaper::intake::{DISTURBED_ABOVE, Intake};
 use penstock_shaper::keys::Keys;
 use penstock_shaper::pool::{LARGEST, Pool};
@@ -30,9 +30,19 @@ fn spans_are_counted_up_to_bounds() {
 }
 
 #[test]
-fn nothing_recorded_reads_as_zero() {
-    let got = Spans::default().percentiles(Span::from_millis(1));
-    assert_eq!(got, Percentiles { mean: 0.0, p50: 0.0, p90: 0.0, p99: 0.0, max: 0.0 });
+fn of_no_spans_all_is_missing_and_not_zero() {
+    let none = serde_json::to_value(Spans::default().percentiles(Span::from_millis(1))).unwrap();
+    let keys: Vec<_> = none.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["max", "mean", "p50", "p90", "p99"]);
+    assert!(none.as_object().unwrap().values().all(serde_json::Value::is_null), "{none}");
+    let mut spans = Spans::default();
+    spans.record(Span::ZERO);
+    assert_eq!(spans.percentiles(Span::from_millis(1)).max, 0.0, "a packet that did not wait has waited for 0 ms");
+}
+
+#[test]
+fn a_missing_number_is_a_dash_in_a_table() {
+    assert_eq!(shown([1.25, f64::NAN, 0.0], 1, "ms"), "1.2 ms, -, 0.0 ms");
 }
 
 /// 1250 B take 1 ms at 10 Mbit/s, so the budget is 500 us.
@@ -47,6 +57,8 @@ fn the_budget_is_half_of_the_time_on_the_wire() {
     assert_eq!(read(200).budget_us, 500.0);
     assert!((read(200).packet_us.mean - 200.0).abs() < 1.0, "what was between two arrivals counts for the second");
     assert!(!read(490).is_over() && read(510).is_over());
+    let none = Stopwatch::default().read(Bytes::ZERO, Rate::from_bps(10_000_000));
+    assert!(none.budget_us.is_nan() && !none.is_over(), "without a packet there is no budget: {none:?}");
 }
 
 fn at(ms: u64) -> Instant {

@@ -242,7 +242,7 @@ fn a_whole_run_keeps_all_rules_and_each_contradiction_in_its_results_is_noticed(
         rules(&audit)
     };
     assert_eq!(check(|_| ()), []);
-    let changes: [fn(&mut Summary); 14] = [
+    let changes: [fn(&mut Summary); 16] = [
         |s| s.jain.overall = f64::NAN,
         |s| s.jain.worst_1s = 1.1,
         |s| s.bottlenecks[0].utilization = 1.001,
@@ -257,6 +257,8 @@ fn a_whole_run_keeps_all_rules_and_each_contradiction_in_its_results_is_noticed(
         |s| s.rtt_ms.p99 = 0.0,
         |s| s.flows[0].rtt_ms.min = -1.0,
         |s| s.flows[0].completion_s = Some(2.1),
+        |s| s.flows[0].goodput_bps = f64::NAN,
+        |s| s.flows[0].start_s = s.duration_s,
     ];
     for (number, change) in changes.into_iter().enumerate() {
         assert!(check(change).contains(&Rule::Summary), "change {number}");

@@ -61,6 +61,14 @@ fn throughput_is_weighted_by_what_was_sent() {
     assert_eq!(report.flows_detail.iter().map(|flow| flow.station).collect::<Vec<_>>(), [0, 1, 0, 1].map(Some));
 }
 
+/// The index compares two flows.
+#[test]
+fn one_flow_has_no_index_of_fairness() {
+    let alone = report("alg drr flows 1 qmax 10 n 1k measure fairness");
+    assert_eq!((alone.rfi, alone.rfi_between), (None, None));
+    assert_eq!(report("alg drr flows 2 qmax 10 n 1k measure fairness").rfi_between, Some((2.0, 2.0)));
+}
+
 #[test]
 fn the_same_request_gives_the_same_measures() {
     let flags = "alg drr flowsets 20::2,1::6 n 20k qmax 80 burst 2 qsing 1 measure fairness";

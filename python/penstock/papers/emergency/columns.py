@@ -31,8 +31,8 @@ def call_mos(outcome: Outcome) -> float | None:
 
 def upload_mbps(outcome: Outcome) -> float | None:
     """Returns the goodput of all files together, in Mbit/s."""
-    files = [float(flow["goodput_bps"]) for flow in outcome.summary["flows"] if flow["kind"] == "bulk"]
-    return sum(files) / 1e6 if files else None
+    files = [flow["goodput_bps"] for flow in outcome.summary["flows"] if flow["kind"] == "bulk"]
+    return sum(map(known, files)) / 1e6 if files else None
 
 
 COLUMNS = {
