@@ -1,8 +1,8 @@
 """What a script's commands make of the host: settings of Linux, and the options of the simulated TCP that they mean.
 
-The commands are not run. `defaults.sh` of both suites is taken by its meaning: the settings of a current kernel, `cubic`
-and a receive buffer of up to 15 MiB. Its `tcp_slow_start_after_idle=0` means nothing here: after an idle time the window
-is the initial one.
+The commands are not run. `defaults.sh` of both suites is taken by its meaning: the settings of a current kernel,
+`cubic` and a receive buffer of up to 15 MiB. Its `tcp_slow_start_after_idle=0` means nothing here: after an idle time
+the window is the initial one.
 """
 
 from __future__ import annotations
