@@ -3,7 +3,7 @@
 
 use crate::lab::{emulator, number, report};
 use nix::sys::socket::{setsockopt, sockopt::Ipv4Tos};
-use penstock_linux::testing::{Program, Testbed};
+use penstock_linux::testing::{Program, Testbed, wait_until};
 use penstock_trace::packets::{COLUMNS, Packets};
 use penstock_trace::read::read;
 use serde_json::Value;
@@ -128,9 +128,9 @@ fn the_log_of_a_link_has_the_packets_of_the_report() {
     for _ in 0..100 {
         let _ = socket.send(&[0x55; 1000]);
     }
-    std::thread::sleep(Duration::from_millis(1500));
     let log = run.bed.file("log");
-    assert!(std::fs::read_to_string(&log).unwrap().contains(" + "), "lines come while packets pass");
+    wait_until("lines come while packets pass", || std::fs::read_to_string(&log).unwrap().contains(" + "));
+    std::thread::sleep(Duration::from_millis(1500));
     let (report, _, _bed) = run.end();
     let text = std::fs::read_to_string(log).unwrap();
     assert!(text.starts_with("# ") && text.contains("\n# base timestamp: 0\n"), "{text}");

@@ -71,7 +71,10 @@ fn each_datagram_comes_once_and_edited_ones_are_right() {
     let own = bed.sh("m", "ip -o link show pl | sed 's/.*link.ether \\([^ ]*\\).*/\\1/'");
     bed.sh("l", &format!("ip neigh replace 10.9.0.9 lladdr {} dev e0", own.trim()));
     left.send_to(&[1], "10.9.0.9:7007").unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    // Frames are read in order: when the next one has passed, this one has been counted.
+    right.set_read_timeout(Some(PATIENCE)).unwrap();
+    left.send_to(&[2], "10.9.0.2:7007").unwrap();
+    assert_eq!((right.recv(&mut bytes).unwrap(), bytes[0]), (1, 2));
     let report = reported(running);
     assert_eq!([&report["forward"]["frames"]["own"], &report["reverse"]["frames"]["own"]], [1, 0], "{report}");
     for way in ["forward", "reverse"] {
