@@ -49,6 +49,8 @@ impl Connection {
     pub fn ask(&mut self, request: &Request) -> Result<Value, Error> {
         let line = exchange(&self.stream, request).map_err(|error| {
             let _ = self.stream.shutdown(Shutdown::Both);
+            let hangs = || io::Error::other(format!("none within {PATIENCE:?}; what was asked may still be done"));
+            let error = if error.kind() == io::ErrorKind::WouldBlock { hangs() } else { error };
             Error::NoAnswer(self.path.clone(), error)
         });
         parse_answer(&line?).map_err(Error::Refused)
@@ -75,7 +77,8 @@ mod tests {
         let (stream, mut appliance) = Stream::pair().unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let mut connection = Connection { stream, path: PathBuf::new() };
-        assert!(matches!(connection.ask(&Request::Status), Err(Error::NoAnswer(..))));
+        let silence = connection.ask(&Request::Status).unwrap_err().to_string();
+        assert!(silence.ends_with("none within 5s; what was asked may still be done"), "{silence}");
         let _ = appliance.write_all(b"{\"v\":1,\"ok\":{\"set\":{}}}\n");
         assert!(matches!(connection.ask(&Request::Status), Err(Error::NoAnswer(..))));
     }
