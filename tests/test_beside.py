@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -91,11 +92,59 @@ def test_flows_of_a_seed_begin_a_little_apart_where_the_file_says_nothing() -> N
 
 
 def test_sides_are_compared_over_the_seeds_of_the_kernel() -> None:
-    ours = {seed: {"q": (float(seed), 10.0, 0.0, 1.0)} for seed in range(1, 6)}
-    theirs = {seed: {"q": (float(seed), 10.0, 0.0, 1.0)} for seed in (1, 2)}
+    ours = {seed: {"q": (float(seed), 10.0, 0.0, 1.0, 10.0 * seed)} for seed in range(1, 6)}
+    theirs = {seed: {"q": (float(seed), 10.0, 0.0, 1.0, 20.0)} for seed in (1, 2)}
     [row] = beside._rows("home", ours, theirs)
     assert (row.goodput_mbps, row.gaps) == ((1.5, 1.5), (0.0, 0.0))
     assert row.ranges[0] == (1.0, 5.0)
+    assert (row.drops, row.ranges[2]) == ((15.0, 20.0), (10.0, 50.0))
+
+
+@pytest.mark.parametrize(
+    ("drops", "verdict"),
+    [
+        ((27.0, 18.0), "pass"),
+        ((28.0, 18.0), "pass"),  # ten packets
+        ((29.0, 18.0), "apart: drops"),
+        ((18.0, 29.0), "apart: drops (seeds)"),
+        ((150.0, 100.0), "pass"),  # a factor of 1.5
+        ((151.0, 100.0), "apart: drops"),
+        ((0.0, 10.0), "pass"),
+        ((11.0, 0.0), "apart: drops"),
+    ],
+)
+def test_drops_are_within_a_factor_or_some_packets(drops: tuple[float, float], verdict: str) -> None:
+    row = beside.Row("home", "q", (9.0, 9.0), (5.0, 5.0), (0.0, 0.0), drops, ((9.0, 9.0), (5.0, 5.0), (28.5, 29.5)))
+    assert row.verdict == verdict
+    assert beside.cells(row)[-2] == f"{drops[1]:.0f} / {drops[0]:.0f}"
+
+
+@pytest.mark.parametrize("name", beside.SUITES)
+def test_cases_of_a_suite_have_hosts_as_they_are(name: str) -> None:
+    scenarios = beside.of_suite(name)
+    assert len(scenarios) == len({scenario.file for scenario in scenarios}) > 10
+    assert all('profile = "linux"' in scenario.text for scenario in scenarios)
+    engine.check(scenarios[0])
+
+
+def test_nothing_to_run_and_an_unknown_suite_are_refused() -> None:
+    for words, told in (((), "name files"), (("--suite", "rfc7982"), "did you mean rfc7928?")):
+        done = CliRunner().invoke(app, ["verify", "linux", *words])
+        assert done.exit_code != 0
+        assert told in " ".join(str(done.exception or done.output).split())
+
+
+def test_what_new_writes_has_the_hosts_that_the_comparison_gives_it() -> None:
+    """`profile = "linux"` says all that `hosts` would say, so the numbers are those of the files as they are."""
+    scenarios = beside.defaults()
+    assert len(scenarios) == len({scenario.file for scenario in scenarios}) > 10
+    for scenario in scenarios:
+        short = Scenario(
+            re.sub(r'duration = "\d+s"', 'duration = "3s"', scenario.text).replace("warmup", "# warmup"), "x"
+        )
+        assert '"linux"' in scenario.text
+        as_it_is, as_given = (engine.simulate(one, 1).summary for one in (short, linux.hosts(short)))
+        assert as_it_is["bottlenecks"] == as_given["bottlenecks"], scenario.file
 
 
 def compared(**given: Any) -> beside.Beside:
@@ -117,6 +166,10 @@ def test_equal_sides_pass_and_what_a_kernel_cannot_do_is_named(monkeypatch: pyte
     assert "| home | bottleneck |" in page.read_text()
     assert "| refused | no such thing |" in page.read_text()
     assert beside.check(page, worlds.JAR) == tmp_path / "page.json"
+    page.write_text("<!-- defaults: begin -->\n<!-- defaults: end -->\n")
+    beside.write(page, found, "defaults")
+    assert "| home | bottleneck |" in page.read_text()
+    assert beside.check(page, worlds.JAR, "defaults") == tmp_path / "page-defaults.json"
     with pytest.raises(MistakeError, match="wire: begin"):
         beside.check(page, worlds.WIRE)
 

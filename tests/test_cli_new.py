@@ -50,7 +50,7 @@ def test_an_aqm_runs_and_drops(here: Path) -> None:
 
 def test_a_control_runs_beside_cubic() -> None:
     flows = made("cc", "mine").summary["flows"]
-    assert [flow["cc"] for flow in flows] == ["mine.py:Mine"] * 2 + ["cubic"] * 2
+    assert [flow["cc"] for flow in flows] == ["mine.py:Mine"] * 2 + ["cubic-linux"] * 2
     assert all(flow["delivered_bytes"] > 1e5 for flow in flows)
 
 

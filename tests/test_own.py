@@ -422,7 +422,7 @@ def test_a_name_that_cannot_be_used_is_shown_at_its_line(
     done = penstock("run", "mine.toml")
     assert done.returncode == 2
     assert said in done.stderr
-    assert "mine.toml:16" in done.stderr
+    assert "mine.toml:19" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -11,20 +11,41 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock import marked, worlds
+from penstock import marked, starters, worlds
+from penstock.adversary import subject
 from penstock.engine import Result, ScenarioError
+from penstock.experiments import paths
 from penstock.experiments.processes import Job, cores, run_all
-from penstock.scenario import Scenario, to_toml
+from penstock.scenario import Scenario, to_toml, tree
+from penstock.suites import results
 from penstock.units import number
 
-# The bars: goodput, and the mean queueing delay, as a part and in milliseconds.
-GOODPUT, DELAY, DELAY_MS = 0.03, 0.10, 0.5
+# The bars: goodput, the mean queueing delay as a part and in milliseconds, drops as a factor and in packets.
+GOODPUT, DELAY, DELAY_MS, DROPS, DROPS_LEAST = 0.03, 0.10, 0.5, 1.5, 10
 # Without chance a scenario is one course of many, which a packet more or less at the start decides. So the flows of
 # each seed begin up to so much later than they would, on both sides at the same times.
 SPREAD = "20ms"
 _LEAST_USE = 0.05  # queues before links that are used less are left out
-HEADINGS = ("scenario", "queue", "Mbit/s", "gap", "queue ms", "gap", "dropped %", "verdict")
-Numbers = dict[str, tuple[float, float, float, float]]  # of each queue: goodput, mean delay, drops, use
+HEADINGS = ("scenario", "queue", "Mbit/s", "gap", "queue ms", "gap", "dropped %", "drops", "verdict")
+# What `penstock new` writes: the kind, and what stands in the place of its discipline, or of the algorithm which a
+# person is to write there. These are those with which its page and its experiment compare.
+_WRITTEN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "home": ("scenario", {}),
+    **{f"home-{aqm}": ("scenario", {"aqm": {"name": aqm}}) for aqm in ("droptail", "fq-codel", "pie", "cake", "pink")},
+    **{f"aqm-{aqm}": ("aqm", {"aqm": {"name": aqm}}) for aqm in ("droptail", "codel")},
+    "ack-path-pink": ("ack-path", {"aqm": {"name": "pink"}}),
+    "scheduler-drr": ("scheduler", {"aqm.name": "drr"}),
+    "cc-bbr": ("cc", {"flows.0.cc": "bbr"}),
+    **{f"experiment-{aqm}-near": ("experiment", {"aqm.name": aqm}) for aqm in ("droptail", "codel")},
+    **{
+        f"experiment-{aqm}-far": ("experiment", {"aqm.name": aqm, "topology.delay": "100ms"})
+        for aqm in ("droptail", "codel")
+    },
+}
+# Suites, with the algorithm that their cases have here: kernels have it, too.
+SUITES = {"rfc7928": "codel", "rfc9743": "cubic", "tcp-eval": "newreno"}
+# Of each queue: goodput, mean delay, drops as a part, use, and drops.
+Numbers = dict[str, tuple[float, float, float, float, float]]
 
 
 @dataclass(frozen=True)
@@ -36,7 +57,8 @@ class Row:
     goodput_mbps: tuple[float, float]
     delay_ms: tuple[float, float]
     dropped: tuple[float, float]
-    ranges: tuple[tuple[float, float], tuple[float, float]]  # of the simulator's seeds: goodput, delay
+    drops: tuple[float, float]
+    ranges: tuple[tuple[float, float], ...]  # of the simulator's seeds: goodput, delay, drops
     disturbed: tuple[str, ...] = ()  # how the machine disturbed a run on the kernel
 
     @property
@@ -54,6 +76,9 @@ class Row:
             found["goodput"] = self.ranges[0][0] <= self.goodput_mbps[1] <= self.ranges[0][1]
         if abs(delay) > DELAY and abs(ours - theirs) > DELAY_MS:
             found["delay"] = self.ranges[1][0] <= theirs <= self.ranges[1][1]
+        fewer, more = sorted(self.drops)
+        if more > DROPS * fewer and more - fewer > DROPS_LEAST:
+            found["drops"] = self.ranges[2][0] <= self.drops[1] <= self.ranges[2][1]
         return found
 
     @property
@@ -85,10 +110,12 @@ class Beside:
         """Counts what is within the bars."""
         good = sum("goodput" not in row.missed for row in self.rows)
         delay = sum("delay" not in row.missed for row in self.rows)
+        drops = sum("drops" not in row.missed for row in self.rows)
         seeds = sum(all(row.missed.values()) and bool(row.missed) for row in self.rows)
         return (
             f"{len({row.scenario for row in self.rows})} scenarios, {len(self.rows)} queues: goodput within "
-            f"{GOODPUT:.0%} in {good}, mean queueing delay within {DELAY:.0%} or {DELAY_MS} ms in {delay}; "
+            f"{GOODPUT:.0%} in {good}, mean queueing delay within {DELAY:.0%} or {DELAY_MS} ms in {delay}, "
+            f"drops within a factor of {DROPS} or {DROPS_LEAST} packets in {drops}; "
             f"{seeds} of the others no further apart than the seeds"
         )
 
@@ -169,6 +196,25 @@ def compare(
     return Beside(on, seeds, kernel_seeds, most_s, tuple(rows), refused, ", ".join(sorted(kernels)))
 
 
+def defaults() -> list[Scenario]:
+    """Returns what `penstock new` writes, with algorithms of this project where those of a person are to stand."""
+
+    def text(kind: str, changes: Mapping[str, Any]) -> str:
+        written = tree(starters.scenario(kind, "mine"))
+        for path, value in changes.items():
+            paths.put(written, path, value)
+        return to_toml(written)
+
+    return [Scenario(text(kind, changes), f"{name}.toml") for name, (kind, changes) in _WRITTEN.items()]
+
+
+def of_suite(name: str) -> list[Scenario]:
+    """Returns the cases of a suite in its quick form, with the algorithm of `SUITES`."""
+    algorithm = subject.find(SUITES[name])
+    cases = results.suite(name).cases(True)
+    return [Scenario(to_toml(case.scenario(algorithm)), f"{name}-{case.name}.toml") for case in cases]
+
+
 def run_in(world: str, scenario: Scenario, seed: int, **given: Any) -> Result:
     """Runs a scenario in a world."""
     return worlds.run(scenario, seed, world, **given)
@@ -176,14 +222,14 @@ def run_in(world: str, scenario: Scenario, seed: int, **given: Any) -> Result:
 
 def comparable(scenario: Scenario, most_s: float) -> Scenario:
     """Returns a scenario of at most `most_s` seconds, whose flows begin within `SPREAD` where it says nothing of it."""
-    tree = tomllib.loads(scenario.text)
-    if number(tree["duration"]) > most_s:
-        tree["duration"] = f"{most_s:g}s"
-        if number(tree.get("warmup", "0s")) > most_s / 2:
-            tree["warmup"] = f"{most_s / 2:g}s"
-    for flow in tree.get("flows", []):
+    tables = tomllib.loads(scenario.text)
+    if number(tables["duration"]) > most_s:
+        tables["duration"] = f"{most_s:g}s"
+        if number(tables.get("warmup", "0s")) > most_s / 2:
+            tables["warmup"] = f"{most_s / 2:g}s"
+    for flow in tables.get("flows", []):
         flow.setdefault("start_spread", SPREAD)
-    return replace(scenario, text=to_toml(tree))
+    return replace(scenario, text=to_toml(tables))
 
 
 def numbers(_job: Job[Key], result: Result) -> Told:
@@ -197,6 +243,7 @@ def numbers(_job: Job[Key], result: Result) -> Told:
             math.nan if queue["queue_delay_ms"]["mean"] is None else queue["queue_delay_ms"]["mean"],
             share,
             queue["utilization"],
+            float(drops),
         )
     return Told(found, str(result.wire["kernel"]) if result.wire else "", worlds.disturbed_by(result))
 
@@ -214,7 +261,7 @@ def _rows(name: str, ours: Mapping[int, Numbers], theirs: Mapping[int, Numbers])
             values = [run[queue][place] for run in ours.values()]
             return min(values), max(values)
 
-        yield Row(name, queue, both(0), both(1), both(2), (ends(0), ends(1)))
+        yield Row(name, queue, both(0), both(1), both(2), both(4), (ends(0), ends(1), ends(4)))
 
 
 def cells(row: Row) -> list[str]:
@@ -228,6 +275,7 @@ def cells(row: Row) -> list[str]:
         f"{row.delay_ms[1]:.2f} / {row.delay_ms[0]:.2f}",
         f"{delay:+.1%}",
         f"{row.dropped[1]:.2%} / {row.dropped[0]:.2%}".replace("%", ""),
+        f"{row.drops[1]:.0f} / {row.drops[0]:.0f}",
         row.verdict,
     ]
 
@@ -237,24 +285,26 @@ def _gap(ours: float, theirs: float) -> float:
     return ours / theirs - 1 if theirs else 0.0 if ours == theirs else math.inf
 
 
-def _part(on: str) -> str:
-    """Returns the name of the part of a page that has the table of a world."""
-    return "table" if on == worlds.JAR else on
+def _part(on: str, part: str) -> str:
+    """Returns the name of the part of a page that has the table of a world: a part of its own, or that of the world."""
+    return "-".join(word for word in (part, on * (on != worlds.JAR)) if word) or "table"
 
 
-def check(page: Path, on: str) -> Path:
+def check(page: Path, on: str, part: str = "") -> Path:
     """Checks, before hours of runs, that the page has a part for this world; returns the file for its JSON."""
-    marked.between(page, _part(on))
-    ending = "" if on == worlds.JAR else f"-{on}"
+    name = _part(on, part)
+    marked.between(page, name)
+    ending = "" if name == "table" else f"-{name}"
     return page.with_name(f"{page.stem}{ending}.json")
 
 
-def write(page: Path, found: Beside) -> None:
-    """Writes the tables into their part of the page: each world has its own."""
+def write(page: Path, found: Beside, part: str = "") -> None:
+    """Writes the tables into their part of the page: each world has its own, and so has what `part` names."""
     about = (
         f"Linux {found.kernel.split('-')[0]}: kernel / simulator, the median of {found.kernel_seeds} and {found.seeds} "
         f"seeds, at most {found.most_s:g} s of each scenario."
     )
     lines = [about, "", *marked.table(HEADINGS, [cells(row) for row in found.rows]), "", f"{found.summary}."]
     refused = marked.table(("scenario", "why not"), [[name, why] for name, why in found.refused.items()])
-    marked.replace(page, "\n".join([*lines, "", "Not on this kernel:", "", *refused]), _part(found.on))
+    told = ["", "Not on this kernel:", "", *refused] if found.refused else []
+    marked.replace(page, "\n".join([*lines, *told]), _part(found.on, part))

@@ -87,12 +87,15 @@ class Resigned(FirstCome):
 
 
 class Blind(Full):
-    """Gives way to losses, and does not see marks."""
+    """Gives way to losses and comes back fast, and does not see marks."""
 
     segments = 60
 
+    def on_ack(self, ack):
+        self.cwnd += 10 * self.mss * ack.acked / self.cwnd
+
     def on_loss(self, loss):
-        self.cwnd = self.ssthresh = 2.0 * self.mss
+        self.cwnd = self.ssthresh = max(self.cwnd / 10, 2.0 * self.mss)
 
     def on_ecn(self, loss):
         pass

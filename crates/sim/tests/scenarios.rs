@@ -554,6 +554,36 @@ tcp = { sack = false, cc = "cubic" }
     assert_eq!(named.flows, scenario.flows, "the name without a version is that version");
 }
 
+/// The kernel's `rto_min` is the least timeout and the granularity of its timer (`tcp_rto_min`); ns-3 has two values.
+#[test]
+fn hosts_of_linux_have_one_value_for_the_least_timeout() {
+    let text = |profile: &str, more: &str| {
+        format!(
+            "duration = \"1s\"\ntopology = {{ kind = \"dumbbell\", rate = \"10Mbit/s\", delay = \"20ms\" }}\n\
+             [tcp]\nprofile = \"{profile}\"\nmin_rto = \"10ms\"\n{more}[[flows]]\nkind = \"bulk\"\n"
+        )
+    };
+    let granularity = |profile, more| parse(&text(profile, more)).flows[0].tcp.rto_granularity;
+    assert_eq!(granularity("linux", ""), Span::from_millis(10));
+    assert_eq!(granularity("linux", "rto_granularity = \"4ms\"\n"), Span::from_millis(4));
+    assert_eq!(granularity("ns-3.37", ""), Span::from_millis(1));
+}
+
+/// A profile without ECN does not keep a control from what it needs (`TCP_CONG_NEEDS_ECN`); a file may.
+#[test]
+fn a_control_that_counts_marks_has_ecn_in_every_profile() {
+    let text = |more: &str| {
+        format!(
+            "duration = \"1s\"\ntopology = {{ kind = \"dumbbell\", rate = \"10Mbit/s\", delay = \"20ms\" }}\n\
+             [tcp]\nprofile = \"linux\"\n{more}[[flows]]\nkind = \"bulk\"\n"
+        )
+    };
+    assert!(parse(&text("cc = \"dctcp\"\n")).flows[0].tcp.ecn);
+    assert!(!parse(&text("")).flows[0].tcp.ecn);
+    let mistake = Scenario::parse(&text("cc = \"dctcp\"\necn = false\n"), "f.toml").unwrap_err();
+    assert!(mistake.what.contains("dctcp goes by marks"), "{mistake}");
+}
+
 /// Each discipline and each control with a table in a profile takes every value of it.
 #[test]
 fn every_value_of_every_profile_is_one_of_a_key() {

@@ -11,7 +11,7 @@ from penstock.cli import show
 from penstock.cli.base import examples
 from penstock.cli.progress import Bar
 from penstock.cli.worlds import On
-from penstock.flent.tests import COUNTED, NAMES, STREAMS, find
+from penstock.flent.tests import COUNTED, DEFAULT_CC, NAMES, STREAMS, find
 
 if TYPE_CHECKING:
     from penstock.flent.running import Measured
@@ -22,7 +22,7 @@ _RATE = typer.Option("20Mbit/s", "--rate", help="Rate of the link in each direct
 _RTT = typer.Option("40ms", "--rtt", help="Round trip time without queues.")
 _LIMIT = typer.Option("1000p", "--limit", help="Limit of each queue, in packets or bytes.")
 _SECONDS = typer.Option(60, "--seconds", "-l", min=1, max=3600, help="Seconds for which the connections last.")
-_CC = typer.Option("cubic", "--cc", help="Congestion control, where the test does not say it.")
+_CC = typer.Option(DEFAULT_CC, "--cc", help="Congestion control, where the test does not say it.")
 _ECN = typer.Option(False, "--ecn", help="The connections ask for ECN.")
 _SEED = typer.Option(1, "--seed", min=0, help="Seed of the run.")
 _OUT = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/suites/NAME-ALGORITHMS.")

@@ -147,11 +147,19 @@ def _show(plan: Plan, wanted: Wanted, left_out: list[str], complete: bool, to: P
     epilog=examples(
         "penstock verify linux home.toml",
         "penstock verify linux examples/*.toml --seconds 20",
+        "penstock verify linux --defaults --repeat 5",
+        "penstock verify linux --suite rfc7928 --seconds 10",
         "sudo penstock verify linux home.toml --on wire",
     ),
 )
 def linux(
-    files: list[Path] = typer.Argument(help="Scenarios, which run with the TCP of Linux.", metavar="FILE.toml ..."),
+    files: list[Path] = typer.Argument(
+        None, help="Scenarios, which run with the TCP of Linux.", metavar="FILE.toml ..."
+    ),
+    defaults: bool = typer.Option(False, "--defaults", help="Run what `penstock new` writes as well."),
+    suites: list[str] = typer.Option(
+        [], "--suite", help="Run the cases of this suite as well: rfc7928, rfc9743, tcp-eval. Repeatable."
+    ),
     on: str = typer.Option("jar", "--on", help=f"The kernel: jar, {NAMES['jar']}; or wire, {NAMES['wire']}."),
     seeds: int = typer.Option(5, min=1, max=100, help="Seeds of the simulator."),
     repeat: int = typer.Option(1, min=1, max=100, help="Seeds of the kernel."),
@@ -167,8 +175,18 @@ def linux(
 
     if on not in KERNELS:
         raise MistakeError(f"--on {on}: a kernel is in {' or '.join(KERNELS)}")
-    beside_page = beside.check(to, on) if to else None
-    wanted = [Scenario.load(file) for file in files]
+    for name in suites:
+        if name not in beside.SUITES:
+            raise MistakeError(
+                f"--suite {name}: {did_you_mean(name, beside.SUITES)}there are {', '.join(beside.SUITES)}"
+            )
+    wanted = beside.defaults() if defaults else []
+    wanted += [case for name in suites for case in beside.of_suite(name)]
+    wanted += [Scenario.load(file) for file in files or ()]
+    if not wanted:
+        raise MistakeError("there is nothing to run: name files, or give --defaults or --suite")
+    part = "defaults" if defaults else "suites" if suites else ""
+    beside_page = beside.check(to, on, part) if to else None
     with RunsBar("verify linux", json) as bar:
         bar.begin(len(wanted) * (seeds + repeat), 0, 0.0)
         found = beside.compare(
@@ -183,7 +201,7 @@ def linux(
     if found is None:
         raise typer.Exit(130)
     if to and beside_page:
-        beside.write(to, found)
+        beside.write(to, found, part)
         store.write(beside_page, store.dump(found.to_json()))
     if json:
         show.as_json(found.to_json())

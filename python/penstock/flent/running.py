@@ -15,7 +15,7 @@ import numpy as np
 from penstock import columns, worlds
 from penstock.adversary.subject import SUBJECT, Subject
 from penstock.fairness import jain
-from penstock.flent.tests import CALL, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test, mark
+from penstock.flent.tests import CALL, DEFAULT_CC, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test, mark
 from penstock.scenario import Scenario, to_toml
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Setup:
     rtt_s: float = 0.04
     limit: str = "1000p"
     seconds: int = 60
-    cc: str = "cubic"
+    cc: str = DEFAULT_CC
     ecn: bool = False
     seed: int = 1
     on: str = worlds.SIM  # the world
@@ -93,7 +93,7 @@ def scenario(test: Test, setup: Setup, subject: Subject) -> str:
         "duration": f"{setup.total_s}s",
         "seed": setup.seed,
         "topology": topology,
-        "tcp": {"cc": setup.cc, "ecn": setup.ecn, "mss": "1448B"},
+        "tcp": {"profile": "linux", "cc": setup.cc, "ecn": setup.ecn},  # hosts as they are
         "flows": list(_flows(test, setup, _reads_marks(subject))),
     }
     return to_toml(subject.placed(tables))

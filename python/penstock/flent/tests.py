@@ -10,6 +10,7 @@ from penstock.suggest import did_you_mean
 
 UP, DOWN = "upload", "download"
 AVERAGE, SUM, FAIRNESS = "avg", "sum", "fairness"
+DEFAULT_CC = "cubic-linux"  # the kernel's CUBIC
 ICMP = "Ping (ms) ICMP"
 PINGS = "Ping (ms) avg"
 CALL = "VoIP"
@@ -94,7 +95,7 @@ def _thousand(_count: int) -> Test:
 
 
 def _cubic_bbr(_count: int) -> Test:
-    labels = {"Cubic BE": "cubic", "BBR BE": "bbr", "Cubic CS1": "cubic", "BBR CS1": "bbr"}
+    labels = {"Cubic BE": DEFAULT_CC, "BBR BE": "bbr", "Cubic CS1": DEFAULT_CC, "BBR CS1": "bbr"}
     streams = _streams(tuple(labels), UP, DOWN, cc=labels)
     pings = _near("UDP BE", "UDP CS1", "UDP CS6", "ICMP")
     return Test("cubic_bbr", "Cubic VS BBR smackdown", streams, pings, (AVERAGE, SUM))

@@ -34,10 +34,10 @@ _MEASURES = {
 _VARY = {
     "aqm": """"aqm" = [{ name = "$FILE.py:$CLASS" }, { name = "codel" }, { name = "droptail" }]
 "flows.0.count" = [1, 4, 16]""",
-    "cc": """"flows.0.cc" = ["$FILE.py:$CLASS", "cubic", "bbr"]
+    "cc": """"flows.0.cc" = ["$FILE.py:$CLASS", "cubic-linux", "bbr"]
 "topology.limit" = ["25p", "100p", "400p"]""",
     "scheduler": """"aqm" = [{ name = "$FILE.py:$CLASS", flows = 4 }, { name = "drr", flows = 4 }]
-"flows.0.cc" = ["cubic", "bbr"]""",
+"flows.0.cc" = ["cubic-linux", "bbr"]""",
     "ack-path": """"aqm" = [{ name = "$FILE.py:$CLASS" }, { name = "pink" }, { name = "droptail" }]
 "flows.0.count" = [1, 4, 16]""",
 }
@@ -79,6 +79,12 @@ def write(kind: str, name: str) -> list[Path]:
     if kind in ALGORITHMS:
         words |= {"MEASURES": _MEASURES[kind], "VARY": Template(_VARY[kind]).substitute(words)}
     return write_texts(stem, {name: _text(file, words) for name, file in KINDS[kind].items()})
+
+
+def scenario(kind: str, name: str) -> str:
+    """Returns the scenario that `write` or `write_folder` writes for a kind, one of `KINDS` or "experiment"."""
+    file = FOLDER["scenario.toml"] if kind == "experiment" else f"{kind}.toml"
+    return _text(file, {"FILE": name, "CLASS": _class_name(name), "NAME": name})
 
 
 def copy(example: Path, name: str) -> list[Path]:

@@ -222,7 +222,9 @@ def cases(quick: bool, qlog: Directory | None = None) -> list[Case]:
 def _case(test: Test, path: Path, qlog: Directory | None = None) -> Case:
     buffer = test.buffer * max(bdp_bytes(path.mbit, path.rtt_ms), 20 * 1500)
     tcp = {"cc": SUBJECT, "receive_buffer": "1GB", "send_buffer": "1GB"}
-    tables = dumbbell(path.mbit, path.rtt_ms, buffer, [bulk()], seconds=int(_SECONDS), aqm="droptail", tcp=tcp)
+    # The cases are about the control alone: its hosts have no habits of a kernel, and nothing else limits a flight.
+    more = {"hosts": {"mss": "1448B"}, "aqm": "droptail", "tcp": tcp}
+    tables = dumbbell(path.mbit, path.rtt_ms, buffer, [bulk()], seconds=int(_SECONDS), **more)
     tables["flows"] = [{"role": "bulk", "kind": "bulk"}]
     overtaken = test.section in _OVERTAKEN and path.rtt_ms >= _SLOW_MS
     adapt = _put_off if overtaken else _as_it_is

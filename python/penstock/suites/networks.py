@@ -9,6 +9,8 @@ from penstock.units import quantity
 
 MTU = 1500  # bytes of a full packet
 _ACCESS_MS = 1.0  # one way, on each side of the bottleneck
+# Hosts as they are, with the control that a document names: it speaks of queues or of controls, and not of hosts.
+HOSTS = {"profile": "linux"}
 
 Tables = dict[str, Any]
 
@@ -23,7 +25,8 @@ def dumbbell(
 ) -> Tables:
     """Returns the tables of a dumbbell whose flows have this base round trip time if they say nothing else.
 
-    `seconds` of `more` is the duration; its other keys replace tables or are added to them.
+    `seconds` of `more` is the duration, `hosts` the keys of hosts to which those of `tcp` are added, by default hosts as
+    they are; its other keys replace tables or are added to them.
     """
     seconds = more.pop("seconds", 60)
     topology = {
@@ -35,7 +38,7 @@ def dumbbell(
         "access_delay": ms(_ACCESS_MS) if rtt_ms >= 8 else ms(rtt_ms / 8),
         **more.pop("topology", {}),
     }
-    tcp = {"mss": "1448B", **more.pop("tcp", {})}
+    tcp = {**more.pop("hosts", HOSTS), **more.pop("tcp", {})}
     found = {"duration": f"{seconds}s", "warmup": f"{min(10, seconds // 4)}s", "topology": topology, "tcp": tcp}
     return {**found, "flows": list(flows), **more}
 

@@ -47,6 +47,13 @@ impl Profile {
         table(&self.tables, "tcp").map(|found| self.entries(found)).unwrap_or_default()
     }
 
+    /// Returns true if the least timeout and the granularity of the timer are one value of these hosts.
+    pub fn has_one_timeout(&self) -> bool {
+        let tcp = self.tcp();
+        let is = |name: &str| tcp.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.get_ref().as_str());
+        is("min_rto").is_some() && is("min_rto") == is("rto_granularity")
+    }
+
     /// Returns the parameters of an algorithm: of a kind, "aqm" or "cc", by name.
     pub fn of(&self, kind: &str, name: &str) -> Entries {
         let found = table(&self.tables, kind).and_then(|kind| table(kind, name));

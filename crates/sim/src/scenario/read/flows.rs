@@ -231,7 +231,13 @@ impl<'a> Checker<'a> {
         for (key, value) in hosts.iter().flat_map(Profile::tcp).filter(|(key, _)| !(blind && key == "rack")) {
             merged.put(key, &value);
         }
+        // Hosts with one value for both keys, as Linux has (`rto_min` of a route), are told it once.
+        let is_one = hosts.as_ref().is_some_and(Profile::has_one_timeout);
+        let told = written.get("min_rto").filter(|_| is_one && written.get("rto_granularity").is_none());
         merged.put_over(&written);
+        if let Some(least) = told {
+            merged.put("rto_granularity", least);
+        }
         merged.take("profile");
         if let Some(cc) = self.source.get(&["flows", index, "cc"]) {
             merged.put("cc", cc);
@@ -240,8 +246,8 @@ impl<'a> Checker<'a> {
         let cc = self.control(cc, hystart, hosts.as_ref())?;
         let mut config: TcpConfig = merged.part()?;
         config.cc = cc.unwrap_or(config.cc);
-        // As in Linux (TCP_CONG_NEEDS_ECN), a control that counts marks turns ECN on.
-        config.ecn |= config.needs_ecn() && merged.get("ecn").is_none();
+        // As in Linux (TCP_CONG_NEEDS_ECN), a control that counts marks turns ECN on, unless the file says otherwise.
+        config.ecn |= config.needs_ecn() && written.get("ecn").is_none();
         config.validate().map_err(|e| self.source.span(merged.place(e.key), &e.to_string()))?;
         Ok(config)
     }
