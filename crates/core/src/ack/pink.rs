@@ -99,7 +99,7 @@ use census::Census;
 use flow::{COARSE, FIN_SENT, Flight, Flow, GROWS, HELD, KNOWN, LACKING, Phase, SHORT, up};
 use owners::Owners;
 use rate::Estimator;
-use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of, wire_rate};
+use share::{CREDIT, MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of, wire_rate};
 use steps::{Owed, Step, stride};
 
 /// The state of PINK for one direction of a link.
@@ -446,7 +446,8 @@ impl Pink {
         let beyond = if steady { self.backlogs.beyond(full, coarse, self.rate) } else { Span::ZERO };
         let settled = steady && (flow.has(GROWS) || lacks);
         let owed = flow.credit;
-        let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
+        let most = if steady { flow.most_owed(stride(full, unit)) } else { 0 }.max(CREDIT * full.max(unit));
+        let due = flow.turn_round(ack, most, settled, context.now, |flow| match context.rtt {
             Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
             _ => share,
         });

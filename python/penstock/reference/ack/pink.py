@@ -443,7 +443,7 @@ class Pink(Gateway):
     def grant(self, flow: Flow, given: Given, share: int, held: int | None) -> int:
         """Ends a round if it is over, and returns the window of this ACK."""
         del held
-        self.end_round(flow, given.ack, max(given.full, given.unit), share)
+        self.end_round(flow, given.ack, STEPS * max(given.full, given.unit), share)
         return self.granted(flow, share, given.full, given.unit)
 
     def let(self, flow: Flow, given: Given, granted: int) -> int:
@@ -455,12 +455,12 @@ class Pink(Gateway):
         flow.let_through(given.ack, written)
         return written
 
-    def end_round(self, flow: Flow, ack: int, quantum: int, due: int, *, settled: bool = False) -> bool:
+    def end_round(self, flow: Flow, ack: int, most: int, due: int, *, settled: bool = False) -> bool:
         """A round ends with the ACK of data beyond its first edge; its error is carried over."""
         if not after(ack, flow.round_end):
             return False
         if flow.flight == "later" and not settled:
-            given, bound = (flow.edge - flow.round_end) % WRAP, min(STEPS * quantum, 32767)
+            given, bound = (flow.edge - flow.round_end) % WRAP, min(most, 32767)
             given -= WRAP if given >= WRAP // 2 else 0
             flow.credit = min(max(flow.credit + due - given, -bound), bound)
         flow.flight, flow.round_end, flow.round_ns = "later", flow.edge, self.now_ns

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.reference.ack import FIN, Segment
-from penstock.reference.ack.pink import MOST_WINDOW, MS, WRAP, Flow, Given, Params, Pink, after, in_units, up
+from penstock.reference.ack.pink import MOST_WINDOW, MS, STEPS, WRAP, Flow, Given, Params, Pink, after, in_units, up
 from penstock.reference.ack.qrm import Params as QrmParams
 from penstock.reference.ack.qrm import Qrm
 from penstock.reference.link import NS_PER_S, Limit, Packet
@@ -295,10 +295,12 @@ class DefaultPink(Pink):
         """Returns the window next to that before; `None` if the flow does not step."""
         lacks = self.wants_less(flow)
         owed, due = flow.credit, self.due(flow, share, given)
-        ended = self.end_round(flow, given.ack, max(given.full, given.unit), due, settled=flow.grows or lacks)
+        full = given.full if 3 * given.unit <= 2 * given.full else up(given.full, given.unit)  # of one step
+        # One step beyond what is due, a flow steps up if a step and a half is owed to it.
+        most = max(STEPS * max(given.full, given.unit), 5 * full * (1 + flow.pairs()) // 2)
+        ended = self.end_round(flow, given.ack, most, due, settled=flow.grows or lacks)
         if held is None or lacks or flow.flight != "later":
             return None
-        full = given.full if 3 * given.unit <= 2 * given.full else up(given.full, given.unit)  # of one step
         pairs = flow.pairs()
         few = pairs and share < 2 * full
         step = 2 * full if pairs and not few else full

@@ -3,7 +3,7 @@
 
 use super::config::{Shrink, Window};
 use super::place::Place;
-use super::share::{CREDIT, MAX_WINDOW, rate_of};
+use super::share::{MAX_WINDOW, rate_of};
 use crate::allocation::ratio;
 use crate::packet::{TcpFlags, TcpView};
 use crate::rtt::RttProbe;
@@ -363,12 +363,12 @@ impl Flow {
         ratio(share, if rtt >= LONG_ROUND_TRIP { took.midpoint(nanos) } else { took }, nanos)
     }
 
-    /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round unless
-    /// `settled`. Returns what was due in the round.
+    /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round, at most `most`
+    /// bytes, unless `settled`. Returns what was due in the round.
     pub fn turn_round(
         &mut self,
         ack: u32,
-        quantum: u64,
+        most: u64,
         settled: bool,
         now: Instant,
         due: impl Fn(&mut Self) -> u64,
@@ -380,7 +380,7 @@ impl Flow {
         self.place.round_at = beat(now);
         if self.flight() == Flight::Later && !settled {
             let given = i64::from(self.edge.wrapping_sub(self.round_end) as i32);
-            let bound = ((CREDIT * quantum) as i64).min(i16::MAX.into());
+            let bound = (most as i64).min(i16::MAX.into());
             self.credit = (i64::from(self.credit) + due as i64 - given).clamp(-bound, bound) as i16;
         }
         self.set_flight(Flight::Later);

@@ -70,8 +70,15 @@ pub(super) struct Step {
 }
 
 impl Flow {
+    /// Returns the largest error in bytes that a step of `segment` bytes waits for: a window one step beyond what is due steps up
+    /// again if this much is owed. With less the flow would stay there, whatever it lacks.
+    pub(super) fn most_owed(&self, segment: u64) -> u64 {
+        let step = if self.wants_pairs() { 2 * segment } else { segment };
+        step + FARTHEST as u64 * step / 2
+    }
+
     /// Returns the window of whole segments next to that before the ACK, and the window from now on.
-    fn step(&self, at: &Step, reluctance: i64) -> (u64, u64) {
+    pub(super) fn step(&self, at: &Step, reluctance: i64) -> (u64, u64) {
         let segment = at.segment;
         let pairs = self.wants_pairs();
         // Below two segments a round is a lone segment, for which the receiver waits, or a pair.

@@ -365,20 +365,43 @@ fn a_segment_longer_than_the_units_of_the_field_is_never_lost_to_rounding() {
     assert_eq!(whole_segments(-1, 1448, 16_384, &plain), 16_384);
 }
 
+/// A flow of these habits whose handshake took `rtt`, with half of it on either side.
+fn with_rtt(habits: u16, rtt: Span) -> Flow {
+    let mut gate = Gate::new(|_| {});
+    gate.out(Seg::syn(0, None));
+    gate.wait(rtt.div(2));
+    gate.back(Seg::syn_ack(0, None));
+    gate.wait(rtt.div(2));
+    gate.out(Seg::data(0, ISN + 1, 0));
+    let mut flow = gate.pink.flows[0].clone();
+    flow.marks = flow.marks & !0b1111 | habits << 2;
+    flow
+}
+
+/// A receiver that waits for the second segment of a pair may make rounds longer than windows are due for: the flow gets
+/// less than its share by each, and its window has to step up, also from one step beyond what is due.
+#[test]
+fn a_flow_that_gets_less_than_is_due_steps_up_whatever_its_step() {
+    for (habits, unit, step) in [(0, 128, 1448), (STRETCHES, 128, 2896), (0, 1024, 2048), (STRETCHES, 1024, 4096)] {
+        let segment = stride(1448, unit);
+        let (due, before) = (8 * step + step / 10, 9 * step);
+        let mut flow = with_rtt(habits, WAN);
+        flow.set_flight(Flight::Later);
+        let mut rounds = 0;
+        while flow.step(&Step { share: due, due: Some(due), before, segment, crowded: false }, 512).1 <= before {
+            flow.marks |= habits;
+            (flow.round_end, flow.edge) = (flow.edge, flow.edge.wrapping_add((due - 300) as u32));
+            let most = flow.most_owed(segment).max(CREDIT * 1448.max(unit));
+            flow.turn_round(flow.edge, most, false, Instant::ZERO, |_| due).unwrap();
+            rounds += 1;
+            assert!(rounds < 40, "{habits} {unit}: {} bytes are owed", flow.credit);
+        }
+        assert!(rounds * 300 >= 2 * step, "not before it is owed much");
+    }
+}
+
 #[test]
 fn rounding_and_steps_follow_the_habits_of_the_ends() {
-    // A flow whose handshake took `rtt`, with half of it on either side.
-    let with_rtt = |habits: u16, rtt: Span| {
-        let mut gate = Gate::new(|_| {});
-        gate.out(Seg::syn(0, None));
-        gate.wait(rtt.div(2));
-        gate.back(Seg::syn_ack(0, None));
-        gate.wait(rtt.div(2));
-        gate.out(Seg::data(0, ISN + 1, 0));
-        let mut flow = gate.pink.flows[0].clone();
-        flow.marks = flow.marks & !0b1111 | habits << 2;
-        flow
-    };
     let habit = |habits| with_rtt(habits, WAN);
     assert_eq!(whole_segments(2999, 1000, 128, &habit(SPLITS)), 1920, "down for a sender that splits: 15 * 128");
     assert_eq!(whole_segments(1999, 1000, 128, &habit(SPLITS)), 1024, "but never below one segment");
