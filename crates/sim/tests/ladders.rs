@@ -70,12 +70,14 @@ impl Ladder {
         let mut syn = Segment::tcp(0, self.role == Role::Server, TcpFlags::SYN);
         syn.seq = PEER_ISS;
         syn.window = window;
+        let mut room = 0; // of the options of a segment (RFC 6691)
         if self.config.timestamps {
             syn.set_timestamps(Timestamps { val: 1, ecr: self.now.as_nanos() as u32 / 1000 });
+            room = 12;
         }
         let window_scale = self.config.window_scaling.then_some(0);
         syn.set_syn_options(SynOptions {
-            mss: self.config.mss.get() as u16,
+            mss: self.config.mss.get() as u16 + room,
             window_scale,
             sack_permitted: self.config.sack,
         });

@@ -9,6 +9,13 @@ use penstock_core::units::{Bytes, Span};
 use penstock_grammar::range::within;
 use serde::{Deserialize, Serialize};
 
+/// Bytes of the timestamp option with its padding (RFC 7323, appendix A).
+pub(super) const TIMESTAMPS: u64 = 12;
+/// What a host takes that announces nothing (RFC 9293 §3.7.1).
+const DEFAULT_MSS: u64 = 536;
+/// The least that a host may announce to effect (`TCP_MIN_SND_MSS`).
+const LEAST_MSS: u64 = 48;
+
 /// The sender's rule for short segments when the peer's window is small (silly window avoidance).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -260,6 +267,20 @@ impl TcpConfig {
         let headers = Bytes::new(if self.timestamps { 52 } else { 40 }); // IPv4 20, TCP 20, timestamps 12
         let form = if self.scone.is_some() { Form::On } else { self.c2ml };
         self.cc.build(&setup).with_budget(&setup, form, headers)
+    }
+
+    /// Returns the payload of the largest packet of this host, which its SYN announces (`tcp_advertise_mss`): options are not counted
+    /// (RFC 6691 §2).
+    pub(super) fn advertised_mss(&self) -> u64 {
+        self.mss.get() + if self.timestamps { TIMESTAMPS } else { 0 }
+    }
+
+    /// Returns the payload of a full segment to a host that announces `theirs`, 0 if nothing, with timestamps if both have them
+    /// (`__tcp_mtu_to_mss`, `tcp_mtu_to_mss`).
+    pub(super) fn agreed_mss(&self, theirs: u16, timestamps: bool) -> u16 {
+        let theirs = if theirs == 0 { DEFAULT_MSS } else { theirs.into() };
+        let whole = self.advertised_mss().min(theirs).max(LEAST_MSS);
+        (whole - if timestamps { TIMESTAMPS } else { 0 }) as u16
     }
 
     /// Returns the smallest window scale with which the receive buffer can be advertised; at most 14 (RFC 7323 §2.3).

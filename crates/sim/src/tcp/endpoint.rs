@@ -394,7 +394,7 @@ impl Endpoint {
         self.scaling &= options.window_scale.is_some();
         let greeting = Greeting {
             sack: options.sack_permitted,
-            mss: if options.mss == 0 { 536 } else { options.mss },
+            mss: self.config.agreed_mss(options.mss, self.timestamps),
             window: syn.window,
             scale: if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 },
         };
@@ -569,7 +569,7 @@ impl Endpoint {
             }
             Half::Silent(silent) => {
                 segment.seq = self.iss.wrapping_add(1);
-                (silent.sack, silent.mss(&self.config))
+                (silent.sack, silent.mss())
             }
         };
         self.closed_last |= segment.flags.has(TcpFlags::FIN) && self.receiver.finished();
@@ -612,6 +612,37 @@ mod tests {
                 (state, state == State::Listen),
                 "{flags:?}"
             );
+        }
+    }
+
+    /// RFC 6691 §2: what a SYN announces counts no options, and who sends takes the room of the timestamps from its segments.
+    #[test]
+    fn the_options_of_segments_are_taken_from_what_the_peer_announces() {
+        for (timestamps, stamped, mss, announced, payload) in [
+            (true, true, 1460, 1460, 1448),
+            (true, false, 1460, 1460, 1460),
+            (false, true, 1460, 1448, 1448),
+            (true, true, 1000, 1460, 988),
+            (true, false, 1000, 1460, 1000),
+            (true, true, 0, 1460, 536 - 12),
+            (true, false, 0, 1460, 536),
+            (true, true, 10, 1460, 48 - 12), // tcp_min_snd_mss
+            (true, true, 9000, 1460, 1448),
+        ] {
+            for writes in [false, true] {
+                let config = TcpConfig { timestamps, ..TcpConfig::default() };
+                let half = Half::new(&config, 42, writes);
+                let mut server = Endpoint { half, ..Endpoint::new(Arc::new(config), 0, Role::Server, 42) };
+                let mut syn = Segment::tcp(0, true, TcpFlags::SYN);
+                if stamped {
+                    syn.set_timestamps(Timestamps { val: 1, ecr: 0 });
+                }
+                syn.set_syn_options(crate::segment::SynOptions { mss, window_scale: None, sack_permitted: false });
+                server.on_segment(&syn, Instant::ZERO);
+                let answer = server.transmit(Instant::ZERO).unwrap();
+                let found = (answer.syn_options().unwrap().mss, server.info().snd_mss);
+                assert_eq!(found, (announced, payload), "{timestamps} {stamped} {mss} {writes}");
+            }
         }
     }
 

@@ -17,15 +17,13 @@
 //!
 //! Invariant: the window never becomes smaller.
 
-use super::config::{ReceiveWindow, TcpConfig};
+use super::config::{ReceiveWindow, TIMESTAMPS, TcpConfig};
 use super::sequence::timestamp;
 use crate::segment::Segment;
 use penstock_core::units::{Instant, Span};
 
 /// `tcp_rmem[1]`.
 const FIRST_BUFFER: u64 = 131_072;
-/// Bytes of the timestamp option, which `advmss` counts.
-const TIMESTAMPS: u64 = 12;
 /// Segments of which the first measurement begins (`TCP_INIT_CWND`).
 const FIRST_SEGMENTS: u64 = 10;
 
@@ -54,7 +52,7 @@ pub struct Growing {
 impl Growing {
     /// Creates the state of a new connection that expects the number `next`, if the options ask for it.
     pub fn of(config: &TcpConfig, next: u64) -> Option<Self> {
-        let segment = config.mss.get() + if config.timestamps { TIMESTAMPS } else { 0 };
+        let segment = config.advertised_mss();
         let most = config.receive_buffer.get();
         let clamp = (FIRST_BUFFER / 2).min(most);
         let window = if clamp > segment { clamp / segment * segment } else { clamp };

@@ -8,7 +8,7 @@ use crate::segment::Segment;
 pub struct Greeting {
     /// SACK is permitted.
     pub sack: bool,
-    /// Largest payload of a segment that the peer takes, in bytes.
+    /// Payload of a full segment, which both sides agree on, in bytes.
     pub mss: u16,
     /// The first window in bytes.
     pub window: u16,

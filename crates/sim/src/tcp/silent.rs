@@ -31,7 +31,14 @@ impl Half {
             return Self::Active(Box::new(sender));
         }
         let peer = PeerWindow::new(first(iss));
-        Self::Silent(Silent { peer, rtt_us: None, mss: u16::MAX, back_offs: 0, sack: config.sack, established: false })
+        Self::Silent(Silent {
+            peer,
+            rtt_us: None,
+            mss: config.mss.get() as u16,
+            back_offs: 0,
+            sack: config.sack,
+            established: false,
+        })
     }
 }
 
@@ -57,7 +64,7 @@ impl Silent {
     /// Takes the peer's SYN or SYN-ACK; ours had the number `iss`.
     pub fn greeted(&mut self, greeting: Greeting, iss: u32) {
         self.sack &= greeting.sack;
-        self.mss = self.mss.min(greeting.mss);
+        self.mss = greeting.mss;
         self.peer = PeerWindow::of_greeting(first(iss), greeting.window, greeting.scale);
     }
 
@@ -71,8 +78,8 @@ impl Silent {
     }
 
     /// Returns the segment size in use, in bytes.
-    pub fn mss(&self, config: &TcpConfig) -> u64 {
-        config.mss.get().min(self.mss.into())
+    pub fn mss(&self) -> u64 {
+        self.mss.into()
     }
 
     /// Makes the sender of a connection whose SYN had the number `iss` and which agreed on ECN if `ecn` is true.
@@ -80,7 +87,7 @@ impl Silent {
     pub fn sender(&self, config: &TcpConfig, iss: u32, ecn: bool) -> Sender {
         let mut sender = Sender::new(config, iss);
         sender.agree_sack(self.sack, config);
-        sender.limit_mss(self.mss.into(), config);
+        sender.agree_mss(self.mss.into(), config);
         sender.peer = self.peer;
         (0..self.back_offs).for_each(|_| sender.rtt.back_off());
         let rtt = self.rtt_us.map(|us| Span::from_micros(us.into()));

@@ -125,7 +125,7 @@ class Flow:
     def full(self, stamped: bool) -> int:
         """The payload of a full segment: the largest seen if it is near the MSS, or the MSS less the timestamps."""
         near = self.largest + 40 >= self.mss
-        return max(self.largest if near else self.mss - 12 if stamped and self.largest else self.mss, 48)
+        return max(self.largest if near else self.mss - 12 if stamped else self.mss, 48)
 
     def believes(self, segment: Segment) -> bool:
         """An ACK is of data that passed."""

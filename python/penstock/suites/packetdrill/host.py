@@ -14,6 +14,7 @@ from typing import Any
 
 __all__ = ["Host"]
 
+_TIMESTAMPS = 12  # bytes of the option, which segments have room for
 _DEFAULTS = {
     "tcp_rmem": f"4096 540000 {15 << 20}",
     "tcp_timestamps": "1",
@@ -102,8 +103,9 @@ class Host:
             self.foreign.append(name if value else line)
 
     def options(self, client: bool, mss: int) -> dict[str, Any]:
-        """Returns `[tcp]` of one side, whose segments have at most `mss` bytes."""
+        """Returns `[tcp]` of one side, which announces segments of at most `mss` bytes."""
         setting = self.settings
+        stamped = setting["tcp_timestamps"] != "0"
         control = _CONTROLS[setting["tcp_congestion_control"]]
         ecn, accurate = _ECN[int(setting["tcp_ecn"])][0 if client else 1]
         sack = setting["tcp_sack"] != "0"
@@ -111,8 +113,8 @@ class Host:
             control = {**control, "hystart": False}
         return {
             "cc": control,
-            "mss": f"{mss}B",
-            "timestamps": setting["tcp_timestamps"] != "0",
+            "mss": f"{mss - _TIMESTAMPS * stamped}B",
+            "timestamps": stamped,
             "sack": sack,
             "rack": sack and setting["tcp_recovery"] != "0",
             "without_sack": "linux",

@@ -257,7 +257,7 @@ impl Flow {
     pub fn segment(&self, stamped: bool) -> u64 {
         let full = if self.largest.saturating_add(MAX_OPTIONS) >= self.mss {
             self.largest
-        } else if stamped && self.largest > 0 {
+        } else if stamped {
             self.mss.saturating_sub(TIMESTAMPS_OPTION)
         } else {
             self.mss

@@ -438,7 +438,8 @@ fn flows_that_open_together_do_not_step_up_together() {
 #[test]
 fn the_segment_is_what_full_segments_carry() {
     let flow = |mss, largest| Flow { mss, largest, ..Flow::default() };
-    assert_eq!(flow(1460, 0).segment(true), 1460, "nothing seen yet");
+    assert_eq!(flow(1460, 0).segment(true), 1448, "nothing seen yet, and the option counts no timestamps (RFC 6691)");
+    assert_eq!(flow(1460, 0).segment(false), 1460);
     assert_eq!(flow(1460, 1448).segment(true), 1448, "a Linux host with timestamps");
     assert_eq!(flow(1000, 1000).segment(true), 1000);
     assert_eq!(flow(1460, 20).segment(true), 1448, "short messages say nothing of the segment size");

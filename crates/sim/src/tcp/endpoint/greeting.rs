@@ -65,7 +65,7 @@ impl Endpoint {
         }
         let mut segment = self.template(flags, now, self.timestamps);
         segment.set_syn_options(SynOptions {
-            mss: self.config.mss.get() as u16,
+            mss: self.config.advertised_mss() as u16,
             window_scale: self.scaling.then(|| self.config.window_scale()),
             sack_permitted: if answering { self.sack() } else { self.config.sack },
         });

@@ -115,7 +115,7 @@ impl Endpoint {
     pub(super) fn mss(&self) -> u64 {
         match &self.half {
             Half::Active(sender) => sender.mss(),
-            Half::Silent(silent) => silent.mss(&self.config),
+            Half::Silent(silent) => silent.mss(),
         }
     }
 }

@@ -15,7 +15,7 @@ impl Sender {
     /// Takes the peer's SYN or SYN-ACK.
     pub fn greeted(&mut self, greeting: Greeting, config: &TcpConfig) {
         self.agree_sack(greeting.sack, config);
-        self.limit_mss(greeting.mss.into(), config);
+        self.agree_mss(greeting.mss.into(), config);
         self.peer = PeerWindow::of_greeting(self.una, greeting.window, greeting.scale);
     }
 
@@ -32,12 +32,12 @@ impl Sender {
         self.ern = RateTeller::of(ecn, config);
     }
 
-    /// Reduces the segment size to that of the peer, after the handshake.
-    pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
-        if peer < self.mss {
-            self.mss = peer;
+    /// Takes the segment size that both sides agree on.
+    pub fn agree_mss(&mut self, agreed: u64, config: &TcpConfig) {
+        if agreed != self.mss {
+            self.mss = agreed;
             let budget = self.cc.cooperation().and_then(|cc| cc.budget());
-            self.cc = config.control(peer, (self.una - 1) as u32);
+            self.cc = config.control(agreed, (self.una - 1) as u32);
             if let Some(cc) = self.cc.cooperation() {
                 cc.set_budget(budget);
             }
