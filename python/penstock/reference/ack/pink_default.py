@@ -123,6 +123,8 @@ class DefaultPink(Pink):
         elif flow.listed == "silent":
             self.learn(sent=True)
         elif flow.listed == "":
+            if flow.flight == "later":
+                self.begin_anew(flow)
             self.asleep.discard(flow.number)
             self.count["woken"] += 1
         flow.listed, flow.last_ns = ("far" if rtt_ns is not None and rtt_ns >= FAR_NS else "busy"), self.now_ns
@@ -135,8 +137,9 @@ class DefaultPink(Pink):
         return flow.claim is not None
 
     def is_done(self, flow: Flow, ack: int) -> bool:
-        """All is acknowledged, and the last segment was a short one."""
-        return flow.number in self.short and flow.end() == ack
+        """All is acknowledged, and the last segment was a short one, or a FIN follows."""
+        end, ended = flow.end(), flow.fin_sent
+        return (ended or flow.number in self.short) and end is not None and (end - ended) % WRAP == ack
 
     def note_data(self, flow: Flow, segment: Segment) -> None:
         """What a segment says about its sender's needs."""
@@ -153,13 +156,17 @@ class DefaultPink(Pink):
         self.look(flow, segment, full)
         if self.wants_less(flow) and self.is_held(flow, full):
             self.wake(flow)
-            self.intervals.pop(number, None)
-            flow.flight, flow.round_end, flow.credit = "first", flow.acked, 0
+            self.begin_anew(flow)
         sent, rtt_ns = flow.end(), flow.round_trip()
         alone = flow.flight == "first" and flow.sends() and number in self.short and not self.wants_less(flow)
         if alone and rtt_ns is not None and sent is not None:
             rtt_ns += full * 8 * NS_PER_S // self.rate_bps
             self.set_claim(flow, min((sent - flow.acked) % WRAP * NS_PER_S // rtt_ns, WRAP - 1))
+
+    def begin_anew(self, flow: Flow) -> None:
+        """Nothing is owed for a pause."""
+        self.intervals.pop(flow.number, None)
+        flow.flight, flow.round_end, flow.credit = "first", flow.acked, 0
 
     def wake(self, flow: Flow) -> None:
         """It filled its window, so it can use more."""

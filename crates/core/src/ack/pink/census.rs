@@ -9,7 +9,7 @@
 
 use super::Pink;
 use super::config::{Config, Reallocation, Sampling};
-use super::flow::{ASLEEP, Flow, LACKING, List, Phase, SMALL, coarse};
+use super::flow::{ASLEEP, Flight, Flow, LACKING, List, Phase, SMALL, coarse};
 use super::lists::{LISTS, Lists};
 use crate::units::{Instant, Span};
 use serde::Serialize;
@@ -232,6 +232,9 @@ impl Pink {
                 self.recount();
             }
             None => {
+                if self.demands() && self.flows[id].flight() == Flight::Later {
+                    self.flows[id].wake();
+                }
                 self.set_asleep(id, false);
                 self.list(id, busy, now);
                 self.stats.woken += 1;

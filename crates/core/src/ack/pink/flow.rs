@@ -235,7 +235,9 @@ impl Flow {
 
     /// Returns true if all that the flow sent is acknowledged by `ack`, and it had nothing more to send.
     pub fn is_done(&self, ack: u32) -> bool {
-        self.is(SHORT) && self.probe.outbound_end() == Some(ack)
+        let ended = self.has(FIN_SENT);
+        let data_end = self.probe.outbound_end().map(|end| end.wrapping_sub(ended.into()));
+        (ended || self.is(SHORT)) && data_end == Some(ack)
     }
 
     /// Returns true if the flow has sent all that its window lets it send, and the window was written by PINK.

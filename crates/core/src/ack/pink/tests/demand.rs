@@ -45,6 +45,39 @@ fn a_flow_of_one_short_segment_takes_from_others_what_it_sends() {
     assert_eq!(gate.pink.level_of(flow, WAN + LAN + Span::from_micros(800)), 123_400, "123500 - 100");
 }
 
+/// A flow that sent its first data unseen, as the owner of a table of half-open connections hides them, does not count any more
+/// when it wakes. 100 bytes in 104 ms are 961 bytes per second also then, before any ACK: others keep their windows.
+#[test]
+fn who_wakes_with_one_short_segment_takes_from_others_what_it_sends() {
+    let mut gate = Gate::new(|c| *c = Config { sampling: Sampling::Always, ..Config::default() });
+    gate.open(1..2, Some(2), Some(2));
+    gate.pink.flows[1].probe.pass_unseen(ISN + 101, FAR_ISN + 1);
+    gate.back(Seg::ack(1, ISN + 101, 65_535));
+    gate.wait(Span::from_secs(20));
+    gate.open(0..1, Some(2), Some(2));
+    says(&mut gate, 0, ISN + 1, 1000);
+    assert_eq!((gate.pink.active(), gate.pink.stats.expired), (1, 1), "it was not heard of");
+    gate.out(Seg::data(1, ISN + 101, 100));
+    assert_eq!((gate.pink.active(), gate.pink.shares.lacking, gate.pink.shares.claims), (2, 1, 961));
+    let flow = &gate.pink.flows[0];
+    assert_eq!(gate.pink.level_of(flow, WAN + LAN + Span::from_micros(800)), 123_400, "123500 - 100");
+}
+
+/// A FIN says that nothing follows, whatever the size of the segment before it, and comes before the ACK of that segment.
+#[test]
+fn who_sent_a_fin_leaves_its_share_when_its_data_are_acknowledged() {
+    let mut gate = default_gate();
+    gate.open(0..2, Some(2), Some(2));
+    gate.out(Seg::data(1, ISN + 1, 1000));
+    gate.out(Seg { flags: TcpFlags::FIN.with(TcpFlags::ACK), ..Seg::data(1, ISN + 1001, 0) });
+    assert_eq!(gate.pink.shares.lacking, 0);
+    gate.wait(WAN);
+    gate.back(Seg::ack(1, ISN + 1001, 65_535));
+    assert_eq!((gate.pink.shares.lacking, gate.pink.shares.claims), (1, 9615), "1000 bytes in 104 ms");
+    gate.back(Seg::ack(1, ISN + 1002, 65_535));
+    assert_eq!(gate.pink.shares, Shares { n: 1, ..Shares::new(gate.pink.shares.capacity) });
+}
+
 /// Of half of the bandwidth-delay product, 61750 bytes, the first may keep a half, the next a sixth, a twelfth...
 #[test]
 fn what_idle_flows_may_send_at_once_is_bounded_for_all_together() {
