@@ -31,9 +31,7 @@ def test_ns3_can_be_told_every_network_with_every_switch(seed: int) -> None:
     for network in peer.networks(str(seed)):
         for switch in peer.SWITCHES:
             if switch.concerns(network) and not switch.ours_alone:
-                tree = network.tree(switch.tcp)
-                tree["aqm"].pop("ecn", None)
-                ns3.arguments(tree)
+                ns3.arguments(peer.theirs(switch.tree(network)))
 
 
 def test_a_difference_is_one_if_the_seeds_have_no_number_in_common() -> None:
@@ -49,6 +47,18 @@ def test_a_discipline_can_look_away_from_the_packet_in_the_device() -> None:
 
     assert (aqm("codel")["target"], aqm("pie")["target"]) == ("8000us", "18000us")
     assert (aqm("red")["min_threshold"], aqm("red")["max_threshold"]) == ("6p", "16p")
+    assert aqm("red")["least_waiting"] == 3, "two in the queue, as ns-3 has it, and one in the device"
+
+
+def test_marks_are_compared_as_well() -> None:
+    marked = next(network for network in peer.networks("0") if network.ecn)
+    said = ns3.arguments(peer.theirs(marked.tree({}, spread="1ms")))
+    assert {"--aqm=red", "--aqm-ecn=true", "--ecn=true", "--start-spread=1000000ns"} <= set(said)
+    assert not any("least" in option for option in said), "ns-3's RED has this rule by itself"
+    plain = {**marked.tree({})["aqm"], "over_max": "mark"}
+    assert "--red-hard-drop=false" in ns3.arguments(peer.theirs({**marked.tree({}), "aqm": plain}))
+    with pytest.raises(MistakeError, match="over_max"):
+        ns3.arguments(peer.theirs({**marked.tree({}), "aqm": {**plain, "over_max": "linear"}}))
 
 
 def test_the_cause_is_the_first_switch_that_removes_the_difference() -> None:

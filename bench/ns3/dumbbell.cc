@@ -69,6 +69,8 @@ struct Options
     bool sack = true;
     bool prr = true;
     bool timestamps = true;
+    bool ecn = false;
+    bool aqmEcn = false;
     bool limitedTransmit = true;
     bool ackEverySegment = false;
     bool hystart = true;
@@ -84,6 +86,7 @@ struct Options
     double redWeight = 0.002;
     uint32_t redMeanPacket = 1000;
     bool redWait = false;
+    bool redHardDrop = true;
     bool redGentle = true;
     Time codelTarget = MilliSeconds(5);
     Time codelInterval = MilliSeconds(100);
@@ -101,6 +104,8 @@ AddAqmOptions(CommandLine& cmd, Options& o)
     cmd.AddValue("red-mean-packet", "RED: mean packet, bytes", o.redMeanPacket);
     cmd.AddValue("red-wait", "RED: space drops at least 1/p apart", o.redWait);
     cmd.AddValue("red-gentle", "RED: gentle form", o.redGentle);
+    cmd.AddValue("red-hard-drop", "RED: drop above the hard limit what is marked below it", o.redHardDrop);
+    cmd.AddValue("aqm-ecn", "The discipline marks packets that are capable of ECN", o.aqmEcn);
     cmd.AddValue("codel-target", "CoDel: acceptable standing delay", o.codelTarget);
     cmd.AddValue("codel-interval", "CoDel: time above the target", o.codelInterval);
     cmd.AddValue("pie-target", "PIE: reference delay", o.pieTarget);
@@ -114,6 +119,7 @@ AddTcpOptions(CommandLine& cmd, Options& o)
     cmd.AddValue("sack", "Selective acknowledgments", o.sack);
     cmd.AddValue("prr", "Proportional rate reduction; otherwise classic recovery", o.prr);
     cmd.AddValue("timestamps", "Timestamps", o.timestamps);
+    cmd.AddValue("ecn", "ECN (RFC 3168)", o.ecn);
     cmd.AddValue("limited-transmit", "Limited transmit", o.limitedTransmit);
     cmd.AddValue("ack-every-segment", "No delayed ACKs", o.ackEverySegment);
     cmd.AddValue("hystart", "CUBIC: HyStart", o.hystart);
@@ -292,7 +298,8 @@ SetTcp(const Options& o)
     Config::SetDefault("ns3::TcpSocketBase::LimitedTransmit", BooleanValue(o.limitedTransmit));
     Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(o.hystart));
     Config::SetDefault("ns3::TcpHybla::RRTT", TimeValue(o.hyblaRtt));
-    // The rest are ns-3's defaults: window scaling, no ECN, no pacing.
+    Config::SetDefault("ns3::TcpSocketBase::UseEcn", EnumValue(o.ecn ? TcpSocketState::On : TcpSocketState::Off));
+    // The rest are ns-3's defaults: window scaling, no pacing.
 }
 
 std::string
@@ -339,21 +346,23 @@ SetQueue(TrafficControlHelper& tch, const Options& o)
     else if (o.aqm == "codel")
     {
         tch.SetRootQueueDisc("ns3::CoDelQueueDisc", "MaxSize", QueueSizeValue(o.limit), "Target",
-                             TimeValue(o.codelTarget), "Interval", TimeValue(o.codelInterval));
+                             TimeValue(o.codelTarget), "Interval", TimeValue(o.codelInterval), "UseEcn",
+                             BooleanValue(o.aqmEcn));
     }
     else if (o.aqm == "red")
     {
         tch.SetRootQueueDisc("ns3::RedQueueDisc", "MaxSize", QueueSizeValue(o.limit), "MinTh", DoubleValue(o.redMin),
                              "MaxTh", DoubleValue(o.redMax), "LInterm", DoubleValue(1.0 / o.redMaxP), "QW",
                              DoubleValue(o.redWeight), "MeanPktSize", UintegerValue(o.redMeanPacket), "Wait",
-                             BooleanValue(o.redWait), "Gentle", BooleanValue(o.redGentle), "LinkBandwidth",
+                             BooleanValue(o.redWait), "Gentle", BooleanValue(o.redGentle), "UseEcn",
+                             BooleanValue(o.aqmEcn), "UseHardDrop", BooleanValue(o.redHardDrop), "LinkBandwidth",
                              DataRateValue(o.rate), "LinkDelay", TimeValue(o.delay));
     }
     else if (o.aqm == "pie")
     {
         tch.SetRootQueueDisc("ns3::PieQueueDisc", "MaxSize", QueueSizeValue(o.limit), "QueueDelayReference",
                              TimeValue(o.pieTarget), "Tupdate", TimeValue(o.pieTupdate), "UseDerandomization",
-                             BooleanValue(true));
+                             BooleanValue(true), "UseEcn", BooleanValue(o.aqmEcn));
     }
     else if (o.aqm == "fq-codel")
     {
@@ -407,6 +416,24 @@ Access(Network& net, const Options& o, const NodeContainer& hosts, Ptr<Node> gat
     RoutingOf(gateway)->SetHosts(network, std::move(routes));
 }
 
+// Timeouts of the senders: how often one of them entered the state Loss.
+uint64_t g_timeouts = 0;
+
+void
+CongestionState(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now)
+{
+    g_timeouts += now == TcpSocketState::CA_LOSS;
+}
+
+// The socket of an application exists from its start on.
+void
+WatchTimeouts(uint32_t node)
+{
+    Config::ConnectWithoutContext("/NodeList/" + std::to_string(node) +
+                                      "/$ns3::TcpL4Protocol/SocketList/*/CongState",
+                                  MakeCallback(&CongestionState));
+}
+
 void
 Applications(Network& net, const Options& o)
 {
@@ -421,7 +448,12 @@ Applications(Network& net, const Options& o)
         // Whole segments, so that the send buffer neither splits nor joins.
         bulk.SetAttribute("SendSize", UintegerValue(o.mss));
         auto app = bulk.Install(net.clients.Get(i));
-        app.Start(Seconds(uniform->GetValue(0.0, o.startSpread.GetSeconds())));
+        const Time start = Seconds(uniform->GetValue(0.0, o.startSpread.GetSeconds()));
+        app.Start(start);
+        if (o.measure)
+        {
+            Simulator::Schedule(start + NanoSeconds(1), &WatchTimeouts, net.clients.Get(i)->GetId());
+        }
     }
 }
 
@@ -576,6 +608,7 @@ Print(const Network& net, const Options& o, const Counter& sent, const Delays& d
               << ", \"events\": " << Simulator::GetEventCount()
               << ", \"drops\": " << net.queue->GetStats().nTotalDroppedPackets
               << ", \"queue_delay_ms\": " << delays.MeanMs()
+              << ", \"marks\": " << net.queue->GetStats().nTotalMarkedPackets << ", \"timeouts\": " << g_timeouts
               << ", \"drops_elsewhere\": " << AccessDrops(net) << ", \"version\": \"" << NS3_VERSION_TEXT
               << "\", \"build\": \"library: " << LibraryBuild() << "; program: " << ProgramBuild() << "\"}"
               << std::endl;

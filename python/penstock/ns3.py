@@ -46,6 +46,9 @@ class Run:
     build: str
     queue_delay_ms: float = 0.0
     """Mean time from the discipline's taking a packet with data to its transmission; 0 if it was not measured."""
+    marks: int = 0
+    timeouts: int = 0
+    """How often a sender entered the state Loss; 0 if it was not measured."""
 
     @property
     def ns_per_packet(self) -> float:
@@ -150,6 +153,12 @@ def _flag(value: Any) -> str:
     return "true" if value else "false"
 
 
+def _hard_drop(over_max: Any) -> str:
+    if over_max not in {"drop", "mark"}:
+        raise MistakeError(f"[aqm] over_max {over_max!r}: ns-3 can drop or mark")
+    return _flag(over_max == "drop")
+
+
 Said = Mapping[str, tuple[str, Callable[[Any], str]]]
 
 _TOPOLOGY: Said = {
@@ -171,6 +180,7 @@ _TCP_MORE: Said = {
     "sack": ("sack", _flag),
     "prr": ("prr", _flag),
     "timestamps": ("timestamps", _flag),
+    "ecn": ("ecn", _flag),
     "limited_transmit": ("limited-transmit", _flag),
     "ack_every_segment": ("ack-every-segment", _flag),
     "initial_window": ("initial-window", str),
@@ -203,6 +213,13 @@ _AQM: Mapping[str, Said] = {
     },
 }
 
+# Keys of disciplines whose defaults are the same in both programs.
+_AQM_MORE: Mapping[str, Said] = {
+    "codel": {"ecn": ("aqm-ecn", _flag)},
+    "pie": {"ecn": ("aqm-ecn", _flag)},
+    "red": {"ecn": ("aqm-ecn", _flag), "over_max": ("red-hard-drop", _hard_drop)},
+}
+
 
 def arguments(scenario: Mapping[str, Any]) -> list[str]:
     """Returns the scenario as options of the program."""
@@ -214,11 +231,12 @@ def arguments(scenario: Mapping[str, Any]) -> list[str]:
     name = aqm.pop("name")
     if name not in _AQM:
         raise MistakeError(f"aqm {name!r}: ns-3 is compared with {', '.join(_AQM)}")
+    also = {key: known for key, known in _AQM_MORE.get(name, {}).items() if key in aqm}
     return [
         f"--aqm={name}",
         *_options("", top, {"duration": ("duration", _time), "seed": ("seed", str)}),
         *_options("topology", topology, _TOPOLOGY),
-        *_options("aqm", aqm, _AQM[name]),
+        *_options("aqm", aqm, {**_AQM[name], **also}),
         *_tcp(scenario["tcp"]),
         *_options("flows", flows, _FLOWS),
     ]

@@ -1,7 +1,8 @@
 //! Runs every path of the grid on which recovery must converge, and prints a page of those that do not hold.
 //!
 //! `cargo run --release -p penstock-sim --example verify_recovery [-- --sample N]` prints Markdown;
-//! `tools/verify-recovery` writes it into `docs/verify-recovery.md`.
+//! `tools/verify-recovery` writes it into `docs/verify-recovery.md`. With `--only TEXT` it prints the scenarios of the paths whose
+//! names contain the text, and what was found on each.
 
 #[path = "../tests/paths/mod.rs"]
 mod paths;
@@ -30,6 +31,7 @@ fn grid() -> Vec<Path> {
                             mbit: *mbit,
                             rtt_ms: *rtt_ms,
                             queue: *queue,
+                            calm: false,
                         }));
                     }
                 }
@@ -68,6 +70,22 @@ fn judge_all(grid: &[Path]) -> Vec<(Path, Finding)> {
     found.into_inner().unwrap()
 }
 
+/// Prints the scenarios of the paths whose names contain `text`, and what was found on each.
+fn show(grid: &[Path], text: &str) {
+    for path in grid.iter().filter(|path| path.to_string().contains(text)) {
+        let found = path.judge(1);
+        let broken = found.broken();
+        let because = broken.as_ref().map(|broken| path.beyond_law(broken).unwrap_or("open"));
+        println!("# {path}\n{}", path.scenario(1).replace("\n            ", "\n").trim());
+        let Finding { loss, link_use, law_loss, law_use, .. } = found;
+        println!("# loses {loss:.4} (law {law_loss:.4}), uses {link_use:.3} (law {law_use:.3?})");
+        match (broken, because) {
+            (Some(broken), Some(because)) => println!("# {broken}: {because}\n"),
+            _ => println!("# holds\n"),
+        }
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let all = grid();
@@ -75,6 +93,10 @@ fn main() {
     let number = |name: &str| {
         words.iter().position(|word| word == name).and_then(|i| words.get(i + 1)).and_then(|word| word.parse().ok())
     };
+    if let Some(text) = words.iter().position(|word| word == "--only").and_then(|i| words.get(i + 1)) {
+        show(&all, text);
+        return;
+    }
     let chosen = number("--sample").map_or(all.clone(), |n| sample(all, n));
     let mut found = judge_all(&chosen);
     found.sort_by_key(|(path, _)| path.to_string());

@@ -38,8 +38,11 @@ _PARAMETERS: Mapping[str, dict[str, Any]] = {
         "mean_packet": "1kB",
         "gentle": True,
         "wait": False,
+        "least_waiting": 2,
     },
 }
+# Keys that ns-3 is not told: its RED leaves packets alone while fewer than two wait (red-queue-disc.cc: nQueued > 1).
+_OURS_ALONE = ("least_waiting",)
 # Means that are closer than this do not differ, however narrow the ranges of the seeds are.
 LEAST_SHARE = 0.02
 # The delay of an access link, one way.
@@ -57,14 +60,16 @@ class Network:
     aqm: str
     limit: int
     flows: int
+    ecn: bool = False
 
     @property
     def name(self) -> str:
         """The name of the network in tables and files."""
-        return f"{self.number}-{self.control}-{self.rate_mbps}M-{self.rtt_ms}ms-{self.aqm}-{self.flows}"
+        aqm = f"{self.aqm}-ecn" if self.ecn else self.aqm
+        return f"{self.number}-{self.control}-{self.rate_mbps}M-{self.rtt_ms}ms-{aqm}-{self.flows}"
 
-    def tree(self, switched: Mapping[str, Any], one_less: bool = False) -> dict[str, Any]:
-        """Returns the scenario for both programs; `switched` replaces keys of [tcp].
+    def tree(self, switched: Mapping[str, Any], one_less: bool = False, spread: str = "1s") -> dict[str, Any]:
+        """Returns the scenario for both programs; `switched` replaces keys of [tcp], `spread` is that of the starts.
 
         With `one_less` the discipline looks away from one packet, as that of ns-3 does, whose device holds one: its
         thresholds are higher by a packet or by the time that it takes.
@@ -78,6 +83,9 @@ class Network:
             "min_rto": "1s",
             "delayed_ack_timeout": "200ms",
         }
+        aqm = {"name": self.aqm, **_PARAMETERS.get(self.aqm, {}), **(self._one_less() if one_less else {})}
+        if self.ecn:
+            tcp["ecn"] = aqm["ecn"] = True
         return {
             "duration": f"{DURATION_S}s",
             "seed": 1,
@@ -89,14 +97,14 @@ class Network:
                 "access_rate": "1Gbit/s",
                 "access_delay": f"{_ACCESS_MS:g}ms",
             },
-            "aqm": {"name": self.aqm, **_PARAMETERS.get(self.aqm, {}), **(self._one_less() if one_less else {})},
+            "aqm": aqm,
             "tcp": _merged(tcp, switched),
-            "flows": [{"kind": "bulk", "count": self.flows, "start_spread": "1s"}],
+            "flows": [{"kind": "bulk", "count": self.flows, "start_spread": spread}],
         }
 
     def _one_less(self) -> dict[str, Any]:
         if self.aqm == "red":
-            return {"min_threshold": "6p", "max_threshold": "16p"}
+            return {"min_threshold": "6p", "max_threshold": "16p", "least_waiting": 3}
         if self.aqm == "droptail":
             return {}
         target_us = 15_000 if self.aqm == "pie" else 5_000
@@ -108,11 +116,20 @@ def _merged(tcp: dict[str, Any], switched: Mapping[str, Any]) -> dict[str, Any]:
     return {**tcp, **switched, "cc": control}
 
 
+# Networks that are not drawn: marks instead of drops, and a round trip time that is CoDel's interval.
+ALWAYS = (
+    Network(NUMBER, "newreno", 10, 100, "red", 1000, 8, ecn=True),
+    Network(NUMBER + 1, "cubic", 10, 100, "codel", 1000, 1),
+)
+
+
 def networks(seed: str) -> list[Network]:
-    """Draws the networks of a seed. Controls and disciplines are dealt, so that none is left out."""
+    """Draws the networks of a seed, and adds those of `ALWAYS`. Controls and disciplines are dealt, so that none is left
+    out."""
     dice = random.Random(f"penstock ns3 {seed}")
     controls, disciplines = (_dealt(dice, things) for things in (CONTROLS, DISCIPLINES))
-    return [_draw(dice, number, controls[number], disciplines[number]) for number in range(NUMBER)]
+    drawn = [_draw(dice, number, controls[number], disciplines[number]) for number in range(NUMBER)]
+    return [*drawn, *ALWAYS]
 
 
 def _dealt(dice: random.Random, things: Sequence[str]) -> list[str]:
@@ -144,10 +161,17 @@ class Switch:
     ours_alone: bool = False
     of: tuple[str, ...] = CONTROLS
     one_less: bool = False
+    spread: str = "1s"
 
     def concerns(self, network: Network) -> bool:
-        """True if the switch changes anything in this network."""
+        """True if the switch changes anything in this network that a difference may come from."""
+        if self.spread != "1s":
+            return network.ecn
         return network.control in self.of and not (self.one_less and network.aqm == "droptail")
+
+    def tree(self, network: Network) -> dict[str, Any]:
+        """Returns the scenario of a network with the switch, as ns-3 gets it."""
+        return network.tree(self.tcp, spread=self.spread)
 
 
 SWITCHES = (
@@ -165,6 +189,7 @@ SWITCHES = (
         True,
         ("hybla",),
     ),
+    Switch("together", "flows begin within a millisecond, so that no SYN is dropped", {}, spread="1ms"),
     Switch("acks", "an ACK for each segment", {"ack_every_segment": True}),
     Switch("prr", "the window is halved at once, without proportional rate reduction", {"prr": False}),
     Switch("sack", "no selective acknowledgments, and no proportional rate reduction", {"sack": False, "prr": False}),
@@ -306,12 +331,12 @@ def _both(plan: Plan, network: Network, switch: Switch | None) -> dict[str, list
     here = [_simulated(ours, seed) for seed in seeds]
     if switch is not None and switch.ours_alone:
         return {"penstock": here, "ns3": store.read_json(plan.file(network, None))["ns3"]}
-    theirs = network.tree(switch.tcp if switch else {})
-    return {"penstock": here, "ns3": [_peer(plan.program, theirs, seed) for seed in seeds]}
+    tree = switch.tree(network) if switch else network.tree({})
+    return {"penstock": here, "ns3": [_peer(plan.program, tree, seed) for seed in seeds]}
 
 
 def _ours(network: Network, switch: Switch | None) -> dict[str, Any]:
-    return network.tree(switch.tcp, switch.one_less) if switch else network.tree({})
+    return network.tree(switch.tcp, switch.one_less, switch.spread) if switch else network.tree({})
 
 
 def _side(runs: Sequence[Mapping[str, float]]) -> Side:
@@ -332,8 +357,16 @@ def _simulated(tree: dict[str, Any], seed: int) -> dict[str, float]:
     }
 
 
-def _peer(program: Path, tree: dict[str, Any], seed: int) -> dict[str, float]:
-    there = copy.deepcopy(tree)
-    there["aqm"].pop("ecn", None)
-    found = ns3.run(program, {**there, "seed": seed}, measure=True)
+def theirs(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a scenario without the keys that ns-3 is not told: what it does by itself, or has no effect."""
+    there = copy.deepcopy(dict(tree))
+    if there["aqm"]["name"] == "fq-codel":
+        there["aqm"].pop("ecn")  # on in ns-3, and of no effect without ECN in TCP
+    for key in _OURS_ALONE:
+        there["aqm"].pop(key, None)
+    return there
+
+
+def _peer(program: Path, tree: Mapping[str, Any], seed: int) -> dict[str, float]:
+    found = ns3.run(program, {**theirs(tree), "seed": seed}, measure=True)
     return {"goodput_mbps": found.goodput_bps / 1e6, "queue_ms": found.queue_delay_ms, "drops": found.drops}

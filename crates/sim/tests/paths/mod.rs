@@ -9,6 +9,10 @@
 //! | drop-tail | [`Path::ideal_pipe`]: one flow with its share of the rate and of the buffer, losses known after a round trip |
 //! | CoDel, PIE | [`Path::at_loss`]: windows with one loss after every `1/p` segments, at the run's mean round trip time |
 //!
+//! In the first one a round trip time is heard when what measured it is acknowledged. In the second one, losses of one window are
+//! one signal, as they are for a control: a run whose windows are too large for its losses is counted again by signals
+//! ([`Path::signals`]).
+//!
 //! What must hold, where product and buffer give each flow at least 20 segments ([`Finding::broken`]):
 //!
 //! - the loss is at most twice the law's and 0.5 % more, and below 10 %, or the law's if that is more;
@@ -21,6 +25,7 @@ use penstock_core::cc::{Ack, AnyCc, AnyControlConfig, CongestionControl, Loss, S
 use penstock_core::units::{Bytes, Instant, Span};
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
+use std::collections::VecDeque;
 use std::fmt;
 
 const MSS: u64 = 1448;
@@ -78,6 +83,8 @@ pub struct Path {
     /// Round trip time without queueing, in milliseconds.
     pub rtt_ms: f64,
     pub queue: Queue,
+    /// Slow start ends when product and buffer are full, before anything is lost.
+    pub calm: bool,
 }
 
 impl fmt::Display for Path {
@@ -147,20 +154,87 @@ impl Finding {
 impl Path {
     /// Returns why a law says nothing of what is broken here; `None` if it does.
     pub fn beyond_law(&self, broken: &Broken) -> Option<&'static str> {
-        let Repair { sack, rack, prr, .. } = self.repair;
+        let Repair { sack, rack, .. } = self.repair;
         match broken {
-            Broken::Loss(_) => (self.cc == "cubic-linux" && !sack)
-                .then_some("without SACK, timeouts end recoveries; then a Linux form keeps its threshold, as Linux"),
+            Broken::Loss(_) if self.cc == "cubic-linux" && !sack => {
+                Some("without SACK, timeouts end recoveries; then a Linux form keeps its threshold, as Linux")
+            }
+            Broken::Loss(_) if !sack && self.holds_with(false) => {
+                Some("without SACK, timeouts end recoveries, and what had arrived is sent again; with SACK it holds")
+            }
+            Broken::Loss(_) if !rack && self.holds_with(true) => {
+                Some("without RACK, a retransmission that is lost ends in a timeout; with RACK it holds")
+            }
+            Broken::Loss(_) => self
+                .is_full_of_vegas()
+                .then_some("Vegas keeps up to four packets a flow in the queue, and there is room for no more"),
             Broken::Use(_) if !sack => Some("without SACK, a recovery takes a round trip for each loss"),
             Broken::Use(_) if !matches!(self.queue, Queue::DropTail(_)) => {
                 Some("an AQM drops in clumps, and the law spaces losses evenly")
             }
-            Broken::Use(_) if !rack && !prr => {
-                Some("without PRR a recovery begins with a burst, whose losses end in a timeout without RACK")
-            }
-            Broken::Use(_) => (self.cc == "westwood")
-                .then_some("its estimate of the rate depends on the spacing of ACKs in slow start"),
+            Broken::Use(_) => self.twin_that_holds().or_else(|| {
+                (self.cc == "westwood")
+                    .then_some("its estimate of the rate depends on the spacing of ACKs in slow start")
+            }),
         }
+    }
+
+    /// True if the same path with SACK and PRR, and with RACK if asked, follows the law. Its slow start ends as that of this one.
+    fn holds_with(&self, rack: bool) -> bool {
+        let repair = Repair { sack: true, rack, prr: true, ..self.repair };
+        Self { repair, calm: self.calm || !self.repair.sack, ..*self }.judge(1).broken().is_none()
+    }
+
+    /// Returns what a law does not know of, if a path without it follows the law: both are run.
+    fn twin_that_holds(&self) -> Option<&'static str> {
+        let with_prr = |path: Self| Self { repair: Repair { prr: true, ..path.repair }, ..path };
+        let holds = |path: Self| path.judge(1).broken().is_none();
+        let Repair { rack, prr, .. } = self.repair;
+        if !prr && holds(with_prr(*self)) {
+            return Some(if rack {
+                "without PRR a recovery begins with a burst, whose losses RACK finds; with PRR it holds"
+            } else {
+                "without PRR a recovery begins with a burst, whose losses end in a timeout; with PRR it holds"
+            });
+        }
+        if holds(Self { calm: true, ..*self }) {
+            return Some(
+                "slow start sends at twice the link's rate and fills the buffer too early; begun calmly it holds",
+            );
+        }
+        let roomy = Self { queue: Queue::DropTail(1.0), ..*self };
+        if roomy != *self && (holds(roomy) || holds(with_prr(roomy))) {
+            return Some(
+                "slow start sends at twice the link's rate and fills the buffer too early; with one product it holds",
+            );
+        }
+        None
+    }
+
+    /// True if the flows of Vegas together want all of the buffer: each of them has up to `beta`, four, packets in it, and two for
+    /// what an ACK lets go.
+    fn is_full_of_vegas(&self) -> bool {
+        let room = self.buffer() / PACKET / f64::from(self.flows);
+        self.cc == "vegas" && self.flows > 1 && matches!(self.queue, Queue::DropTail(_)) && room < 4.0 + 2.0
+    }
+
+    /// Returns how many signals the losses after the warm-up are. Losses of one window of a flow are one; those of one round
+    /// trip may concern any of the flows.
+    fn signals(&self, seed: u64) -> f64 {
+        let scenario = Scenario::parse(&self.scenario(seed), "paths.toml").unwrap_or_else(|e| panic!("{self}: {e}"));
+        let mut simulation = Simulation::new(&scenario);
+        let (warmup, duration) = self.seconds();
+        simulation.advance(Span::from_secs_f64(warmup)).unwrap();
+        let window = self.rtt_ms / 1e3 + self.buffer() * 8.0 / self.rate();
+        let flows = f64::from(self.flows);
+        let mut drops = Totals::of(&simulation.summary()).drops;
+        (0..((duration - warmup) / window) as u64)
+            .map(|_| {
+                simulation.advance(Span::from_secs_f64(window)).unwrap();
+                let before = std::mem::replace(&mut drops, Totals::of(&simulation.summary()).drops);
+                flows * (1.0 - (1.0 - 1.0 / flows).powf(drops - before))
+            })
+            .sum()
     }
 
     fn rate(&self) -> f64 {
@@ -251,7 +325,9 @@ impl Path {
             }
             _ if signals < SIGNALS => (1.0, None),
             _ => {
-                let held = loss <= 0.005 || window <= self.at_loss(((loss - 0.005) / 2.0).max(1e-4), rtt).0;
+                let holds =
+                    |loss: f64| loss <= 0.005 || window <= self.at_loss(((loss - 0.005) / 2.0).max(1e-4), rtt).0;
+                let held = holds(loss) || holds(loss * self.signals(seed) / run.drops);
                 (if held { 1.0 } else { 0.0 }, Some(self.at_loss(loss, rtt).1))
             }
         };
@@ -260,10 +336,10 @@ impl Path {
     }
 
     /// Without SACK a sender repairs one loss per round trip (RFC 6582), and the losses at the end of slow start end in
-    /// timeouts. There, slow start ends when the pipe is full.
+    /// timeouts. There, and on calm paths, slow start ends when the pipe is full.
     fn first_threshold(&self) -> Option<Bytes> {
         let share = (self.product() + self.buffer()) / PACKET / f64::from(self.flows);
-        (!self.repair.sack).then(|| Bytes::new((share as u64).max(2) * MSS))
+        (self.calm || !self.repair.sack).then(|| Bytes::new((share as u64).max(2) * MSS))
     }
 
     fn control(&self) -> AnyCc {
@@ -286,10 +362,16 @@ impl Path {
         let per_second = self.rate() / flows / 8.0 / PACKET;
         let capacity = (self.product() + self.buffer()) / PACKET / flows;
         let mut pipe = Driven::new(self.control(), base, self.repair.delayed_acks);
+        let mut measuring = VecDeque::new();
+        let mut heard = base;
         let (mut sent, mut lost, mut measured) = (0.0, 0.0, 0.0);
         while pipe.now < duration {
             let window = pipe.window();
             let rtt = (window / per_second).max(base).min(capacity / per_second);
+            measuring.push_back((pipe.now + rtt, rtt));
+            while let Some((_, rtt)) = measuring.pop_front_if(|(due, _)| *due <= pipe.now) {
+                heard = rtt;
+            }
             let excess = pipe.window() - capacity;
             if excess > 0.0 {
                 pipe.round(rtt);
@@ -298,7 +380,7 @@ impl Path {
                 lost += if pipe.now > warmup { excess } else { 0.0 };
             }
             let before = pipe.now;
-            let segments = pipe.acknowledge(rtt, rtt / window.min(capacity));
+            let segments = pipe.acknowledge(heard, rtt / window.min(capacity));
             if before > warmup {
                 sent += segments;
                 measured = duration - warmup;
