@@ -254,11 +254,9 @@ def test_a_full_house_waits_least_behind_pink() -> None:
     (queue,) = pink["bottlenecks"]
     assert queue["drops_overflow"] + queue["drops_aqm"] == 0
     # 100 ms of propagation, 0.2 ms at 100 Mbit/s, and 1.2 ms for a packet at 10 Mbit/s; a full queue adds 250 packets.
-    assert pink["rtt_ms"]["p50"] < 1.1 * 101.4 < fq_codel["rtt_ms"]["p10"]
-    # A share is 1.4 segments: the receiver of a lone one waits up to 40 ms for another before it acknowledges.
-    assert pink["rtt_ms"]["p90"] < 1.1 * (101.4 + 40) < fq_codel["rtt_ms"]["p50"]
+    assert pink["rtt_ms"]["p90"] < 1.1 * 101.4 < fq_codel["rtt_ms"]["p10"]
     assert fq_codel["rtt_ms"]["p90"] < droptail["rtt_ms"]["p10"] < 101.4 + 250 * 1.2
-    assert pink["jain"]["overall"] > 0.99 and queue["utilization"] > 0.97
+    assert pink["jain"]["overall"] > 0.99 and queue["utilization"] > 0.99
 
 
 def test_bearers_keep_calls_and_responders_from_civilians() -> None:

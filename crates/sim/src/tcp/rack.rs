@@ -201,8 +201,11 @@ impl Rack {
         self.declared.as_mut()?.pop_front()
     }
 
-    /// Takes back that segments are lost.
+    /// Takes back that segments are lost. They are on their way again, and may be declared lost by what was sent after them.
     pub fn nothing_is_lost(&mut self) {
+        let lost = self.flight.iter().filter(|sent| sent.lost);
+        self.order.extend(lost.map(|sent| Transmission { end: sent.end, at: sent.at }));
+        self.order.make_contiguous().sort_unstable_by_key(|sent| (sent.at, sent.end));
         self.flight.iter_mut().for_each(|sent| (sent.lost, sent.marked) = (false, false));
         self.marked = 0;
         (self.lost, self.found_losses, self.lost_again) = (0, false, None);
@@ -644,6 +647,20 @@ mod tests {
         // In recovery the reordering window is 0: at 103 ms the segments sent by 3 ms are lost, which are 0, 1 and 3;
         // 2 was SACKed.
         assert_eq!(rack.pipe(0..10 * MSS), 6 * MSS);
+    }
+
+    /// The timeout was needless for all but the first segment. What was sent after that one and arrived tells that it is lost.
+    #[test]
+    fn what_was_taken_back_can_be_declared_lost_again() {
+        let mut rack = rack();
+        rack.sack(MSS..2 * MSS, &arrival(101));
+        rack.timed_out(&arrival(400));
+        rack.detect(&arrival(400));
+        assert_eq!(rack.pipe(0..10 * MSS), 0, "all are lost but the second, which arrived");
+        rack.nothing_is_lost();
+        assert_eq!((rack.pipe(0..10 * MSS), rack.any_lost()), (9 * MSS, false));
+        rack.detect(&arrival(401));
+        assert_eq!((rack.pipe(0..10 * MSS), rack.next_lost()), (8 * MSS, Some((0, MSS))));
     }
 
     /// The reordering window is 25 ms for each of two, three and four quarters, and then SRTT, which is 100 ms.

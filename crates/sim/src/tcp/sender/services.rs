@@ -173,8 +173,8 @@ impl Sender {
         if self.phase != Phase::Open {
             self.phase = Phase::Open;
             self.dupacks = 0;
-            if self.kernel && self.emulated.is_some() {
-                self.recover = self.una - 1; // duplicates count again at once
+            if self.sack || self.kernel && self.emulated.is_some() {
+                self.recover = self.una - 1; // what was sent before the end of this episode may be lost all the same
             }
             self.hold_nothing_for_lost();
             if self.tells_segments() {
