@@ -225,7 +225,7 @@ impl Emulator {
     fn write_what_is_due(&mut self, is_asked: bool) -> Instant {
         loop {
             let now = self.now();
-            let works = self.stopwatch.is_some() && self.path.next_event().is_some_and(|at| at <= now);
+            let works = self.stopwatch.is_some() && self.path.is_due(now);
             let polled = self.path.poll(now, &mut self.pool);
             if works {
                 self.time_since(now, Stopwatch::add);
