@@ -165,10 +165,8 @@ pub fn take_over(path: &Path) -> io::Result<File> {
         file.rewind()?;
         file.read_to_string(&mut text)?;
         // Who has the lock has written this number, so it is that process and no other one.
-        if let Ok(number) = text.trim().parse::<i32>()
-            && number > 1
-        {
-            let _ = kill(Pid::from_raw(number), Signal::SIGTERM);
+        if let Some(holder) = holder(&text) {
+            let _ = kill(holder, Signal::SIGTERM);
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -178,10 +176,21 @@ pub fn take_over(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// The process of this number. No guard is the first process, and numbers below stand for groups of processes (kill(2)).
+fn holder(text: &str) -> Option<Pid> {
+    text.trim().parse().ok().filter(|number| *number > 1).map(Pid::from_raw)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::cell::RefCell;
+
+    #[test]
+    fn only_a_number_of_a_process_is_ended_and_never_the_first_one_or_a_group() {
+        assert_eq!(["4711\n", "2"].map(holder), [4711, 2].map(|number| Some(Pid::from_raw(number))));
+        assert_eq!(["1", "0", "-1", "-4711", "", "x"].map(holder), [None; 6]);
+    }
 
     /// What the guard does with these signs, and for how long it waited for each.
     fn played(signs: &[Sign], stuck: bool) -> (Vec<&'static str>, Vec<Option<Span>>) {

@@ -1,10 +1,12 @@
 //! The server and the client over a real socket.
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use penstock_appliance::socket::client::{self, ask};
 use penstock_appliance::socket::message::{LONGEST_REQUEST, Request, parse_answer};
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::{Error, MOST_CLIENTS, PATIENCE, Peer, Server};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -92,6 +94,27 @@ fn a_question_is_answered_and_a_mistake_is_refused() {
         assert!(parse_answer(answers[0].as_bytes()).unwrap_err().what.contains("JSON"));
         assert!(parse_answer(answers[1].as_bytes()).is_ok(), "a mistake does not end the connection");
     });
+}
+
+/// Of two questions that come at once the second is answered without a further word. When all is answered, the server sleeps.
+#[test]
+fn the_server_has_something_to_do_only_while_a_question_is_there() {
+    let room = Room::new();
+    let mut server = Server::open(&room.socket()).unwrap();
+    let client = UnixStream::connect(room.socket()).unwrap();
+    let line = Request::Status.line();
+    (&client).write_all([line.as_str(), line.as_str()].concat().as_bytes()).unwrap();
+    let ready =
+        |server: &Server| poll(&mut [PollFd::new(server.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO) == Ok(1);
+    let mut turns = 0;
+    while ready(&server) && turns < 100 {
+        server.turn(Instant::now(), &mut |asker, request| Some(answer(asker.peer, request)));
+        turns += 1;
+    }
+    assert!(turns < 100, "it never sleeps");
+    assert_eq!(lines(&client).take(2).count(), 2);
+    (&client).write_all(b"{").unwrap();
+    assert!(ready(&server), "the begin of a question");
 }
 
 /// One client waits for its answer while others are served; what is said to one that has gone is heard by nobody.

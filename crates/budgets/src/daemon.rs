@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How often an order is given again. It holds four times as long.
+/// The longest time between two orders, which hold four times as long.
 const BEAT: Span = Span::from_millis(500);
 
 /// An agent that runs.
@@ -32,7 +32,6 @@ pub struct Daemon {
     usable: Option<Receiver<Result<Option<Rate>, String>>>,
     said: Option<Rate>,
     applied: Option<Rate>,
-    next_beat: Instant,
     wrong: Option<String>,
     clock: Clock,
 }
@@ -89,7 +88,6 @@ impl Daemon {
             usable: file.usable_command.as_ref().map(|command| asked(command.clone(), file.usable_every)),
             said: file.usable,
             applied: None,
-            next_beat: Instant::ZERO,
             wrong: None,
             clock: desk.clock,
         })
@@ -125,12 +123,9 @@ impl Daemon {
         now
     }
 
-    /// Gives the kernel its order, at once when the budget changes and otherwise every half second.
+    /// Gives the kernel its order in each turn: at once when the budget changes, and every half second at least.
     fn order(&mut self, now: Instant, desk: &mut Desk<Self>) {
         let budget = self.agent.budget(now);
-        if budget == self.applied && now < self.next_beat {
-            return;
-        }
         if budget.is_some() != self.applied.is_some() {
             let gateway = self.agent.gateway().map_or_else(|| "no gateway".to_owned(), |one| one.to_string());
             desk.note(match budget {
@@ -138,7 +133,7 @@ impl Daemon {
                 None => format!("no budget, plain TCP: {}", self.agent.why().unwrap_or("no answer for a lease")),
             });
         }
-        (self.applied, self.next_beat) = (budget, now + BEAT);
+        self.applied = budget;
         if let Some((limit, guard)) = &mut self.limit {
             let given = limit.order(budget);
             self.wrong = match given {
@@ -160,8 +155,7 @@ impl Appliance for Daemon {
     }
 
     fn sleep(&mut self, rest: &Rest<'_>) -> Result<bool, String> {
-        let next = [self.agent.next_timeout(), Some(self.next_beat)].into_iter().flatten().min();
-        wait(rest, next.unwrap_or(rest.until).min(rest.now + BEAT))
+        wait(rest, self.agent.next_timeout().unwrap_or(rest.until).min(rest.now + BEAT))
     }
 
     fn status(&mut self, desk: &Desk<Self>) -> Status {

@@ -416,10 +416,8 @@ impl Endpoint {
     }
 
     fn read(&mut self, id: usize, session: &mut Session, now: Instant) {
-        let Some(stream) = session.stream else { return };
-        if !session.fill(stream) || !session.connected {
-            return;
-        }
+        let Some(stream) = session.stream.filter(|_| session.connected) else { return };
+        session.fill(stream);
         loop {
             let why = match frame::take(&mut session.input) {
                 Ok(None) => return,
@@ -436,16 +434,14 @@ impl Endpoint {
 }
 
 impl Session {
-    /// Reads what the stream has; false if there is nothing.
-    fn fill(&mut self, stream: StreamId) -> bool {
+    /// Reads what the stream has.
+    fn fill(&mut self, stream: StreamId) {
         let mut receive = self.connection.recv_stream(stream);
-        let Ok(mut chunks) = receive.read(true) else { return false };
-        let before = self.input.len();
+        let Ok(mut chunks) = receive.read(true) else { return };
         while let Ok(Some(chunk)) = chunks.next(WINDOW as usize) {
             self.input.extend_from_slice(&chunk.bytes);
         }
         let _ = chunks.finalize();
-        self.input.len() > before
     }
 
     fn write(&mut self) {

@@ -507,6 +507,18 @@ mod tests {
         (Role::new(defaults(Rate::from_bps(1_000_000)), roster, Instant::ZERO).unwrap(), path)
     }
 
+    /// For 500 nodes, 50 ms pass between two broadcasts. A look at what waits for that puts it off no further.
+    #[test]
+    fn levels_wait_for_their_turn_and_no_longer() {
+        let at = |ms| Instant::ZERO + Span::from_millis(ms);
+        let some = || Some([Bytes::new(), Bytes::new()]);
+        let mut levels = Levels { newest: some(), next: at(0) };
+        assert!(levels.take(500, at(10)).is_some());
+        assert!(levels.take(500, at(60)).is_none(), "nothing waits");
+        levels.newest = some();
+        assert_eq!((10..200).find(|ms| levels.take(500, at(*ms)).is_some()), Some(60));
+    }
+
     #[test]
     fn what_a_peer_calls_itself_moves_no_cursor() {
         let (mut role, path) = role("cursor");

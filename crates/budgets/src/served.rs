@@ -313,3 +313,23 @@ fn sleep(socket: &Socket, bell: &EventFd, wait: Span) -> io::Result<()> {
         Err(e) => Err(e.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_looked_at_when_that_is_due_and_not_before() {
+        let path = std::env::temp_dir().join(format!("penstock-teller-{}", std::process::id()));
+        let settings = defaults(Rate::from_bps(1_000_000));
+        let mut role = Role::new(settings, Roster::open(&path).unwrap(), Instant::ZERO).unwrap();
+        let (shared, next) = (Shared::default(), Instant::from_nanos(10_000));
+        let gone = Grant { node: 7, address: [10, 0, 0, 7].into(), budget: Rate::from_bps(1_000_000) };
+        let mut teller = Teller { told: vec![gone], next };
+        assert_eq!(teller.turn(&mut role, &shared, Instant::from_nanos(9_999)), Some(next));
+        assert_eq!(*shared.grants.lock().unwrap(), None);
+        assert_eq!(teller.turn(&mut role, &shared, next), None);
+        assert_eq!(*shared.grants.lock().unwrap(), Some(Vec::new()));
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}

@@ -225,7 +225,7 @@ impl Emulator {
     fn write_what_is_due(&mut self, is_asked: bool) -> Instant {
         loop {
             let now = self.now();
-            let works = self.stopwatch.is_some() && self.path.next_event().is_some_and(|at| at <= now);
+            let works = self.stopwatch.is_some() && self.path.is_due(now);
             let polled = self.path.poll(now, &mut self.pool);
             if works {
                 self.time_since(now, Stopwatch::add);
@@ -260,13 +260,12 @@ impl Emulator {
         }
     }
 
-    /// Reads packets that travel in `direction` from the interface where this direction begins. `waited` is how long the
-    /// first of them had waited to be read when the loop woke up, as far as it is known.
-    fn read_from(&mut self, direction: Direction, mut waited: Option<Span>, is_asked: bool) -> std::io::Result<()> {
+    /// Reads packets that travel in `direction` from the interface where this direction begins. `came` is when the first of
+    /// them came, as far as it is known.
+    fn read_from(&mut self, direction: Direction, mut came: Option<Instant>, is_asked: bool) -> std::io::Result<()> {
         let at = direction.index();
         // Who is stopped after the look, and before the time is taken, must not believe that nothing came since then.
         let mut looked = self.now();
-        let mut since = self.machine.woken;
         for _ in 0..BATCH {
             let way = &mut self.ways[at];
             let (buffer, len, lead) = match way.end.read(&mut self.pool)? {
@@ -292,11 +291,10 @@ impl Emulator {
             if way.through.is_none()
                 && let Some(idle_since) = self.path.direction(direction).server.idle_since()
             {
-                let waited = waited.map(|waited| waited + now.since(since));
-                way.intake.note_idle(idle_since, waited, now);
+                way.intake.note_idle(idle_since, came, now);
             }
             // The packets behind this one have waited as well, but for them the wire is busy now.
-            (waited, since) = (Some(Span::ZERO), now);
+            came = Some(now);
             let (packet, facts) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
             self.path.tell(&facts, now);
             if let Some(warning) = self.classifier.warning() {
@@ -428,22 +426,22 @@ impl Appliance for Emulator {
         for (way, _) in self.ways.iter_mut().zip(readable).filter(|(_, readable)| looks && !readable) {
             way.intake.note_empty(empty);
         }
-        let came = readable.contains(&true);
-        self.machine.waits.note(&pause, woken, sleep.was(woken), came);
-        let processor = &self.machine.processor;
-        let waited = if came { sleep.waited(woken, || processor.so_far()) } else { Some(Span::ZERO) };
-        self.machine.wakeup = Wakeup { readable, let_go: [ready[3], ready[4]], waited };
+        let packets = readable.contains(&true);
+        self.machine.waits.note(&pause, woken, sleep.was(woken), packets);
+        let processor = || self.machine.processor.so_far();
+        let came = if packets { sleep.came(woken, processor) } else { Some(woken) };
+        self.machine.wakeup = Wakeup { readable, let_go: [ready[3], ready[4]], came };
         Ok(slow)
     }
 
     fn read_what_came(&mut self, desk: &mut Desk<Self>) -> Result<(), String> {
-        let Wakeup { readable, let_go, waited } = std::mem::take(&mut self.machine.wakeup);
+        let Wakeup { readable, let_go, came } = std::mem::take(&mut self.machine.wakeup);
         for from in Direction::BOTH {
             let at = from.index();
             let removed =
                 |name: &str, error| format!("cannot read from the interface {name}; was it removed? ({error})");
             if readable[at]
-                && let Err(error) = self.read_from(from, waited, desk.is_asked())
+                && let Err(error) = self.read_from(from, came, desk.is_asked())
             {
                 return Err(removed(self.plan.interfaces[at].name(), error));
             }

@@ -31,8 +31,8 @@ pub struct Wakeup {
     pub readable: [bool; 2],
     /// Whether the queues of the kernel have let packets go.
     pub let_go: [bool; 2],
-    /// For how long the first packet had waited; `None` if that is not known.
-    pub waited: Option<Span>,
+    /// When the first packet came; `None` if that is not known.
+    pub came: Option<Instant>,
 }
 
 /// A sleep, or a look without one.
@@ -78,13 +78,14 @@ impl Sleep {
         woken.since(self.begin) > NO_SLEEP
     }
 
-    /// Returns for how long a packet that ended it had waited to be read, as far as this matters: a wire was idle. The thread
-    /// has waited for a processor for `processor` by now. `None` if it did not sleep: then it is not known.
-    pub fn waited(&self, woken: Instant, processor: impl FnOnce() -> Span) -> Option<Span> {
-        let Some(before) = self.before else { return Some(Span::ZERO) };
+    /// Returns when a packet came that ended it and was read at `woken`, as far as this matters: a wire was idle. The thread has
+    /// waited for a processor for `processor` by now. `None` if it did not sleep: then it is not known.
+    pub fn came(&self, woken: Instant, processor: impl FnOnce() -> Span) -> Option<Instant> {
+        let Some(before) = self.before else { return Some(woken) };
         // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
         let too_long = woken.since(self.begin + self.timeout);
-        self.was(woken).then(|| too_long.max(processor() - before))
+        let waited = || too_long.max(processor() - before);
+        self.was(woken).then(|| Instant::ZERO + woken.since(Instant::ZERO + waited()))
     }
 }
 
@@ -108,7 +109,9 @@ mod tests {
             let begin = Instant::ZERO + us(1000);
             let sleep = Sleep { begin, timeout: us(100), before: before.map(us) };
             let woken = begin + us(took);
-            assert_eq!(sleep.waited(woken, || us(processor)), expected.map(us), "{before:?} {took} {processor}");
+            let came = sleep.came(woken, || us(processor));
+            assert_eq!(came.map(|came| woken.since(came)), expected.map(us), "{before:?} {took} {processor}");
+            assert!(came.is_none_or(|came| came <= woken));
             assert_eq!(sleep.was(woken), took > 5);
         }
     }

@@ -275,6 +275,8 @@ mod tests {
         let refused = FateFile::start(&path, Csv).unwrap_err();
         assert!(refused.to_string().contains("packets"), "a pipe without a reader: {refused}");
         let reader = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+        let flags = fcntl(begin(&path, b"").unwrap(), FcntlArg::F_GETFL).unwrap();
+        assert_eq!(flags & libc::O_NONBLOCK, 0, "a line that finds no room waits for it");
         let mut file = FateFile::start(&path, Csv).unwrap();
         let begin = Instant::now();
         let mut full = journal(ENTRIES as u32);

@@ -122,14 +122,6 @@ impl Calls {
         count(self.callers[at].1.now(direction));
     }
 
-    pub fn tick(&mut self, now: Instant) {
-        if now >= self.due {
-            self.all.turn();
-            self.callers.retain_mut(|(_, windows)| windows.turn());
-            self.due = now + WINDOW;
-        }
-    }
-
     /// Estimates the calls of a direction, if there are packets of some. `trip` is the round trip that is known, without the
     /// queue here.
     pub fn estimate(&self, direction: Direction, trip: Option<Span>) -> Option<Call> {
@@ -165,7 +157,11 @@ impl Tap for Calls {
         held.call.into_iter().for_each(|voice| self.dropped(voice));
     }
     fn tick(&mut self, around: &mut Around<'_>) {
-        self.tick(around.now);
+        if around.now >= self.due {
+            self.all.turn();
+            self.callers.retain_mut(|(_, windows)| windows.turn());
+            self.due = around.now + WINDOW;
+        }
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
         told.insert("calls".into(), json!(Direction::BOTH.map(|d| self.estimate(d, known.trip))));
@@ -180,6 +176,20 @@ impl Tap for Calls {
 mod tests {
     use super::*;
     use Direction::{Forward, Reverse};
+    use penstock_core::rng::Streams;
+    use penstock_shaper::classify::Classifier;
+    use penstock_shaper::keys::Keys;
+    use penstock_shaper::nodes::Side;
+    use penstock_shaper::path::Path;
+
+    /// A second is over, as each observer is told.
+    fn tick(calls: &mut Calls, s: u64) {
+        let text = "[interfaces]\nwan = 'w0'\nlan = 'l0'\n[link]\nrate = '10Mbit/s'\n";
+        let [down, up] = crate::file::File::parse(text, "f").unwrap().settings.ways;
+        let classifier = &Classifier::new(Default::default(), Keys::from_seed(1), Side::Right);
+        let path = &mut Path::new(&down, &up, Streams::new(1));
+        Tap::tick(calls, &mut Around { classifier, path, now: Instant::ZERO + Span::from_secs(s) });
+    }
 
     fn voice(direction: Direction, caller: u32) -> Voice {
         Voice { direction, came: Instant::ZERO, caller: NodeId(caller) }
@@ -200,9 +210,7 @@ mod tests {
         assert!((good.mos_estimate - mos(93.2 - 0.504)).abs() < 1e-3, "{good:?}");
         assert!((bad.mos_estimate - mos(93.2 - 0.504 - 95.0 * 10.0 / 35.1)).abs() < 1e-3, "{bad:?}");
         assert_eq!(calls.estimate(Forward, None).map(|both| (both.packets, both.lost)), Some((200, 0.05)));
-        for s in [0, 10, 20, 30] {
-            calls.tick(Instant::ZERO + Span::from_secs(s));
-        }
+        [0, 10, 20, 30].into_iter().for_each(|s| tick(&mut calls, s));
         assert_eq!(calls.callers(None).count(), 0, "who has no calls is forgotten");
     }
 
@@ -227,9 +235,7 @@ mod tests {
         // R = 93.2 - 0.024 * 55 - 95 / 26.1 = 88.24
         assert!((call.mos_estimate - mos(88.24)).abs() < 1e-3, "{call:?}");
         assert_eq!(calls.estimate(Reverse, None), None);
-        for s in [0, 10, 20, 30] {
-            calls.tick(Instant::ZERO + Span::from_secs(s));
-        }
+        [0, 10, 20, 30].into_iter().for_each(|s| tick(&mut calls, s));
         assert_eq!(calls.estimate(Forward, None), None, "the last window was empty");
     }
 

@@ -268,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn a_bridge_tells_whether_it_filters_virtual_lans() {
+        let filters = |keys: Vec<InfoBridge>| {
+            let mut link = link(7, 1500);
+            link.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Data(InfoData::Bridge(keys))]));
+            listed_in(&link).filters_vlans
+        };
+        assert!(filters(vec![InfoBridge::AgeingTime(300), InfoBridge::VlanFiltering(true)]));
+        assert!(!filters(vec![InfoBridge::VlanFiltering(false)]) && !listed_in(&link(7, 1500)).filters_vlans);
+    }
+
+    #[test]
     fn garbage_tells_nothing() {
         let whole = new(link(7, 1500));
         for len in 0..whole.len() {

@@ -32,7 +32,7 @@ impl Namespace {
                 "there is no network namespace {}{}; create one with `ip netns add NAME`, or give a path such as \
                  /proc/PID/ns/net",
                 path.display(),
-                hint(name.unwrap_or_default())
+                hint(name.unwrap_or_default(), &named())
             ))
         };
         let file = File::open(&path).map_err(missing)?;
@@ -68,14 +68,30 @@ impl Namespace {
     }
 }
 
-fn hint(name: &str) -> String {
-    let names: Vec<String> = std::fs::read_dir(NAMED)
-        .map(|dir| dir.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
-        .unwrap_or_default();
+/// The names that `ip netns` knows.
+fn named() -> Vec<String> {
+    let entries = std::fs::read_dir(NAMED).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn hint(name: &str, names: &[String]) -> String {
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     match nearest(name, &known).as_slice() {
         [] if known.is_empty() => String::new(),
         [] => format!(" (there are: {})", known.join(", ")),
         near => format!(" (did you mean {}?)", near.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_told_or_all_of_them_or_none() {
+        let names = ["left", "right", "middle"].map(str::to_owned);
+        assert_eq!(hint("lefr", &names), " (did you mean left?)");
+        assert_eq!(hint("gateway", &names), " (there are: left, right, middle)");
+        assert_eq!(hint("gateway", &[]), "");
     }
 }

@@ -394,6 +394,14 @@ mod tests {
         assert_eq!(tag(0x50, 0x8100, 0), Some([0x8100, 0]), "priority 0 of no VLAN");
     }
 
+    #[test]
+    fn what_was_too_large_is_lost_as_well() {
+        let Ok(mut port) = Port::open(1500) else { return crate::testing::skip("no sockets for frames") };
+        assert_eq!(port.lost(), 0);
+        (port.unread, port.cut) = (3, 2);
+        assert_eq!(port.lost(), 5);
+    }
+
     /// A frame leaves in two parts as one. What is refused is counted, and those after it leave all the same.
     #[test]
     fn frames_leave_whole_and_those_that_are_refused_are_counted() {

@@ -27,12 +27,11 @@ impl Intake {
         self.emptied = now;
     }
 
-    /// Notes that a packet was read at `now` for a wire which has been idle since `idle_since`. The packet had waited for
-    /// `waited`, which is the time without a processor if the process slept until the packet came; if it did not sleep,
-    /// `waited` is `None`, and the packet may be as old as the last look at an empty queue.
-    pub fn note_idle(&mut self, idle_since: Instant, waited: Option<Span>, now: Instant) {
-        let waited = waited.unwrap_or_else(|| now.since(self.emptied));
-        self.note_starved(waited.min(now.since(idle_since)).min(now.since(self.emptied)));
+    /// Notes that a packet was read at `now` for a wire which has been idle since `idle_since`. If the process slept until the
+    /// packet came, `came` is when that was, without the time without a processor; if it did not sleep, `came` is `None`, and
+    /// the packet may be as old as the last look at an empty queue.
+    pub fn note_idle(&mut self, idle_since: Instant, came: Option<Instant>, now: Instant) {
+        self.note_starved(now.since(idle_since.max(self.emptied).max(came.unwrap_or(Instant::ZERO))));
     }
 
     /// Notes that a packet came so late to a wire that was idle.

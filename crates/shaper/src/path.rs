@@ -77,6 +77,11 @@ impl<P: Packet> Path<P> {
         self.0.iter().filter_map(Bottleneck::next_event).min()
     }
 
+    /// True if [`Path::poll`] has something to do at `now`.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.next_event().is_some_and(|at| at <= now)
+    }
+
     /// Returns when [`Path::poll`] must be called at the latest, so that no packet is late; `None` if nothing is pending.
     pub fn next_due(&self) -> Option<Instant> {
         self.0.iter().filter_map(Bottleneck::next_due).min()

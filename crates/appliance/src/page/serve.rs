@@ -322,6 +322,13 @@ mod tests {
         let wrong = page.answer(&request("POST /login", HERE, "token=x"));
         assert!(wrong.code == 303 && wrong.lines.starts_with("Location: /?wrong\r\n"), "{wrong:?}");
         assert_eq!(page.answer(&request("GET /login", HERE, "")).code, 401, "only a form logs in");
+        // A browser then never sends it over a connection that others can read.
+        let tls = ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into());
+        let tls = tls.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let tls = tls.with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()));
+        let page = Shared { tls: Some(Arc::new(tls)), ..page };
+        let told = page.answer(&request("POST /login", HERE, "token=look"));
+        assert!(told.lines.contains("; HttpOnly; SameSite=Strict; Secure\r\n"), "{told:?}");
     }
 
     #[test]

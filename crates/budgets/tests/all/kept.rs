@@ -9,6 +9,7 @@ use penstock_core::coop::{Floor, Key, Keyring, NodeId, Share};
 use penstock_core::units::Span;
 use penstock_linux::random;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 fn roster() -> (Roster, PathBuf) {
     let path = std::env::temp_dir().join(format!("penstock-roster-{}", hex(&random::bytes::<8>().unwrap())));
@@ -34,6 +35,20 @@ fn a_token_is_used_as_often_as_it_says_and_no_longer_than_it_says() {
     assert!(matches!(roster.enrol(&public, &keys[2], ""), Err(roster::Error::Token)), "a third one");
     let late = roster.invite(Share::default(), 1, Span::ZERO).unwrap();
     assert!(roster.offer(&late.secret.public().unwrap()).is_none());
+    std::fs::remove_dir_all(path).unwrap();
+}
+
+/// Dates are those of this machine: seconds since 1970.
+#[test]
+fn a_roster_keeps_when_a_node_enrolled_and_until_when_a_token_holds() {
+    let (roster, path) = roster();
+    let unix = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let before = unix();
+    let public = roster.invite(Share::default(), 2, Span::from_secs(60)).unwrap().secret.public().unwrap();
+    let until = roster.offer(&public).unwrap().until;
+    let (member, _) = roster.enrol(&public, &Secret::new([1; 32]).public().unwrap(), "truck").unwrap();
+    let span = before..=unix();
+    assert!(span.contains(&(until - 60)) && span.contains(&member.enrolled), "{span:?}: {until}, {member:?}");
     std::fs::remove_dir_all(path).unwrap();
 }
 

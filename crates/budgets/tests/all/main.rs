@@ -7,6 +7,8 @@ mod kept;
 mod lab;
 mod nodes;
 mod options;
+mod refused;
+mod served;
 mod sessions;
 mod standby;
 mod still;

@@ -3,6 +3,7 @@
 
 use penstock_budgets::agent::{Agent, Enrolment, Identity};
 use penstock_budgets::gateway::Role;
+use penstock_budgets::identity::Token;
 use penstock_budgets::roster::Roster;
 use penstock_core::coop::Share;
 use penstock_core::coop::gateway::Config;
@@ -22,7 +23,7 @@ pub struct Still {
     pub role: Role,
     pub nodes: Vec<Agent>,
     pub now: Instant,
-    roster: Roster,
+    pub roster: Roster,
     directory: PathBuf,
     settings: Config,
     travelling: Vec<Datagram>,
@@ -61,19 +62,35 @@ impl Still {
     /// A node with this share enrols.
     pub fn enrolled(&mut self, share: Share) -> Identity {
         let token = self.roster.invite(share, 1, Span::from_secs(600)).unwrap();
-        let mut enrolment = Enrolment::new(&token, "node", gateway(), self.now).unwrap();
-        let own = address(250);
+        self.enrol::<1>(&token).into_iter().next().unwrap().unwrap()
+    }
+
+    /// So many enrol with a token at once, and their datagrams arrive in turns; returns what becomes of each.
+    pub fn enrol<const N: usize>(&mut self, token: &Token) -> Vec<Result<Identity, String>> {
+        let mut all: Vec<_> = (0..N).map(|n| (address(250 + n), self.enrolment(token), None)).collect();
         for _ in 0..1000 {
             let mut sent = Vec::new();
             let arrived = self.step(&mut sent);
-            turn(&mut enrolment, own, &arrived, self.now, &mut sent);
+            let mut of_each: [Vec<Datagram>; N] = [const { Vec::new() }; N];
+            for ((own, enrolment, done), own_sent) in all.iter_mut().zip(&mut of_each) {
+                turn(enrolment, *own, &arrived, self.now, own_sent);
+                *done = done.take().or_else(|| enrolment.done());
+                // The goodbye of the session.
+                turn(enrolment, *own, &[], self.now, own_sent);
+            }
+            let longest = of_each.iter().map(Vec::len).max().unwrap_or(0);
+            sent.extend((0..longest).flat_map(|at| of_each.iter().filter_map(move |one| one.get(at).cloned())));
             self.travelling = sent;
-            if let Some(done) = enrolment.done() {
-                turn(&mut enrolment, own, &[], self.now, &mut self.travelling);
-                return done.unwrap();
+            if all.iter().all(|(_, _, done)| done.is_some()) {
+                return all.into_iter().filter_map(|(_, _, done)| done).collect();
             }
         }
         panic!("an enrolment takes longer than a second");
+    }
+
+    /// Somebody with a token asks the gateway.
+    pub fn enrolment(&self, token: &Token) -> Enrolment {
+        Enrolment::new(token, "node", gateway(), self.now).unwrap()
     }
 
     /// The node begins to look for its gateway.

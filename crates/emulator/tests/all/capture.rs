@@ -130,7 +130,13 @@ fn the_log_of_a_link_has_the_packets_of_the_report() {
     }
     let log = run.bed.file("log");
     wait_until("lines come while packets pass", || std::fs::read_to_string(&log).unwrap().contains(" + "));
-    std::thread::sleep(Duration::from_millis(1500));
+    // While nothing passes, the opportunities go on.
+    let last = |of: &str| {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#') && line.contains(of) && text.ends_with('\n'));
+        lines.filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).max().unwrap_or(0)
+    };
+    wait_until("a second without packets is in the log", || last(" # ") >= last(" - ") + 1000);
     let (report, _, _bed) = run.end();
     let text = std::fs::read_to_string(log).unwrap();
     assert!(text.starts_with("# ") && text.contains("\n# base timestamp: 0\n"), "{text}");

@@ -4,8 +4,9 @@ use crate::lab::{EMULATOR, emulator, number, report_in};
 use nix::sys::signal::Signal;
 use penstock_linux::testing::{Ended, Program, Testbed, skip, wait_until};
 use serde_json::Value;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::UdpSocket;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -509,6 +510,37 @@ fn f27_reader_of_packets_has_gone() {
     let ended = run.terminated();
     assert!(report(&ended, 1)["packets_file"]["lost"].as_u64().unwrap() >= 50);
     assert!(ended.stderr.contains("Broken pipe"), "{}", ended.stderr);
+}
+
+/// The file is a pipe that nobody reads until the report is printed: the end waits for the reader, and no line is lost.
+#[test]
+fn f27_reader_of_packets_is_late() {
+    let Some(bed) = Testbed::new(&["l", "r"], &[]) else { return };
+    let pipe = bed.file("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut reader = std::fs::File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).unwrap();
+    let emulator = Run::started(&bed, "exec \"$@\"", &["--packets", "ROOM/pipe"]);
+    let mut run = Run { emulator, sockets: None, bed };
+    run.open_sockets();
+    // A pipe has room for 64 KiB; a line has 30 bytes.
+    run.exchange(3000, 64);
+    run.signal(Signal::SIGTERM);
+    let (mut printed, mut line) = (BufReader::new(run.emulator.stdout.take().unwrap()), String::new());
+    printed.read_line(&mut line).unwrap();
+    // Longer than a look at the file.
+    std::thread::sleep(Duration::from_millis(300));
+    let reading = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        while reader.read_to_end(&mut text).is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        String::from_utf8(text).unwrap().lines().count() as u64 - 1
+    });
+    let ended = run.ended();
+    let lines = reading.join().unwrap();
+    assert_eq!((ended.code, ended.stderr.contains("are lost")), (Some(0), false), "{}", ended.stderr);
+    let (report, reverse) = (report_in(&line), "/reverse/arrived/packets");
+    assert!(lines >= 3000 && lines == arrived(&report) + number(&report, reverse), "{lines} {line}");
 }
 
 #[test]

@@ -455,6 +455,9 @@ mod tests {
         assert_eq!(accept(true), (1, 0, 0));
         (1..port::BATCH).for_each(|kept| assert_eq!(accept(false), (1, kept, 0)));
         assert_eq!(accept(false), (1, 0, port::BATCH as u64));
+        ports.observe = true;
+        ports.send_whole(0);
+        assert_eq!(ports.frames.whole, [1, 0], "what is not one packet is counted, and the kernel has it");
     }
 
     fn host(n: u8) -> [u8; 6] {

@@ -84,14 +84,14 @@ impl Steer {
         self.view = self.trips.view(now);
         let ways = Ways { bps: self.passing, busy, set };
         self.verdict.step(&ways, self.view.risen, self.view.least, self.source.settings.keys.round_trip);
-        let fuller = busy[0].max(busy[1]);
+        let loaded = loaded(busy);
         let seen = [0, 1].map(|at| Seen {
             span,
             bytes: bytes[at],
             busy: busy[at],
             queue: self.view.queue,
             base: self.view.least.unwrap_or_default(),
-            loaded: busy[at] > LOADED * fuller,
+            loaded: loaded[at],
         });
         self.wanted(now, &seen).filter(|wanted| (0..2).any(|at| differ(wanted[at], set[at])))
     }
@@ -166,6 +166,24 @@ impl Tap for Steer {
     }
 }
 
+/// Returns which directions are those whose link is full, if it is.
+fn loaded(busy: [f64; 2]) -> [bool; 2] {
+    busy.map(|part| part > LOADED * busy[0].max(busy[1]))
+}
+
 fn differ(a: Rate, b: Rate) -> bool {
     a.as_bps().abs_diff(b.as_bps()) as f64 > SAME * b.as_bps() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_is_loaded_if_it_fills_at_least_half_of_what_the_fuller_one_does() {
+        for (busy, expected) in [([0.2, 0.15], [true; 2]), ([0.2, 0.05], [true, false]), ([0.4, 1.0], [false, true])] {
+            assert_eq!(loaded(busy), expected, "{busy:?}");
+        }
+        assert_eq!(loaded([0.0; 2]), [false; 2]);
+    }
 }

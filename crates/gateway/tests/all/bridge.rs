@@ -216,7 +216,12 @@ fn frames_pass_when_the_process_hangs_or_dies() {
     let passes = || passes(&client, &server, "10.77.0.2:9999");
     wait_until("packets pass the gateway", || passes() && arrived(&lab.status()) > 0);
     gateway.send(Signal::SIGSTOP);
+    wait_until("the gateway hangs", || lab.sh("r", &format!("cat /proc/{}/stat", gateway.0.pid())).contains(" T "));
+    // What it has got already and could only send late, after what the kernel forwards until then.
+    let old = lab.socket("s", "10.77.0.2:9998");
+    client.send_to(&[7], "10.77.0.2:9998").unwrap();
     wait_until("packets pass a gateway that hangs", passes);
+    let was_taken = old.recv(&mut [0; 9]).is_err();
     gateway.send(Signal::SIGCONT);
     wait_until("it governs again", || {
         let (before, passed) = (arrived(&lab.status()), passes());
@@ -224,7 +229,9 @@ fn frames_pass_when_the_process_hangs_or_dies() {
         let past = &status["past"];
         passed && arrived(&status) > before && past["times"].as_u64() > Some(0) && sum(&status["frames"]["hung"]) > 0
     });
+    assert!(old.recv(&mut [0; 9]).is_err(), "what is late never comes");
     let status = lab.status();
+    assert!(!was_taken || status["frames"]["late"][1].as_u64() >= Some(1), "{status}");
     let bytes = |way: usize| status["frames"]["hung"][way]["bytes"].as_u64().unwrap();
     assert_eq!(status["past"]["opened"]["bytes"], bytes(0) + bytes(1), "{status}");
     gateway.kill();

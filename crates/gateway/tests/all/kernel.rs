@@ -96,6 +96,18 @@ fn the_programs_go_with_the_process_and_pass_all_when_it_hangs() {
     transfer(&lab, "-t 1");
 }
 
+#[test]
+fn an_interface_that_is_down_is_told_until_it_is_up() {
+    let Some(lab) = lab(QUICK) else { return };
+    let gateway = lab.govern(FILE);
+    for (state, told) in [("down", true), ("up", false)] {
+        lab.sh("r", &format!("ip link set eth0 {state}"));
+        let is_told = || lab.status()["marks"].to_string().contains("the interface eth0 is down");
+        wait_until(&format!("eth0 is {state}"), || is_told() == told);
+    }
+    gateway.end();
+}
+
 /// Packets that this process never sees are recorded as well, and `support` packs what the kernel tells.
 #[test]
 fn headers_are_recorded_and_support_is_packed() {

@@ -90,7 +90,8 @@ impl Lab {
     pub fn govern_under(&self, other: &[&str], text: &str) -> Gateway {
         let path = self.write(text);
         let run = self.endless("r", &[other, &[GATEWAY, "run", path.to_str().unwrap(), "--json"]].concat());
-        Gateway(Program::ready(run, &["governing", "observing"]))
+        let state = if text.contains("observe = true") { "observing eth0:" } else { "governing eth0:" };
+        Gateway(Program::ready(run, &[state]))
     }
 
     pub fn status(&self) -> Value {

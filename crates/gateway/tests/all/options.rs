@@ -1,8 +1,10 @@
 //! The options of `penstock-gateway`.
 
 use clap::{CommandFactory, Parser};
+use penstock_budgets::identity::Token;
 use penstock_gateway::cli::Options;
 use penstock_linux::testing::has_examples;
+use serde_json::{Value, json};
 use std::process::Command;
 
 #[test]
@@ -25,6 +27,32 @@ fn what_a_run_would_install_is_told_for_each_path() {
     std::fs::remove_file(&file).unwrap();
     assert!(kernel.contains("by TCX") && !kernel.contains("netfilter"), "{kernel}");
     assert!(user.contains("of netfilter") && !user.contains("TCX"), "{user}");
+}
+
+/// People copy a token, programs read an object.
+#[test]
+fn a_token_is_printed_alone_or_with_what_it_gives() {
+    let directory = std::env::temp_dir().join(format!("penstock-invite-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    let file = directory.join("gateway.toml");
+    let keys = directory.join("keys");
+    let text = format!("[link]\nrate = '1Mbit/s'\n[c2ml]\ndirectory = '{}'\n", keys.display());
+    std::fs::write(&file, text).unwrap();
+    let said = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-gateway"));
+        let output = command.arg("invite").arg(&file).args(words.split_ascii_whitespace()).output().unwrap();
+        assert!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let token = said("");
+    assert_eq!(Token::read(token.strip_suffix('\n').unwrap()).unwrap().text().len(), token.len() - 1);
+    let told: Value = serde_json::from_str(&said("--json --class 1 --weight 7 --uses 3")).unwrap();
+    assert!(Token::read(told["token"].as_str().unwrap()).is_ok());
+    assert_eq!(
+        [&told["class"], &told["weight"], &told["uses"], &told["floor"]],
+        [&json!(1), &json!(7), &json!(3), &json!(null)]
+    );
+    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]

@@ -162,3 +162,17 @@ pub(super) fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut cookie).cast(), &raw mut len) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    /// By this number the program knows the session of the agent, which always passes.
+    #[test]
+    fn each_socket_has_a_number_of_its_own() {
+        let [a, b] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [first, again, other] = [&a, &a, &b].map(|socket| cookie(socket.as_fd()).unwrap());
+        assert!(first != 0 && first == again && first != other, "{first} {again} {other}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The programs in the kernel beside the core, and the testbed of all tests with real packets.
 
 mod lead;
+mod limit;
 mod parity;
 mod police;
 mod segments;

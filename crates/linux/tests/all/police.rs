@@ -225,6 +225,21 @@ fn budgets_are_read_back() {
     assert!(police.set_budgets(full).is_err(), "there is room for 16");
 }
 
+/// They share the rest, so each that still sends must be counted, and nobody else.
+#[test]
+fn hosts_without_a_budget_that_have_just_sent_are_counted() {
+    let Some(mut police) = police(Rules { clock: 0, ..rules(&Config::default()) }) else { return };
+    let strangers = |police: &Police, idle| police.strangers(idle).unwrap();
+    let [hour, none] = [Duration::from_secs(3600), Duration::ZERO];
+    assert_eq!(strangers(&police, hour), 0);
+    police.set_budgets(BTreeMap::from([(Key::from(HOSTS[1].parse::<IpAddr>().unwrap()), 1000)])).unwrap();
+    police.beat().unwrap();
+    for host in [0, 1, 3] {
+        police.test(true, &frame(host, true, 100, None)).unwrap();
+    }
+    assert_eq!((strangers(&police, hour), strangers(&police, none)), (2, 0));
+}
+
 /// Without a sign of life everything passes, and without `enforces` as well.
 #[test]
 fn nothing_is_dropped_without_a_sign_of_life_or_an_order() {

@@ -50,6 +50,16 @@ fn a_flow_is_one_line_with_both_its_directions() {
     assert_eq!(talkers.flows(9), Top { entries: vec![], known: 0, others_bytes: [1100, 500] });
 }
 
+/// Of 2000 flows in 1024 groups of four places, by the law of Poisson 3.5 % find all four taken.
+#[test]
+fn two_thousand_flows_find_room() {
+    let mut talkers = Talkers::new(SipHash(1, 2));
+    (0..2000).for_each(|port| talkers.count(Direction::Forward, &packet(LEFT, RIGHT, port, 100), at(0)));
+    let Top { known, others_bytes, .. } = talkers.flows(1);
+    assert!((1900..2000).contains(&known), "{known}");
+    assert_eq!(others_bytes, [100 * (2000 - known as u64), 0]);
+}
+
 #[test]
 fn the_flows_of_a_host_are_one_node() {
     let mut talkers = Talkers::new(SipHash(1, 2));

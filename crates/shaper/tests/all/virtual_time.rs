@@ -287,6 +287,17 @@ fn an_idle_path_stays_idle() {
 }
 
 #[test]
+fn a_path_is_due_with_its_packet_and_neither_before_nor_after() {
+    let [there, back] = [(); 2].map(|()| config("droptail", "10p"));
+    let (mut path, mut log) = (Path::new(&there, &back, Streams::new(1)), Log::default());
+    path.arrive(Direction::Reverse, token(7), at(Span::ZERO), &mut log);
+    let due = at(SERVICE + DELAY);
+    let before = Instant::from_nanos(due.as_nanos() - 1);
+    assert!(path.poll(before, &mut log).is_none() && !path.is_due(before));
+    assert!(path.is_due(due) && path.poll(due, &mut log).is_some() && !path.is_due(due));
+}
+
+#[test]
 fn deliveries_of_both_directions_come_in_the_order_of_their_time() {
     let slow = Config { rate: Rate::from_bps(1_000_000), ..config("droptail", "10p") };
     let mut path = Path::new(&config("droptail", "10p"), &slow, Streams::new(1));
