@@ -133,7 +133,8 @@ FAILS_9743 = {
     ),
     "timid": (
         own("controls", "Timid"),
-        "short loss-0.001 loss-0.01 reordering radio path-10-50-1 queue-fq-codel queue-pie queue-dualpi2 other-path cheated far",
+        "short loss-0.001 loss-0.01 reordering radio path-10-50-1 queue-fq-codel queue-pie queue-dualpi2 other-path "
+        "cheated far",
         "cheated.share wireless.hundredth short.long wireless.thousandth reordering.goodput wireless.goodput tail.use "
         "queue-fq-codel.goodput queue-pie.goodput queue-dualpi2.goodput path.goodput far.completion",
     ),

@@ -102,7 +102,7 @@ def compare(
 ) -> Found | None:
     """Runs each discipline with each control in the three worlds; `None` if Ctrl-C ended it."""
     names = [(name, control) for name in disciplines or DISCIPLINES for control in CONTROLS]
-    found: dict[tuple[str, str], list[tuple[float, float, float, float]]] = {}
+    found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     kernels: set[str] = set()
 
     def kept(job: Job[Key], told: Told) -> None:

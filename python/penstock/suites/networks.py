@@ -25,8 +25,8 @@ def dumbbell(
 ) -> Tables:
     """Returns the tables of a dumbbell whose flows have this base round trip time if they say nothing else.
 
-    `seconds` of `more` is the duration, `hosts` the keys of hosts to which those of `tcp` are added, by default hosts as
-    they are; its other keys replace tables or are added to them.
+    `seconds` of `more` is the duration, `hosts` the keys of hosts to which those of `tcp` are added, by default hosts
+    as they are; its other keys replace tables or are added to them.
     """
     seconds = more.pop("seconds", 60)
     topology = {

@@ -75,7 +75,7 @@ class Network:
         thresholds are higher by a packet or by the time that it takes.
         """
         control = {"name": "cubic", "hystart": False} if self.control == "cubic" else {"name": self.control}
-        tcp = {
+        tcp: dict[str, object] = {
             "cc": control,
             "mss": "1448B",
             "receive_buffer": "4MB",
@@ -124,8 +124,10 @@ ALWAYS = (
 
 
 def networks(seed: str) -> list[Network]:
-    """Draws the networks of a seed, and adds those of `ALWAYS`. Controls and disciplines are dealt, so that none is left
-    out."""
+    """Draws the networks of a seed, and adds those of `ALWAYS`.
+
+    Controls and disciplines are dealt, so that none is left out.
+    """
     dice = random.Random(f"penstock ns3 {seed}")
     controls, disciplines = (_dealt(dice, things) for things in (CONTROLS, DISCIPLINES))
     drawn = [_draw(dice, number, controls[number], disciplines[number]) for number in range(NUMBER)]
