@@ -2,13 +2,13 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use penstock_appliance::socket::client::{self, ask};
-use penstock_appliance::socket::message::{LONGEST_REQUEST, Request, parse_answer};
+use penstock_appliance::socket::message::{LONGEST_ANSWER, LONGEST_REQUEST, Request, parse_answer};
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::{Error, MOST_CLIENTS, PATIENCE, Peer, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -115,6 +115,28 @@ fn the_server_has_something_to_do_only_while_a_question_is_there() {
     assert_eq!(lines(&client).take(2).count(), 2);
     (&client).write_all(b"{").unwrap();
     assert!(ready(&server), "the begin of a question");
+}
+
+#[test]
+fn an_answer_that_ends_early_or_never_is_told_as_what_it_is() {
+    let room = Room::new();
+    std::fs::create_dir(&room.0).unwrap();
+    let (path, none) = (room.0.join("s"), format!("no answer from {}/s: ", room.0.display()));
+    let listener = UnixListener::bind(&path).unwrap();
+    let asked = |answer: Vec<u8>| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (stream, _) = listener.accept().unwrap();
+                BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+                // Who asks ends the connection when it has read enough.
+                let _ = (&stream).write_all(&answer);
+            });
+            ask(&path, &Request::Status).unwrap_err().to_string()
+        })
+    };
+    let ended = format!("{none}the connection ended");
+    assert_eq!([asked(b"{\"v\":1,".to_vec()), asked(vec![b' '; LONGEST_ANSWER - 1])], [ended.clone(), ended]);
+    assert_eq!(asked(vec![b' '; LONGEST_ANSWER + 1]), format!("{none}the answer is too long"));
 }
 
 /// One client waits for its answer while others are served; what is said to one that has gone is heard by nobody.

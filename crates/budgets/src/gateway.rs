@@ -498,10 +498,10 @@ impl Side for Role {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn role(name: &str) -> (Role, std::path::PathBuf) {
+    pub(crate) fn role(name: &str) -> (Role, std::path::PathBuf) {
         let path = std::env::temp_dir().join(format!("penstock-role-{name}-{}", std::process::id()));
         let roster = Roster::open(&path).unwrap();
         (Role::new(defaults(Rate::from_bps(1_000_000)), roster, Instant::ZERO).unwrap(), path)

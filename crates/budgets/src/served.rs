@@ -320,9 +320,7 @@ mod tests {
 
     #[test]
     fn budgets_are_looked_at_when_that_is_due_and_not_before() {
-        let path = std::env::temp_dir().join(format!("penstock-teller-{}", std::process::id()));
-        let settings = defaults(Rate::from_bps(1_000_000));
-        let mut role = Role::new(settings, Roster::open(&path).unwrap(), Instant::ZERO).unwrap();
+        let (mut role, path) = crate::gateway::tests::role("teller");
         let (shared, next) = (Shared::default(), Instant::from_nanos(10_000));
         let gone = Grant { node: 7, address: [10, 0, 0, 7].into(), budget: Rate::from_bps(1_000_000) };
         let mut teller = Teller { told: vec![gone], next };

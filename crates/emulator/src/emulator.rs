@@ -422,9 +422,8 @@ impl Appliance for Emulator {
         let failed = fds.each_ref().map(|fd| fd.revents().is_some_and(|events| events.contains(PollFlags::POLLERR)));
         let [slow, readable @ .., _, _] = ready;
         self.ways.iter().zip(&failed[1..]).filter(|(_, failed)| **failed).for_each(|(way, _)| way.end.calm());
-        let empty = if sleep.was(woken) { woken } else { now };
         for (way, _) in self.ways.iter_mut().zip(readable).filter(|(_, readable)| looks && !readable) {
-            way.intake.note_empty(empty);
+            way.intake.note_empty(woken);
         }
         let packets = readable.contains(&true);
         self.machine.waits.note(&pause, woken, sleep.was(woken), packets);

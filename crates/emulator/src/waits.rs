@@ -296,7 +296,9 @@ mod tests {
         ] {
             gather.note(at(time), slept);
             assert_eq!(gather.clone().holds(at(looks)), until.map(at), "{time}");
-            assert_eq!(gather.holds(at(looks)).is_some(), gather.held, "{time}");
+            // Another event may end the sleep, and the next one goes on with it.
+            let holds = [(); 2].map(|()| gather.holds(at(looks)).is_some());
+            assert_eq!(holds, [gather.held; 2], "{time}");
             assert_eq!(gather.clone().holds(at(time + 50_000)), None, "{time}");
         }
     }

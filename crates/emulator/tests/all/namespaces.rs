@@ -4,7 +4,7 @@
 //! nothing.
 
 use crate::lab::{EMULATOR, emulator, number, processor, report};
-use penstock_linux::testing::{Program, Sender, Testbed, skip, wait_until};
+use penstock_linux::testing::{PATIENCE, Program, Sender, Testbed, skip, wait_until};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -398,6 +398,26 @@ fn bare_packets_pass_at_once_and_are_counted() {
     // Neighbour discovery of both sides may be among them.
     assert!((20..40).contains(&there) && (10..30).contains(&back), "{there} and {back}");
     assert_eq!(number(&report, "/forward/arrived/packets") + number(&report, "/reverse/arrived/packets"), 0);
+}
+
+/// The kernel of a third namespace forwards copies of what goes to the right.
+#[test]
+fn packets_go_through_the_kernel_of_a_namespace_and_come_back() {
+    let Some(bed) = Testbed::new(&["l", "r", "q"], &[]) else { return };
+    bed.forward("q");
+    let emulator = start_emulator(&bed, &["--through", &bed.namespace("q")]);
+    bed.sh("q", "ip route add default dev out");
+    let (left, right) = (bed.udp("l", "10.77.0.1:7007"), bed.udp("r", "10.77.0.2:7007"));
+    right.set_read_timeout(Some(PATIENCE)).unwrap();
+    for number in 0..20_u8 {
+        left.send_to(&[number], "10.77.0.2:7007").unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!((right.recv(&mut buffer).unwrap(), buffer[0]), (1, number));
+    }
+    let report = report(emulator);
+    let through = |what: &str| number(&report, &format!("/forward/through/{what}"));
+    assert_eq!([through("returned/packets"), through("dropped/packets")], [20, 0], "{report}");
+    assert!(number(&report, "/forward/delivered/packets") >= 20, "{report}");
 }
 
 /// The interface and its namespace are those of the run; `support` packs its status.

@@ -1,5 +1,6 @@
 //! The programs in the kernel beside the core, and the testbed of all tests with real packets.
 
+mod bridge;
 mod lead;
 mod limit;
 mod parity;
