@@ -423,8 +423,7 @@ impl Pink {
     /// of growth limits a bad flow the result is false: that does not show that the flow could use more than its claim.
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
         let &AckContext { full, unit, told, share, .. } = context;
-        let ack = segment.ack();
-        let (demands, wants_less) = (self.demands(), self.wants_less(id));
+        let (ack, demands, wants_less) = (segment.ack(), self.demands(), self.wants_less(id));
         // A flow that its node's budget holds back uses all of its window, though it lacks.
         let lacks = wants_less && (demands || context.taken >= context.level);
         let flow = &mut self.flows[id];
