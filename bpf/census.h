@@ -200,6 +200,15 @@ static __always_inline int unlist(struct flow *f, struct sums *g)
 }
 
 /* The flow sent data. */
+/* Begins anew after a pause: nothing is owed for it. */
+static __always_inline void wake(struct flow *f)
+{
+	forget_interval(f);
+	set_flight(f, FLIGHT_FIRST);
+	f->round_end = f->acked;
+	f->credit = 0;
+}
+
 static __always_inline void renew(struct flow *f, struct sums *g, u64 now)
 {
 	u64 rtt = round_trip(f);
@@ -215,6 +224,8 @@ static __always_inline void renew(struct flow *f, struct sums *g, u64 now)
 		ADD(g->sending, 1);
 		break;
 	case NOWHERE:
+		if (flight(f) == FLIGHT_LATER)
+			wake(f);
 		set_asleep(f, g, 0);
 		list(f, g, busy, now);
 		ADD(g->woken, 1);

@@ -97,7 +97,7 @@ static __always_inline u32 segment_of(const struct flow *f, int stamped)
 
 	if (f->largest + MAX_OPTIONS >= f->mss)
 		full = f->largest;
-	else if (stamped && f->largest > 0)
+	else if (stamped)
 		full = LESS(full, TIMESTAMPS_OPTION);
 	return MAX(full, MIN_MSS);
 }
@@ -116,7 +116,9 @@ static __always_inline int wants_pairs(const struct flow *f)
 
 static __always_inline int is_done(const struct flow *f, u32 ack)
 {
-	return (f->scale_and_more & SHORT) && f->wan.knows_seq && f->wan.newest_seq == ack;
+	u32 ended = !!(f->marks & FIN_SENT);
+
+	return (ended || (f->scale_and_more & SHORT)) && f->wan.knows_seq && f->wan.newest_seq - ended == ack;
 }
 
 static __always_inline u64 in_units(u64 window, u64 segment, u64 unit, const struct flow *f)
@@ -207,10 +209,7 @@ static __always_inline void note_held(struct flow *f, struct sums *g, u32 full)
 	if (!(f->marks & LACKING) || !(f->scale_and_more & HELD) || !after(end + full, f->edge))
 		return;
 	set_lacking(f, g, 0, 0);
-	forget_interval(f);
-	set_flight(f, FLIGHT_FIRST);
-	f->round_end = f->acked;
-	f->credit = 0;
+	wake(f);
 }
 
 /* The first flight ends with a short segment: the flow has nothing more to send. */
@@ -327,19 +326,26 @@ static __always_inline u64 due_in(const struct flow *f, const struct way *w, con
 	return ratio(x->share, took, x->rtt);
 }
 
+/* The bytes of a step of one segment: the units that hold it, if a unit is more than two thirds of it. */
+static __always_inline u64 stride(u64 segment, u64 unit)
+{
+	return 3 * unit <= 2 * segment ? segment : up(segment, unit);
+}
+
 /* Ends the round if it is over, and carries its error over. Returns what was due, or NEVER. */
 static __always_inline u64 turn_round(struct flow *f, const struct way *w, const struct seg *s, const struct context *x,
 				      int settled)
 {
-	u64 quantum = MAX(x->full, x->unit), due;
+	u64 least = CREDIT * MAX(x->full, x->unit), step = stride(x->full, x->unit) * (wants_pairs(f) ? 2 : 1), due;
 
 	if (!after(s->ack, f->round_end))
 		return NEVER;
 	due = x->rtt ? due_in(f, w, x, s->now) : x->share;
 	f->round_at = beat(s->now);
 	if (flight(f) == FLIGHT_LATER && !settled) {
-		s64 given = (s32)(f->edge - f->round_end), bound = MIN(CREDIT * quantum, 32767);
+		s64 given = (s32)(f->edge - f->round_end), bound = MAX(least, step + 3 * step / 2);
 
+		bound = MIN(bound, 32767);
 		f->credit = within(f->credit + (s64)due - given, -bound, bound);
 	}
 	set_flight(f, FLIGHT_LATER);
@@ -390,12 +396,6 @@ CHECKED_ALONE u64 stepped(struct context *x, u64 due, u64 current, s64 credit, s
 	if (owed <= -down_at)
 		return MAX(LESS(current, step), least);
 	return current;
-}
-
-/* The bytes of a step of one segment: the units that hold it, if a unit is more than two thirds of it. */
-static __always_inline u64 stride(u64 segment, u64 unit)
-{
-	return 3 * unit <= 2 * segment ? segment : up(segment, unit);
 }
 
 /* The window with "steady": one of the two next to what is due. `owed` is the flow's credit before this ACK. */
