@@ -17,6 +17,7 @@ from penstock import engine, report
 from penstock.cli import app
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
+from penstock.units import number
 from penstock.what_if import answer, decision, doubts, gateway, lines, link, model, others, truth, truth_page
 from penstock.what_if.link import Rate
 from penstock.what_if.outcome import Outcome, Range
@@ -347,6 +348,8 @@ def test_the_lines_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capture: Pat
 
 def test_what_if_refuses_what_cannot_be(capture: Path, trace: Path) -> None:
     for arguments, told in (
+        ((capture, "--layer", "overhead=44"), "--layer is what --write writes"),
+        ((capture, "--write", "x.toml", "--layer", "link_layer=pppoe-ptn"), 'did you mean "pppoe-ptm"?'),
         ((capture, "--aqm", "fq-codle"), "did you mean fq-codel?"),
         ((capture, "--aqm", "cubic"), "--aqm cubic"),
         ((capture, "--rate", "10"), "'10' is no rate"),
@@ -458,6 +461,11 @@ def test_an_asymmetric_line_with_bulk_both_ways_gets_a_discipline_for_its_upload
     tables = gateway._tables(found)
     assert tables["reverse_discipline"]["name"] == "fq-codel" and tables["discipline"] == {"name": "droptail"}
     assert tables["link"]["reverse_rate"].startswith("4.7") and tables["link"]["rate"].startswith("19")
+    # 1500 B take 1530 + 24 B of VDSL2 with PPPoE: the rates of the line are higher than those of packets by that.
+    line = gateway._tables(found, ("link_layer=pppoe-ptm", "mpu=64"))["link"]
+    assert (line["link_layer"], line["mpu"]) == ("pppoe-ptm", 64)
+    for key in ("rate", "reverse_rate"):
+        assert number(line[key]) == pytest.approx(number(tables["link"][key]) * 1554 / 1500, rel=1e-3)
 
 
 def test_a_rate_that_is_asked_for_is_taken(capture: Path) -> None:

@@ -27,7 +27,9 @@ def replay(
     clock_offset: str = ...,
     draws: str | None = None,
     keep: bytes | None = None,
+    layer: list[str] = ...,
 ) -> str: ...
+def on_wire(layer: list[str], size: int) -> int: ...
 def packets(trace: str) -> tuple[dict[str, tuple[str, bytes]], str, str]: ...
 def replay_control(
     script: str,

@@ -428,6 +428,7 @@ def replay(
     clock_offset: str = "0s",
     draws: str | None = None,
     keep: bytes | None = None,
+    layer: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
@@ -436,15 +437,36 @@ def replay(
     "destination". With "none", and for a CSV file, each flow is a node of its own. `clock_offset` is what the
     discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
     "splitmix64:STATE", from which the discipline draws. `keep` has a byte for each packet of the trace, zero for
-    those that are left out. Raises `TraceError` if the trace is no trace or the draws run out, and `ValueError` if
+    those that are left out. `layer` says what the link adds to each packet: `overhead=44`, `mpu=84`, `framing=atm`,
+    `link_layer=pppoe-ptm`. Raises `TraceError` if the trace is no trace or the draws run out, and `ValueError` if
     another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
         _penstock.replay(
-            str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws, keep
+            str(trace),
+            aqm,
+            rate,
+            limit,
+            list(settings),
+            seed,
+            csv,
+            Library(),
+            nodes,
+            clock_offset,
+            draws,
+            keep,
+            list(layer),
         )
     )
     return summary
+
+
+def on_wire(layer: Sequence[str], size: int) -> int:
+    """Returns what a packet of `size` bytes takes of a link that adds what `layer` says, as `replay` takes it.
+
+    Raises `ValueError` if `layer` is not right.
+    """
+    return _penstock.on_wire(list(layer), size)
 
 
 def packets(trace: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]], dict[str, Any]]:

@@ -1,4 +1,4 @@
-//! What can be set while packets pass: rate, delay, loss and limit of each direction, and the parameters of its
+//! What can be set while packets pass: rate, delay, loss and limit of each direction, what the link adds to packets, and the parameters of its
 //! discipline.
 //!
 //! A discipline gets other parameters, or another limit, by a new one in its place
@@ -8,10 +8,11 @@
 
 use crate::socket::message::Refusal;
 use penstock_core::config::ConfigError;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::config_over;
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::link;
+use penstock_grammar::link::{self, LayerKeys};
 use penstock_grammar::stations::{self, StationSpec};
 use penstock_shaper::bottleneck::Config;
 use std::str::FromStr;
@@ -24,6 +25,7 @@ const SHORTEST: Span = Span::from_millis(1);
 pub struct Changes {
     rate: Option<Rate>,
     delay: Option<Span>,
+    layer: LinkLayer,
     limit: Option<Limit>,
     aqm: Option<AnyConfig>,
     /// The probability of loss.
@@ -63,17 +65,25 @@ impl Words {
 
 /// Reads all values, or refuses the first that is wrong, with what is allowed.
 pub fn read(values: &[(String, String)], present: &[Present<'_>; 2]) -> Result<[Changes; 2], Refusal> {
-    let mut changes: [Changes; 2] = Default::default();
+    let mut changes = present.map(|present| Changes { layer: present.config.layer, ..Changes::default() });
+    let mut layers: [LayerKeys; 2] = Default::default();
     let mut parameters: [Vec<String>; 2] = Default::default();
     for (key, value) in values {
         let (at, own) = key.strip_prefix("reverse_").map_or((0, key.as_str()), |own| (1, own));
         if !own_keys(&present[at]).iter().any(|allowed| allowed == own) {
             return Err(unknown(key, own, present));
         }
+        if let Some(set) = layers[at].set(own, value) {
+            set.map_err(|e| Refusal::new(format!("{key}: {}", e.message)))?;
+            continue;
+        }
         match own.split_once('.').map(|(_, parameter)| parameter) {
             Some(parameter) => parameters[at].push(format!("{parameter}={value}")),
             None => changes[at].read(key, own, value, present[at].stations)?,
         }
+    }
+    for (changes, layer) in changes.iter_mut().zip(&layers) {
+        changes.layer = layer.over(changes.layer).map_err(|e| Refusal::of(&e))?;
     }
     for ((changes, parameters), present) in changes.iter_mut().zip(&parameters).zip(present) {
         if !parameters.is_empty() {
@@ -89,6 +99,7 @@ impl Changes {
     pub fn over(self, config: &mut Config) {
         config.rate = self.rate.unwrap_or(config.rate);
         config.delay = self.delay.unwrap_or(config.delay);
+        config.layer = self.layer;
         config.limit = self.limit.unwrap_or(config.limit);
         config.aqm = self.aqm.unwrap_or_else(|| config.aqm.clone());
     }
@@ -146,6 +157,7 @@ fn own_keys(present: &Present<'_>) -> Vec<String> {
     let Words { table, wire } = present.words;
     let keys = [("rate", true), ("delay", wire), ("loss", wire), ("stations", present.stations > 0)];
     let mut keys: Vec<String> = keys.into_iter().filter(|(_, is)| *is).map(|(key, _)| key.to_owned()).collect();
+    keys.extend(LayerKeys::KEYS.map(str::to_owned));
     if !present.keeps_connections {
         keys.push("limit".into());
         let entry = entries().into_iter().find(|entry| entry.name == present.config.aqm.name());

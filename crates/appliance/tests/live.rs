@@ -2,6 +2,7 @@
 
 use penstock_appliance::live::{Changes, Present, Words, read};
 use penstock_appliance::socket::message::Refusal;
+use penstock_core::link_layer::{Framing, LinkLayer};
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_shaper::bottleneck::Config;
@@ -9,7 +10,13 @@ use penstock_shaper::bottleneck::Config;
 fn config(aqm: &str, settings: &[&str]) -> Config {
     let settings: Vec<String> = settings.iter().map(|s| (*s).to_owned()).collect();
     let aqm = config_from_settings(aqm, &settings).unwrap();
-    Config { aqm, rate: Rate::from_bps(1_000_000), delay: Span::ZERO, limit: Limit::Packets(100) }
+    Config {
+        aqm,
+        rate: Rate::from_bps(1_000_000),
+        layer: LinkLayer::default(),
+        delay: Span::ZERO,
+        limit: Limit::Packets(100),
+    }
 }
 
 /// Reads values for CoDel with two stations on the way there, and PINK on the way back.
@@ -76,6 +83,40 @@ fn stations_get_other_channels() {
 fn a_parameter_leaves_the_others_as_they_are() {
     let [forward, _] = read_for(&[("aqm.target", "7ms")]).unwrap();
     assert_eq!(changed(forward, &["interval=200ms"]), config("codel", &["interval=200ms", "target=7ms"]));
+}
+
+/// What is not written stays: PPPoE of VDSL2 with another overhead, and then with another framing.
+#[test]
+fn what_the_link_adds_changes_key_by_key() {
+    let (first, second) =
+        ([("link_layer", "pppoe-ptm"), ("overhead", "34")], [("framing", "ethernet"), ("reverse_mpu", "84")]);
+    let [forward, reverse] = read_for(&first).unwrap();
+    let (mut there, mut back) = (config("codel", &[]), config("pink", &[]));
+    forward.over(&mut there);
+    reverse.over(&mut back);
+    assert_eq!(
+        [there.layer, back.layer],
+        [LinkLayer { overhead: 34, mpu: 0, framing: Framing::Ptm }, LinkLayer::default()]
+    );
+    let words = Words::GATEWAY;
+    let present = [&there, &back].map(|config| Present { config, keeps_connections: true, stations: 0, words });
+    let [forward, reverse] = read(&second.map(|(key, value)| (key.into(), value.into())), &present).unwrap();
+    let (mut there, mut back) = (there.clone(), back.clone());
+    forward.over(&mut there);
+    reverse.over(&mut back);
+    assert_eq!(
+        [there.layer, back.layer],
+        [LinkLayer { overhead: 34, ..LinkLayer::default() }, LinkLayer { mpu: 84, ..LinkLayer::default() }]
+    );
+    for (key, value, said) in [
+        ("overhead", "many", "whole number"),
+        ("mpu", "257", "at most 256"),
+        ("link_layer", "dsl", "no preset"),
+        ("framing", "cells", "atm"),
+    ] {
+        let refused = read_for(&[(key, value)]).unwrap_err().to_string();
+        assert!(refused.contains(said), "{key}: {refused}");
+    }
 }
 
 #[test]

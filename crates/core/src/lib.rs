@@ -90,6 +90,7 @@ pub mod foreign;
 pub mod fq;
 mod judge;
 pub mod key_value;
+pub mod link_layer;
 pub mod listing;
 pub mod packet;
 pub mod qdisc;

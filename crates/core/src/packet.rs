@@ -206,6 +206,15 @@ pub trait Packet {
     fn explicit_rate(&self) -> Ern {
         Ern::default()
     }
+    /// Returns the Diffserv codepoint of its IP header, 0 to 63; `None` if it shows none. A packet type which wraps another
+    /// must pass this on.
+    #[inline]
+    fn dscp(&self) -> Option<u8> {
+        None
+    }
+    /// Sets the codepoint, if there is one, to 0. A packet type which wraps another must pass this on.
+    #[inline]
+    fn wash(&mut self) {}
 }
 
 /// What carries a packet through a discipline, and is one for it: the packet, unless it says otherwise.
@@ -263,6 +272,16 @@ impl<C: Carrier> Packet for C {
     #[inline]
     fn explicit_rate(&self) -> Ern {
         self.told_rate()
+    }
+    #[inline]
+    fn dscp(&self) -> Option<u8> {
+        self.carried().dscp()
+    }
+    #[inline]
+    fn wash(&mut self) {
+        if self.is_editable() {
+            self.carried_mut().wash();
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 
 use crate::csi::{Channel, Loss, Stations};
 use crate::fact::Fact;
+use crate::link_layer::LinkLayer;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
@@ -31,6 +32,7 @@ pub struct Server<P, Q> {
     queues: Succession<P, Q>,
     rng: Rng,
     wire: Serializer,
+    layer: LinkLayer,
     /// What the link loses, and the stations behind it; `None` if it loses nothing.
     pub loss: Option<Loss>,
     /// True while a packet is transmitted, which is until `busy_until`.
@@ -46,11 +48,19 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
             queues: Succession::new(qdisc),
             rng,
             wire: Serializer::new(rate),
+            layer: LinkLayer::default(),
             loss: None,
             transmitting: false,
             busy_until: Instant::ZERO,
             busy: Span::ZERO,
         }
+    }
+
+    /// Gives the link a layer that adds bytes to each packet. The discipline must have been built for the rate of packets
+    /// ([`LinkLayer::of_packets`]).
+    #[must_use]
+    pub fn over(self, layer: LinkLayer) -> Self {
+        Self { layer, ..self }
     }
 
     /// Returns the discipline that packets enter.
@@ -71,6 +81,11 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// Returns the rate of the transmitter.
     pub fn rate(&self) -> Rate {
         self.wire.rate()
+    }
+
+    /// Returns what the link adds to each packet.
+    pub fn layer(&self) -> LinkLayer {
+        self.layer
     }
 
     /// Returns since when the transmitter has been idle; `None` while it transmits.
@@ -109,8 +124,15 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
             let left = rest.at_rate(before, rate).max(Span::from_nanos(1)); // nothing is due at `now`
             (self.busy_until, self.busy) = (now + left, self.busy - rest + left);
         }
-        self.on_fact(&Fact::Rate(rate), now);
+        self.on_fact(&Fact::Rate(self.layer.of_packets(rate)), now);
         self.busy_until
+    }
+
+    /// Lets the link add other bytes to the packets whose transmission begins later, and tells the discipline the rate at which
+    /// packets pass then.
+    pub fn set_layer(&mut self, layer: LinkLayer, now: Instant) {
+        self.layer = layer;
+        self.on_fact(&Fact::Rate(layer.of_packets(self.rate())), now);
     }
 
     /// Puts a discipline in the place of the present one, which keeps its packets.
@@ -234,7 +256,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
         self.transmitting = next.is_some();
         if let Some(packet) = next {
             let lost = self.loss.as_mut().is_some_and(|loss| loss.strikes(packet.flow().0));
-            let transmission = self.wire.send(packet.size());
+            let transmission = self.wire.send(self.layer.on_wire(packet.size()));
             (self.busy_until, self.busy) = (now + transmission, self.busy + transmission);
             observer.sent(packet, lost, self.busy_until, now);
         }

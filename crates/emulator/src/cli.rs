@@ -7,11 +7,13 @@ use crate::settings::{Settings, Way};
 use clap::{Parser, Subcommand};
 use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
 use penstock_appliance::socket::message::Refusal;
+use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::link::thousand_packets;
+use penstock_grammar::link::{LayerKeys, thousand_packets};
 use penstock_grammar::{Diagnosis, Source};
 use penstock_linux::tun::{self, Cidr};
 use penstock_shaper::bottleneck::Config;
@@ -186,6 +188,13 @@ pub struct LinkOptions {
     /// Parameter of the discipline from right to left. Repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
+
+    /// What the link adds to packets: overhead=44, mpu=84, framing=atm, link_layer=pppoe-ptm. Repeatable
+    #[arg(long = "layer", value_name = "KEY=VALUE", value_parser = layer_key)]
+    pub layer: Vec<(String, String)>,
+    /// What it adds from right to left, beside that [default: --layer]. Repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = layer_key)]
+    pub reverse_layer: Vec<(String, String)>,
 }
 
 /// The options that a run of several wires takes.
@@ -389,15 +398,18 @@ impl Options {
         let delay = own.delay.or(link.map(|link| link.delay)).unwrap_or_default();
         let limits = link.map_or_else(|| [thousand_packets(), thousand_packets()], |link| link.limits);
         let reverse = link.map(|link| link.reverse).unwrap_or_default();
+        let [layer, reverse_layer] = layers(own, link.map(|link| link.layers))?;
         let there = Config {
             aqm: discipline("--aqm", &own.aqm, &own.set, &file.aqm[0], library)?,
             rate,
+            layer,
             delay,
             limit: own.limit.unwrap_or(limits[0]),
         };
         let back = Config {
             aqm: discipline("--reverse-aqm", &own.reverse_aqm, &own.reverse_set, &file.aqm[1], library)?,
             rate: own.reverse_rate.or(reverse.rate).unwrap_or(rate),
+            layer: reverse_layer,
             delay: own.reverse_delay.or(reverse.delay).unwrap_or(delay),
             limit: own.reverse_limit.unwrap_or(limits[1]),
         };
@@ -439,6 +451,27 @@ fn tuns(ends: &[EndKeys; 2], mtu: u16) -> Result<[tun::Config; 2], Error> {
 fn through(netns: Option<&String>, drops: Option<Drops>, file: Option<&ThroughKeys>) -> Option<ThroughKeys> {
     let netns = netns.or(file.map(|keys| &keys.netns))?.clone();
     Some(ThroughKeys { netns, drops: drops.or(file.map(|keys| keys.drops)).unwrap_or_default() })
+}
+
+/// Returns what the link adds, by the options and else by the file.
+fn layers(own: &LinkOptions, file: Option<[LinkLayer; 2]>) -> Result<[LinkLayer; 2], Error> {
+    let read = |written: &[(String, String)]| {
+        let mut keys = LayerKeys::default();
+        written.iter().filter_map(|(key, value)| keys.set(key, value)).collect::<Result<(), ConfigError>>()?;
+        Ok(keys)
+    };
+    let user = |e: ConfigError| Error::User(format!("--layer {}: {}", e.key, e.message));
+    let there = read(&own.layer).and_then(|keys| keys.over(file.map_or_else(LinkLayer::default, |both| both[0])));
+    let there = there.map_err(user)?;
+    let otherwise = file.filter(|_| own.layer.is_empty()).map_or(there, |both| both[1]);
+    let back = read(&own.reverse_layer).and_then(|keys| keys.over(otherwise)).map_err(user)?;
+    Ok([there, back])
+}
+
+fn layer_key(text: &str) -> Result<(String, String), String> {
+    let allowed = || format!("allowed is KEY=VALUE with one of {}", LayerKeys::KEYS.join(", "));
+    let (key, value) = text.split_once('=').ok_or_else(allowed)?;
+    if LayerKeys::KEYS.contains(&key) { Ok((key.into(), value.into())) } else { Err(allowed()) }
 }
 
 fn probability(text: &str) -> Result<f64, String> {

@@ -367,6 +367,9 @@ impl Emulator {
         if old.config.rate != new.config.rate {
             bottleneck.set_rate(new.config.rate, now);
         }
+        if old.config.layer != new.config.layer {
+            bottleneck.set_layer(new.config.layer, now);
+        }
         bottleneck.line.delay = new.config.delay;
         if old.loss != new.loss {
             set_loss(bottleneck, new.loss);

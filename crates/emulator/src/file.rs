@@ -8,10 +8,11 @@ use penstock_appliance::socket::place::is_name;
 use penstock_conntrack::{Named, Prefix};
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::qdisc::DropReason;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::link::Link;
+use penstock_grammar::link::{LayerKeys, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::{Table, Value};
 use penstock_grammar::stations::StationSpec;
@@ -65,6 +66,7 @@ pub struct LinkKeys {
     pub limits: [Limit; 2],
     pub loss: f64,
     pub reverse: ReverseKeys,
+    pub layers: [LinkLayer; 2],
     pub stations: Vec<StationSpec>,
 }
 
@@ -312,14 +314,15 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
 }
 
 fn link_of<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<LinkKeys, Diagnosis> {
-    let table = source.table(value, &[fields::of::<Link>(), fields::of::<RadioKeys>()])?;
+    let table = source.table(value, &[fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<RadioKeys>()])?;
     let link: Link = table.part()?;
     let RadioKeys { stations } = table.part()?;
     link.validate().and_then(|()| in_real_time(&stations)).map_err(|e| table.invalid(&e))?;
+    let layers = table.part::<LayerKeys>()?.layers().map_err(|e| table.invalid(&e))?;
     // A key that the emulator does not have is refused here, at its place.
     let Link { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss } = link;
     let reverse = ReverseKeys { rate: reverse_rate, delay: reverse_delay };
-    Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, stations })
+    Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, layers, stations })
 }
 
 /// How a queue of the kernel drops packets.

@@ -53,6 +53,9 @@ impl settings::Settings for Settings {
             let parameters = parameters.map_or_else(String::new, |one| format!(" {one}"));
             let mut add = |key: &str, value: String| values.insert(format!("{prefix}{key}"), value.into());
             add("rate", config.rate.to_string());
+            if !config.layer.is_plain() {
+                add("link_layer", config.layer.to_string());
+            }
             add("delay", config.delay.to_string());
             add("loss", loss.to_string());
             add("limit", config.limit.to_string());

@@ -72,6 +72,10 @@ fn model(scenario: &Scenario) -> Told<Model> {
             let message = "the equations have no link that polices, aggregates or reorders";
             return Err(Refusal::new(&["topology", &format!("{prefix}{key}")], message));
         }
+        if !queue.layer.is_plain() {
+            let message = "the equations have no link that adds bytes to packets";
+            return Err(Refusal::new(&["topology", &format!("{prefix}overhead")], message));
+        }
         if queue.advice {
             return Err(Refusal::new(&["topology", &format!("{prefix}scone")], "the equations have no advice"));
         }

@@ -445,6 +445,9 @@ impl Appliance for Daemon {
             if self.settings.ways[at].rate != wanted.ways[at].rate {
                 self.path.direction_mut(direction).set_rate(wanted.ways[at].rate, now);
             }
+            if self.settings.ways[at].layer != wanted.ways[at].layer {
+                self.path.direction_mut(direction).set_layer(wanted.ways[at].layer, now);
+            }
             if replaced[at] {
                 self.replace(direction, wanted, now)?;
             }

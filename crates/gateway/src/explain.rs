@@ -20,8 +20,8 @@ const RINGS: u64 = 16 << 20;
 const WAYS: [&str; 2] = ["forward", "reverse"];
 
 fn way(file: &File, direction: Direction) -> Value {
-    let Config { aqm, rate, limit, .. } = &file.settings.ways[direction.index()];
-    json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "limit": limit})
+    let Config { aqm, rate, layer, limit, .. } = &file.settings.ways[direction.index()];
+    json!({"discipline": aqm.name(), "parameters": aqm, "rate_bps": rate.as_bps(), "link_layer": layer.to_string(), "limit": limit})
 }
 
 /// Returns what a run of this file would install; without rules on a bridge.

@@ -26,7 +26,7 @@ use penstock_core::ack::pink::{self, Behind};
 use penstock_core::config::ConfigError;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
-use penstock_grammar::link::{self, Link};
+use penstock_grammar::link::{self, LayerKeys, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::range::within;
 use penstock_grammar::source::{Table, Value};
@@ -270,7 +270,10 @@ impl File {
         check(&keys, &table, &source)?;
         let subscribers = Subscribers::read(&source)?;
         let interfaces: Interfaces = source.read(wanted(&source, "interfaces", "wan = \"eth0\"")?)?;
-        let link = source.table(link_of(&source)?, &[fields::of::<LinkKeys>(), fields::of::<SourceKeys>()])?;
+        let link = source.table(
+            link_of(&source)?,
+            &[fields::of::<LinkKeys>(), fields::of::<LayerKeys>(), fields::of::<SourceKeys>()],
+        )?;
         let ways = bottlenecks(&source, &link, default_discipline(keys.datapath, subscribers.tree))?;
         let rates = ways.each_ref().map(|way| way.rate);
         subscribers.check(&source, rates, ways.each_ref().map(|way| &way.aqm))?;
@@ -401,8 +404,27 @@ fn bottlenecks(source: &Text<'_>, table: &Table<'_, '_>, plain: AnyConfig) -> Re
         |key: &str| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
     let forward = discipline("discipline")?.unwrap_or(plain);
     let reverse = discipline("reverse_discipline")?.unwrap_or_else(|| forward.clone());
-    let config = |aqm, (rate, limit)| Config { aqm, rate, delay: Span::ZERO, limit };
-    Ok([config(forward, directions[0]), config(reverse, directions[1])])
+    let layers = table.part::<LayerKeys>()?.layers().map_err(|e| table.invalid(&e))?;
+    let config = |aqm, (rate, limit), layer| Config { aqm, rate, layer, delay: Span::ZERO, limit };
+    let ways = [config(forward, directions[0], layers[0]), config(reverse, directions[1], layers[1])];
+    shapers(source, &ways)?;
+    Ok(ways)
+}
+
+/// Checks that no discipline shapes to more than the rate of its link: the queue would be behind it.
+fn shapers(source: &Text<'_>, ways: &[Config; 2]) -> Result<(), Diagnosis> {
+    let of_both = source.get(&["reverse_discipline"]).is_none();
+    for (way, (table, name)) in ways.iter().zip([("discipline", "download"), ("reverse_discipline", "upload")]) {
+        let AnyConfig::Cake(cake) = &way.aqm else { continue };
+        let Some(bandwidth) = cake.bandwidth.filter(|bandwidth| *bandwidth > way.rate) else { continue };
+        let (rate, key) = (way.rate, if of_both { "discipline" } else { table });
+        let what = format!(
+            "the shaper of the {name} has {bandwidth}, which is above the rate of its link, {rate}: leave `bandwidth` out, as \
+             the gateway shapes to the rate of the link, or write a [reverse_discipline]"
+        );
+        return Err(source.at(&[key, "bandwidth"], &what));
+    }
+    Ok(())
 }
 
 /// Returns PINK before a queue for each flow that does not keep to its window. In the kernel there is none. In a

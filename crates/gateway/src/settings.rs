@@ -52,12 +52,15 @@ impl Settings {
     /// Returns each value by its key; a discipline with its parameters if they are `wanted`.
     fn values(&self, wanted: bool) -> Map<String, Value> {
         let mut values = Map::new();
-        for (prefix, Config { aqm, rate, limit, .. }) in ["", "reverse_"].into_iter().zip(&self.ways) {
+        for (prefix, Config { aqm, rate, layer, limit, .. }) in ["", "reverse_"].into_iter().zip(&self.ways) {
             let parameters = Some(json!(aqm)).filter(|all| wanted && all.is_object());
             let parameters = parameters.map_or_else(String::new, |all| format!(" {all}"));
             let discipline = format!("{}{parameters}", aqm.name());
             for (key, value) in [("rate", rate.to_string()), ("limit", limit.to_string()), ("discipline", discipline)] {
                 values.insert(format!("{prefix}{key}"), value.into());
+            }
+            if !layer.is_plain() {
+                values.insert(format!("{prefix}link_layer"), layer.to_string().into());
             }
         }
         values
@@ -71,9 +74,7 @@ impl Settings {
 
 impl settings::Settings for Settings {
     fn difference(&self, new: &Self) -> Map<String, Value> {
-        let old = self.values(true);
-        let mut set: Map<_, _> =
-            new.values(true).into_iter().filter(|(key, value)| old.get(key) != Some(value)).collect();
+        let mut set = settings::changed(&self.values(true), new.values(true));
         if self.subscribers != new.subscribers {
             set.insert("subscribers".into(), self.subscribers.difference(&new.subscribers).into());
         }

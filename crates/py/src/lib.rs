@@ -65,6 +65,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(summary_schema, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::on_wire, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_state, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_rounds, module)?)?;

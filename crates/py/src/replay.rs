@@ -6,11 +6,13 @@ use penstock_core::cc::AnyControlConfig;
 use penstock_core::cc::c2ml::Form;
 use penstock_core::config::LinkFacts;
 use penstock_core::key_value::{split_setting, value_of};
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::Rng;
 use penstock_core::settings::{config_from_library, control_from_library};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span, UnitError};
 use penstock_core::wire::End;
+use penstock_sim::scenario::LayerKeys;
 use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::record::{COLUMNS, Record};
@@ -39,10 +41,10 @@ struct Told {
 /// the registry. `nodes` says which end of a flow's first packet is its node: `source`, `destination` or `none`.
 /// `clock_offset` is the time of the discipline's clock at the beginning of the trace; `draws` names a file of random
 /// numbers, or a generator, in place of the discipline's own stream. `keep` has a byte for each packet of the trace, zero
-/// for those that are left out.
+/// for those that are left out. `layer` has texts `key=value`: what the link adds to each packet ([`LayerKeys`]).
 #[pyfunction]
 #[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none",
-                    clock_offset="0s", draws=None, keep=None))]
+                    clock_offset="0s", draws=None, keep=None, layer=Vec::new()))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -58,9 +60,10 @@ pub(crate) fn replay(
     clock_offset: &str,
     draws: Option<&str>,
     keep: Option<Vec<u8>>,
+    layer: Vec<String>,
 ) -> PyResult<String> {
     let end = end(nodes)?;
-    let conditions = conditions(seed, clock_offset, draws)?;
+    let conditions = Conditions { layer: layer_of(&layer)?, ..conditions(seed, clock_offset, draws)? };
     let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
     let rate: Rate = rate.parse().map_err(|e| bad("rate", e))?;
     let limit: Limit = limit.parse().map_err(|e| bad("limit", e))?;
@@ -96,7 +99,8 @@ fn conditions(seed: u64, clock_offset: &str, source: Option<&str>) -> PyResult<C
     if clock_offset > MAX_OFFSET {
         return Err(refused(format!("{clock_offset} is more than a million seconds")));
     }
-    Ok(Conditions { seed, clock_offset, draws: source.map(draws_of).transpose()? })
+    let draws = source.map(draws_of).transpose()?;
+    Ok(Conditions { clock_offset, draws, ..Conditions::seeded(seed) })
 }
 
 /// Returns the random numbers of a file or of the generator with this name.
@@ -131,6 +135,17 @@ pub(crate) fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyR
 /// Returns a congestion control of the table or of the library.
 fn control_config(library: &PyLibrary, cc: &str, settings: &[String]) -> PyResult<AnyControlConfig> {
     control_from_library(cc, settings, library).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// Reads what a link adds from texts `key=value`.
+fn layer_of(layer: &[String]) -> PyResult<LinkLayer> {
+    LayerKeys::read(layer).map_err(|e| PyValueError::new_err(format!("layer: {}", e.message)))
+}
+
+/// Returns what a packet of `size` bytes takes of a link that adds what `layer` says in texts `key=value`.
+#[pyfunction]
+pub(crate) fn on_wire(layer: Vec<String>, size: u64) -> PyResult<u64> {
+    Ok(layer_of(&layer)?.on_wire(Bytes::new(size)).get())
 }
 
 /// Replays the trace up to the packet `last` and the time `at_ns`, and returns the state of the discipline then, for people

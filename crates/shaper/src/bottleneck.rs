@@ -8,6 +8,7 @@ use crate::records::{Records, Stamped};
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::csi::Channel;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, PacketObserver};
 use penstock_core::registry::tree::Tree;
@@ -22,8 +23,10 @@ use std::collections::VecDeque;
 pub struct Config {
     /// The discipline; it must have been validated.
     pub aqm: AnyConfig,
-    /// Rate of the wire, in bits of IP packets per second.
+    /// Rate of the wire, in bits per second: of IP packets, and of what `layer` adds to them.
     pub rate: Rate,
+    /// What the link adds to each packet.
+    pub layer: LinkLayer,
     /// One-way delay after the last bit of a packet was sent.
     pub delay: Span,
     /// Limit of the queue, without the packet in transmission.
@@ -68,10 +71,11 @@ pub struct Bottleneck<P: Packet> {
 impl<P: Packet> Bottleneck<P> {
     /// Creates an idle bottleneck.
     pub fn new(config: &Config, rng: Rng) -> Self {
-        let qdisc = config.aqm.build(&LinkFacts { rate: config.rate, limit: config.limit });
+        let rate = config.layer.of_packets(config.rate);
+        let qdisc = config.aqm.build(&LinkFacts { rate, limit: config.limit });
         Self {
             sees_segments: qdisc.sees_segments(),
-            server: Server::new(qdisc, config.rate, rng),
+            server: Server::new(qdisc, config.rate, rng).over(config.layer),
             built: (config.aqm.clone(), config.limit),
             line: Line {
                 delay: config.delay,
@@ -98,6 +102,11 @@ impl<P: Packet> Bottleneck<P> {
         if let Some(log) = &mut self.line.records.log {
             log.events.push((now, Event::Rate(rate, end)));
         }
+    }
+
+    /// Lets the link add other bytes to packets from the next one on ([`Server::set_layer`]).
+    pub fn set_layer(&mut self, layer: LinkLayer, now: Instant) {
+        self.server.set_layer(layer, now);
     }
 
     /// Puts a new discipline in the place of the present one, without losing a packet: those that wait stay in the old
@@ -139,6 +148,9 @@ impl<P: Packet> Bottleneck<P> {
         if rate != meant.rate {
             return Err(format!("the rate is {rate} and not {}", meant.rate));
         }
+        if self.server.layer() != meant.layer {
+            return Err("the link adds other bytes to packets than were meant".into());
+        }
         if *limit != meant.limit {
             return Err(format!("the limit is {limit} and not {}", meant.limit));
         }
@@ -159,7 +171,8 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     fn successor(&self, aqm: &AnyConfig, limit: Limit) -> Result<AnyQdisc<Stamped<P>>, Irreplaceable> {
-        let qdisc = aqm.build(&LinkFacts { rate: self.server.rate(), limit });
+        let rate = self.server.layer().of_packets(self.server.rate());
+        let qdisc = aqm.build(&LinkFacts { rate, limit });
         if self.sees_segments || qdisc.sees_segments() {
             return Err(Irreplaceable::Connections);
         }

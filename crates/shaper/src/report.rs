@@ -25,6 +25,8 @@ pub struct DirectionReport {
     pub parameters: AnyConfig,
     /// Rate of the wire in bits per second.
     pub rate_bps: u64,
+    /// What the link adds to each packet.
+    pub link_layer: String,
     /// The probability with which the wire loses a packet.
     pub loss: f64,
     /// One-way delay in milliseconds.
@@ -133,6 +135,7 @@ impl DirectionReport {
             aqm: config.aqm.name().to_owned(),
             parameters: config.aqm.clone(),
             rate_bps: config.rate.as_bps(),
+            link_layer: config.layer.to_string(),
             loss: server.loss.as_ref().map_or(0.0, Loss::probability),
             delay_ms: config.delay.as_millis_f64(),
             limit: config.limit,

@@ -22,6 +22,7 @@ use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::csi::Loss;
 use penstock_core::fact::Fact;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
@@ -196,6 +197,10 @@ impl Queue {
 #[derive(Debug)]
 struct Line {
     wire: Serializer,
+    /// What the wire adds to each packet.
+    layer: LinkLayer,
+    /// The bytes that it has added so far.
+    added: i64,
     delay: Span,
     busy_until: Instant,
     /// The latest arrival so far. After the delay was reduced, no packet may arrive before it.
@@ -205,10 +210,18 @@ struct Line {
 }
 
 impl Line {
+    /// Puts a packet of this size on the wire; returns for how long it occupies it.
+    #[inline]
+    fn send(&mut self, size: Bytes) -> Span {
+        let on_wire = self.layer.on_wire(size);
+        self.added += on_wire.get().wrapping_sub(size.get()) as i64;
+        self.wire.send(on_wire)
+    }
+
     /// Sends a packet of this size at `now`, or when the wire becomes free; returns when it arrives.
     #[inline]
     fn transmit(&mut self, size: Bytes, now: Instant) -> Instant {
-        self.busy_until = self.busy_until.max(now) + self.wire.send(size);
+        self.busy_until = self.busy_until.max(now) + self.send(size);
         self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
         self.last_arrival
     }
@@ -226,8 +239,9 @@ pub struct Link {
 
 impl Link {
     /// Creates an idle link.
-    pub fn new(wire: Serializer, delay: Span, queue: Queue) -> Self {
-        let line = Line { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO, rounded: 0 };
+    pub fn new(wire: Serializer, layer: LinkLayer, delay: Span, queue: Queue) -> Self {
+        let (busy_until, last_arrival) = (Instant::ZERO, Instant::ZERO);
+        let line = Line { wire, layer, added: 0, delay, busy_until, last_arrival, rounded: 0 };
         Self { line, queue, in_flight: VecDeque::new() }
     }
 
@@ -253,7 +267,7 @@ impl Link {
             packet.clear_marked();
         }
         if queue.advice.is_some() {
-            queue.advise(packet, self.line.wire.rate(), now);
+            queue.advise(packet, self.line.layer.of_packets(self.line.wire.rate()), now);
         }
         if queue.sees_segments
             && let Some(segment) = packet.tcp()
@@ -304,7 +318,7 @@ impl Link {
                 probe.on_departure(packet, now);
             }
             if queue.loss.strikes(packet.flow().0) {
-                self.line.busy_until = now + self.line.wire.send(packet.size());
+                self.line.busy_until = now + self.line.send(packet.size());
             } else if queue.relays {
                 outlet.relay(packet, self.line.transmit(packet.size(), now));
             } else if let Some(behind) = &mut queue.behind {
@@ -435,7 +449,10 @@ impl Link {
     /// Tells the discipline a fact at `now`.
     pub fn tell(&mut self, fact: &Fact, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
-        self.queue.tell(fact, now);
+        match fact {
+            Fact::Rate(rate) => self.queue.tell(&Fact::Rate(self.line.layer.of_packets(*rate)), now),
+            _ => self.queue.tell(fact, now),
+        }
     }
 
     /// Sets the rate of the wire from `at` on, which is now or the end of the packet that is being transmitted.
@@ -530,7 +547,8 @@ impl Link {
     /// Returns how much the link has sent by `now`, in billionths of a bit. Of the packet that is being transmitted only
     /// the bits that have left count.
     pub fn sent(&self, now: Instant) -> u128 {
-        let begun = u128::from(self.queue.qdisc.stats().sent.bytes) * u128::from(8 * BILLIONTHS);
+        let bytes = self.queue.qdisc.stats().sent.bytes.saturating_add_signed(self.line.added);
+        let begun = u128::from(bytes) * u128::from(8 * BILLIONTHS);
         begun.saturating_sub(self.on_wire(now) + self.line.rounded)
     }
 

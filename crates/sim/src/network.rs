@@ -226,7 +226,7 @@ impl<'a> Builder<'a> {
             false => (reverse_rate.unwrap_or(rate), reverse_delay.unwrap_or(delay)),
         };
         let index = self.links.len();
-        let facts = LinkFacts { rate, limit };
+        let facts = LinkFacts { rate: queue.layer.of_packets(rate), limit };
         let mut qdisc = queue.config.build(&facts);
         let loss = self.loss(queue, name, loss);
         if let Some(stations) = &loss.stations {
@@ -260,7 +260,7 @@ impl<'a> Builder<'a> {
                 flows: Vec::new(),
             });
         }
-        self.links.push(Link::new(Serializer::new(rate), delay, managed));
+        self.links.push(Link::new(Serializer::new(rate), queue.layer, delay, managed));
         index as u32
     }
 

@@ -12,7 +12,7 @@ mod write;
 
 pub use handovers::{Handover, Procedure};
 pub use penstock_grammar::Diagnosis;
-pub use penstock_grammar::link::Link;
+pub use penstock_grammar::link::{LayerKeys, Link};
 pub use penstock_grammar::stations::StationSpec;
 pub use read::schema;
 
@@ -22,6 +22,7 @@ pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 
 use crate::impair::Impairments;
 use crate::tcp::TcpConfig;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Rate, Span};
 
@@ -34,6 +35,8 @@ pub struct QueueSpec {
     pub stations: Vec<StationSpec>,
     /// True if a network element before the queue gives throughput advice.
     pub advice: bool,
+    /// What the link adds to each packet.
+    pub layer: LinkLayer,
     /// What the link does to packets before and behind the queue.
     pub impairments: Impairments,
     /// True if the queue is measured and appears in summaries.

@@ -14,6 +14,7 @@ mod handovers;
 mod impairments;
 mod invariants;
 mod ladders;
+mod layers;
 mod networks;
 mod pink;
 mod rates;

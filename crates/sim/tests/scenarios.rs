@@ -4,7 +4,7 @@
 use penstock_core::cc::{AnyControlConfig, cubic};
 use penstock_core::units::{Bytes, Span};
 use penstock_grammar::fields;
-use penstock_sim::scenario::Link;
+use penstock_sim::scenario::{LayerKeys, Link};
 use penstock_sim::summary::Summary;
 use penstock_sim::tcp::{Acknowledging, ReceiveWindow, TcpConfig};
 use penstock_sim::{Scenario, Simulation};
@@ -122,9 +122,17 @@ flows = [{ kind = "bulk" }, { kind = "bulk", direction = "reverse" }]
         ("limit", " limit = \"1000p\"", " limit = \"5p\""),
         ("reverse_limit", "reverse_limit = \"1000p\"", "reverse_limit = \"5p\""),
         ("loss", "loss = 0.0", "loss = 0.02"),
+        ("link_layer", "loss = 0.0", "link_layer = \"docsis\""),
+        ("overhead", "loss = 0.0", "overhead = 9"),
+        ("mpu", "loss = 0.0", "mpu = 90"),
+        ("framing", "loss = 0.0", "framing = \"atm\""),
+        ("reverse_link_layer", "loss = 0.0", "reverse_link_layer = \"docsis\""),
+        ("reverse_overhead", "loss = 0.0", "reverse_overhead = 9"),
+        ("reverse_mpu", "loss = 0.0", "reverse_mpu = 90"),
+        ("reverse_framing", "loss = 0.0", "reverse_framing = \"ptm\""),
     ];
     let keys: Vec<&str> = others.iter().map(|(key, ..)| *key).collect();
-    assert_eq!(keys, fields::of::<Link>(), "every key has a row");
+    assert_eq!(keys, [fields::of::<Link>(), fields::of::<LayerKeys>()].concat(), "every key has a row");
     let plain = run(PLAIN);
     for (key, piece, by) in others {
         assert_eq!(PLAIN.matches(piece).count(), 1, "{piece:?} is there once");

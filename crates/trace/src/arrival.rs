@@ -34,6 +34,8 @@ pub struct Arrival {
     pub ecn: Ecn,
     /// Explicit rate notification in the packet's headers.
     pub ern: Ern,
+    /// Diffserv codepoint of the packet; `None` in a trace without headers.
+    pub dscp: Option<u8>,
 }
 
 /// The number of each key that has appeared.

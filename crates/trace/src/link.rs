@@ -111,6 +111,8 @@ pub struct IpPacket {
     pub size: Bytes,
     /// ECN field of the IP header.
     pub ecn: Ecn,
+    /// Diffserv codepoint of the IP header.
+    pub dscp: u8,
     /// Explicit rate notification in the TCP header, as far as it was captured.
     pub ern: Ern,
 }
@@ -198,6 +200,7 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         header: header_len,
         size: size(u64::from(be16(header, 2)?), on_wire),
         ecn: Ecn::from_bits(header[1]),
+        dscp: header[1] >> 2,
         ern,
     })
 }
@@ -219,6 +222,7 @@ fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         header: header_len,
         size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
         ecn: Ecn::from_bits(header[1] >> 4),
+        dscp: (be16(header, 0)? >> 6) as u8 & 0x3f,
         ern,
     })
 }
@@ -294,6 +298,17 @@ mod tests {
             let packet = ip_packet(link, &frame, 2000).unwrap_or_else(|| panic!("link type {number}"));
             assert_eq!((packet.size, packet.ecn), (Bytes::new(1000), Ecn::Ect0), "link type {number}");
         }
+    }
+
+    #[test]
+    fn the_codepoint_is_that_of_the_header_in_both_versions() {
+        let dscp = |frame: &[u8]| ip_packet(LinkType::RawIp, frame, 2000).unwrap().dscp;
+        let mut four = udp4(1, 2, 1000, 53);
+        four[1] = 46 << 2 | 2;
+        // In IPv6 the traffic class begins in the middle of the first byte.
+        let mut six = vec![0; 48];
+        (six[0], six[1], six[5], six[6], six[7]) = (0x6b, 0x90, 8, 17, 64);
+        assert_eq!((dscp(&four), dscp(&six)), (46, 0b10_1110));
     }
 
     #[test]

@@ -162,8 +162,8 @@ impl<R: Read> Arrivals<R> {
         };
         let Some((t, flow, frame, packet)) = frames.next(&mut self.notes)? else { return Ok(None) };
         let node = self.nodes.as_mut().map(|nodes| nodes.of(flow, packet.source, packet.destination));
-        let IpPacket { size, ecn, ern, .. } = packet;
-        let arrival = Arrival { t, flow, label: flow.0.into(), node, size, ecn, ern };
+        let IpPacket { size, ecn, ern, dscp, .. } = packet;
+        let arrival = Arrival { t, flow, label: flow.0.into(), node, size, ecn, ern, dscp: Some(dscp) };
         Ok(Some((arrival, Some(Held { frame, data: &frames.data, packet }))))
     }
 }

@@ -17,9 +17,10 @@ use crate::record::{COLUMNS, Fate, Record};
 use crate::summary::{Summary, Tally};
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, PacketObserver, Qdisc};
-use penstock_core::registry::AnyConfig;
+use penstock_core::registry::{AnyConfig, AnyQdisc};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::server::{Observer, Server};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
@@ -36,6 +37,8 @@ pub struct Conditions {
     /// The time that the discipline's clock shows at the beginning of the trace. It is built at zero of its clock. Records
     /// have the times of the trace.
     pub clock_offset: Span,
+    /// What the link adds to each packet.
+    pub layer: LinkLayer,
     /// The random numbers that the discipline draws; `None` is the stream of the algorithm.
     pub draws: Option<Rng>,
 }
@@ -43,7 +46,12 @@ pub struct Conditions {
 impl Conditions {
     /// Random numbers by a seed, and a clock that begins with the trace.
     pub fn seeded(seed: u64) -> Self {
-        Self { seed, clock_offset: Span::ZERO, draws: None }
+        Self { seed, clock_offset: Span::ZERO, layer: LinkLayer::default(), draws: None }
+    }
+
+    /// Builds the discipline for the rate at which packets pass.
+    fn build<P: Packet>(&self, config: &AnyConfig, link: LinkFacts) -> AnyQdisc<P> {
+        config.build(&LinkFacts { rate: self.layer.of_packets(link.rate), ..link })
     }
 
     fn rng(&self, name: &str) -> Rng {
@@ -116,7 +124,7 @@ pub fn replay_under(
     each: impl FnMut(&Record),
 ) -> Result<Summary, ReplayError> {
     config.validate()?;
-    run(Run::new(config.name(), config.build(&link), link.rate, conditions, each), arrivals)
+    run(Run::new(config.name(), conditions.build(config, link), link.rate, conditions, each), arrivals)
 }
 
 /// Replays a trace up to the time `at` and returns the state of the discipline then, for people to read. Packet `last` and
@@ -134,7 +142,8 @@ pub fn state_at(
     at: Instant,
 ) -> Result<String, ReplayError> {
     config.validate()?;
-    let mut run = Run::new(config.name(), config.build(&link), link.rate, conditions, |_: &Record| ());
+    let queue = conditions.build(config, link);
+    let mut run = Run::new(config.name(), queue, link.rate, conditions, |_: &Record| ());
     for (id, arrival) in (0..).zip(arrivals) {
         let arrival = arrival?;
         if id > last && arrival.t >= at {
@@ -170,6 +179,7 @@ struct Job {
     flow: FlowId,
     ecn: Ecn,
     ern: Ern,
+    dscp: Option<u8>,
 }
 
 impl Packet for Job {
@@ -189,6 +199,9 @@ impl Packet for Job {
     }
     fn tcp(&mut self) -> Option<&mut NoTcp> {
         None
+    }
+    fn dscp(&self) -> Option<u8> {
+        self.dscp
     }
     fn explicit_rate(&self) -> Ern {
         self.ern
@@ -269,10 +282,10 @@ struct Run<Q, F> {
 
 impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
     fn new(name: &str, queue: Q, rate: Rate, conditions: &Conditions, each: F) -> Self {
-        let (tally, clock_offset) = (Tally::new(name, rate), conditions.clock_offset);
+        let (tally, clock_offset) = (Tally::new(name, rate, conditions.layer), conditions.clock_offset);
         Self {
             name: name.to_owned(),
-            server: Server::new(queue, rate, conditions.rng(name)),
+            server: Server::new(queue, rate, conditions.rng(name)).over(conditions.layer),
             ledger: Ledger { open: VecDeque::new(), first: 0, tally, each, clock_offset, stray: None },
             now: Instant::ZERO,
             flows: 0,
@@ -321,8 +334,8 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         if arrival.size == Bytes::ZERO || arrival.size > MAX_SIZE {
             return Err(ReplayError::OutOfRange { id: self.ledger.next_id() });
         }
-        let Arrival { size, flow, ecn, ern, .. } = *arrival;
-        let job = Job { id: self.ledger.next_id(), size, flow, ecn, ern };
+        let Arrival { size, flow, ecn, ern, dscp, .. } = *arrival;
+        let job = Job { id: self.ledger.next_id(), size, flow, ecn, ern, dscp };
         self.ledger.open(arrival);
         if flow.0 >= self.flows {
             self.flows = flow.0.saturating_add(1);
@@ -452,6 +465,7 @@ mod tests {
             size: Bytes::new(10_000),
             ecn: Ecn::NotEct,
             ern: Ern::default(),
+            dscp: None,
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::record::{Fate, Record};
 use hdrhistogram::Histogram;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::qdisc::DropReason;
-use penstock_core::units::{Instant, Rate, Span};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
 use serde::Serialize;
 
 /// What became of the packets of a replay.
@@ -33,7 +34,7 @@ pub struct Summary {
     pub duration_s: f64,
     /// Bits sent per second of `duration_s`; `None` if that is zero, because no packet was transmitted.
     pub throughput_bps: Option<f64>,
-    /// Throughput as a share of the link's rate; `None` without one.
+    /// Throughput, with what the link adds to packets, as a share of its rate; `None` without one.
     pub utilization: Option<f64>,
     /// Sojourn times in milliseconds of the packets that were sent; missing if none was.
     pub sojourn_ms: Sojourn,
@@ -79,6 +80,9 @@ impl PartialEq for Sojourn {
 pub(crate) struct Tally {
     summary: Summary,
     rate: Rate,
+    /// What the link adds to each packet, and what it has sent with that.
+    layer: LinkLayer,
+    on_wire: Bytes,
     sojourns: Histogram<u64>,
     sojourn_sum_ns: u128,
     sojourn_max_ns: u64,
@@ -87,7 +91,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(aqm: &str, rate: Rate) -> Self {
+    pub(crate) fn new(aqm: &str, rate: Rate, layer: LinkLayer) -> Self {
         let summary = Summary {
             aqm: aqm.to_owned(),
             packets: 0,
@@ -106,7 +110,17 @@ impl Tally {
         };
         // The bounds hold any time of a run: from one nanosecond to 2^62 of them, with three digits.
         let sojourns = Histogram::new_with_bounds(1, 1 << 62, 3).expect("the bounds are constants that fit");
-        Self { summary, rate, sojourns, sojourn_sum_ns: 0, sojourn_max_ns: 0, first: None, end: Instant::ZERO }
+        Self {
+            summary,
+            rate,
+            layer,
+            on_wire: Bytes::ZERO,
+            sojourns,
+            sojourn_sum_ns: 0,
+            sojourn_max_ns: 0,
+            first: None,
+            end: Instant::ZERO,
+        }
     }
 
     /// Records that the link is busy until `end`.
@@ -128,6 +142,7 @@ impl Tally {
             Fate::Sent => {
                 summary.sent += 1;
                 summary.sent_bytes += u64::from(record.size);
+                self.on_wire += self.layer.on_wire(Bytes::new(record.size.into()));
                 let ns = record.sojourn().as_nanos();
                 self.sojourns.saturating_record(ns);
                 self.sojourn_sum_ns += u128::from(ns);
@@ -141,9 +156,9 @@ impl Tally {
         let duration = self.end.since(self.first.unwrap_or(self.end));
         self.summary.duration_s = duration.as_secs_f64();
         if duration > Span::ZERO {
-            let throughput = self.summary.sent_bytes as f64 * 8.0 / duration.as_secs_f64();
-            self.summary.throughput_bps = Some(throughput);
-            self.summary.utilization = Some(throughput / self.rate.as_bps() as f64);
+            let per_second = |bytes: u64| bytes as f64 * 8.0 / duration.as_secs_f64();
+            self.summary.throughput_bps = Some(per_second(self.summary.sent_bytes));
+            self.summary.utilization = Some(per_second(self.on_wire.get()) / self.rate.as_bps() as f64);
         }
         self.summary.sojourn_ms = self.sojourn();
         self.summary

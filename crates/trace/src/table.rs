@@ -83,6 +83,7 @@ impl<R: Read> Table<R> {
             size: Bytes::new(size),
             ecn: Ecn::from_bits(ecn as u8),
             ern,
+            dscp: None,
         }))
     }
 

@@ -60,6 +60,7 @@ fn read(file: &[u8]) -> Kernel {
             size,
             ecn,
             ern: Ern::default(),
+            dscp: None,
         });
         kernel.fates.push(of >> 6);
     }

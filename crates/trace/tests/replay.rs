@@ -1,6 +1,7 @@
 //! Replays whose results can be computed by hand.
 
 use penstock_core::config::LinkFacts;
+use penstock_core::link_layer::{Framing, LinkLayer};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
@@ -173,5 +174,26 @@ proptest! {
             prop_assert!(s.utilization.is_none_or(|part| part <= 1.0 + 1e-9));
             prop_assert_eq!(&outcome, &run().unwrap(), "the same seed gives the same result");
         }
+    }
+}
+
+const ATM: LinkLayer = LinkLayer { overhead: 44, mpu: 0, framing: Framing::Atm };
+
+/// Three packets of 1500, 40 and 5 bytes come at once to a link of 8 Mbit/s, which adds 44 bytes and sends cells: they take 1749,
+/// 106 and 106 us. The link is used for all of the time, and packets have 1545 of its 1961 bytes.
+#[test]
+fn a_link_layer_takes_time_for_what_it_adds() {
+    let conditions = Conditions { layer: ATM, ..Conditions::seeded(1) };
+    let trace = "t_ns,flow,size,ecn\n0,0,1500,0\n0,0,40,0\n0,0,5,0\n";
+    let link = LinkFacts { rate: RATE, limit: Limit::Packets(100) };
+    for aqm in ["droptail", "fq-codel", "pie", "cake"] {
+        let mut left = Vec::new();
+        let each = |packet: &Record| left.push(packet.sojourn().as_nanos() / 1000);
+        let config = AnyConfig::default_of(aqm).unwrap();
+        let summary = replay_under(read(trace.as_bytes()).unwrap(), &config, link, &conditions, each).unwrap();
+        assert_eq!(left, [0, 1749, 1855], "{aqm}");
+        assert_eq!(summary.duration_s, 1961e-6);
+        assert!((summary.utilization.unwrap() - 1.0).abs() < 1e-9, "{aqm}: {summary:?}");
+        assert!((summary.throughput_bps.unwrap() / 8e6 - 1545.0 / 1961.0).abs() < 1e-9, "{aqm}: {summary:?}");
     }
 }

@@ -31,6 +31,7 @@ fn m_d_1(load: f64, packets: u64, seed: u64) -> (f64, [f64; 3]) {
             size: Bytes::new(1000),
             ecn: Ecn::NotEct,
             ern: Ern::default(),
+            dscp: None,
         })
     });
     let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(u64::MAX) };

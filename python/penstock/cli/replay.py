@@ -29,6 +29,11 @@ _DRAWS = typer.Option(
     help="Take the discipline's random numbers from this file, one number of 64 bits per line, or from this generator.",
 )
 _CLOCK_OFFSET = typer.Option("0s", help="What the discipline's clock shows at the beginning of the trace, such as 1s.")
+_LAYER = typer.Option(
+    [],
+    metavar="KEY=VALUE",
+    help="What the link adds to each packet: overhead=44, mpu=84, framing=atm, link_layer=pppoe-ptm. Repeatable.",
+)
 _DIRECTION = typer.Option(
     "",
     metavar="more|less|both",
@@ -90,6 +95,7 @@ def replay(
     seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Seed of the discipline's random numbers."),
     clock_offset: str = _CLOCK_OFFSET,
     draws: str = _DRAWS,
+    layer: list[str] = _LAYER,
     preset: str = _PRESET,
     mss: int | None = _MSS,
     initial_window: int | None = _WINDOW,
@@ -107,7 +113,7 @@ def replay(
     endpoint = {"mss": mss, "initial_window": initial_window, "initial_ssthresh": initial_ssthresh, "hystart": hystart}
     given = [f"{key}={str(value).lower()}" for key, value in endpoint.items() if value is not None]
     selection = (direction, flow, host, port)
-    other = bool(aqm or rate or limit or json or to or draws or clock_offset != "0s" or any(selection))
+    other = bool(aqm or rate or limit or json or to or draws or layer or clock_offset != "0s" or any(selection))
     _check_options(cc, others=other, endpoint=bool(given or preset or state))
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
@@ -116,7 +122,7 @@ def replay(
         _replay_control(trace, cc, preset, given, settings, state=state)
         return
     link = {"--aqm": aqm, "--rate": rate, "--limit": limit}
-    conditions = {"clock_offset": clock_offset, "draws": draws or None}
+    conditions: dict[str, Any] = {"clock_offset": clock_offset, "draws": draws or None, "layer": layer}
     if to:
         conditions["nodes"] = nodes
         _keep(trace, link, settings, seed, conditions, selection, to, csv, json)

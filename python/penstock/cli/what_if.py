@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _AQM = typer.Option(
     "", metavar="A,B,...", help="The candidates beside drop-tail; default fq-codel,fq-pie,fq-cobalt,pink."
 )
+_LAYER = typer.Option(
+    [],
+    metavar="KEY=VALUE",
+    help="With --write: what the line adds to each packet, such as link_layer=pppoe-ptm, overhead=44 or framing=atm. "
+    "The rates of the file are then those of the line. Repeatable.",
+)
 _DIRECTION = typer.Option(
     "", metavar="more|less", help="Ask about the direction with more or with fewer bytes; default: the longer queue."
 )
@@ -41,6 +47,7 @@ def what_if(
     direction: str = _DIRECTION,
     seeds: int = typer.Option(5, min=1, max=100, help="Number of runs for each candidate."),
     write: Path | None = typer.Option(None, help="Write link and discipline for a gateway into this file."),
+    layer: list[str] = _LAYER,
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the scenario; default runs/what-if-NAME."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
 ) -> None:
@@ -55,6 +62,9 @@ def what_if(
 
     if direction not in ("", "more", "less"):
         raise MistakeError(f"--direction {direction}: there is more and less")
+    if layer and not write:
+        raise MistakeError("--layer is what --write writes; give both, or leave it out")
+    _check_layer(layer)
     candidates = _candidates(aqm) if aqm else answers.CANDIDATES
     seen = model.observe(capture, rate_bps(rate) if rate else None, direction)
     with Bar("what-if", json) as bar:
@@ -72,7 +82,16 @@ def what_if(
 
             show.line(f"report: {report.write_what_if(written.parent)}")
     if write:
-        _write(found, write)
+        _write(found, write, layer)
+
+
+def _check_layer(layer: list[str]) -> None:
+    from penstock.engine import on_wire
+
+    try:
+        on_wire(layer, 0)
+    except ValueError as error:
+        raise MistakeError(f"--{error}") from None
 
 
 def _candidates(given: str) -> list[str]:
@@ -100,14 +119,14 @@ def _keep(found: Answer, place: Path) -> Path | None:
     return place / "scenario.toml"
 
 
-def _write(found: Answer, file: Path) -> None:
+def _write(found: Answer, file: Path, layer: list[str]) -> None:
     from penstock import store
     from penstock.what_if import gateway
 
     if found.verdict == "cannot-tell":
         show.warn(f"{file}: not written, because the capture does not decide")
         raise typer.Exit(1)
-    store.write(file, gateway.text(found))
+    store.write(file, gateway.text(found, layer))
 
 
 def _print(found: Answer, written: Path | None) -> None:

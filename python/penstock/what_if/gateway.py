@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine import entries
+from penstock.engine import entries, on_wire
 from penstock.scenario import to_toml
 
 if TYPE_CHECKING:
@@ -12,10 +13,15 @@ if TYPE_CHECKING:
 
 # A gateway that stands beside the bottleneck must be slower than it, or packets wait in the bottleneck.
 _SHARE = 0.95
+# The size of the packets whose rate a capture shows.
+_PACKET = 1500
 
 
-def text(answer: Answer) -> str:
-    """Returns the file."""
+def text(answer: Answer, layer: Sequence[str] = ()) -> str:
+    """Returns the file. `layer` says what the line adds to packets, as texts `key=value`.
+
+    Raises `ValueError` if `layer` is not right.
+    """
     lines = [
         f"Written by `penstock what-if {answer.seen.path.name}`.",
         "",
@@ -36,7 +42,7 @@ def text(answer: Answer) -> str:
         *_ways(answer.seen.uploads),
     ]
     comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
-    return comments + to_toml(_tables(answer))
+    return comments + to_toml(_tables(answer, layer))
 
 
 def _ways(uploads: bool | None) -> list[str]:
@@ -46,19 +52,24 @@ def _ways(uploads: bool | None) -> list[str]:
     return [f"The discipline is for the {way}; the {other} keeps a plain queue."]
 
 
-def _tables(answer: Answer) -> dict[str, Any]:
-    """Returns the tables of the file: keys of the upload begin with `reverse_`."""
+def _tables(answer: Answer, layer: Sequence[str] = ()) -> dict[str, Any]:
+    """Returns the tables of the file: keys of the upload begin with `reverse_`. Rates are those of the line."""
+    line = _SHARE * on_wire(layer, _PACKET) / _PACKET
+    adds = {
+        key: int(value) if value.lstrip("-").isdigit() else value
+        for key, _, value in (one.partition("=") for one in layer)
+    }
     [link] = answer.scenario["topology"]["links"]
     seen = answer.seen
     chosen = {"name": answer.discipline, **parameters(answer.discipline)}
-    main = (_rate(_SHARE * seen.rate.bps), link["limit"])
+    main = (_rate(line * seen.rate.bps), link["limit"])
     if seen.uploads is None:
-        return {"link": dict(zip(("rate", "limit"), main, strict=True)), "discipline": chosen}
-    other = (_rate(_SHARE * seen.back_bps), link["reverse_limit"])
+        return {"link": {"rate": main[0], "limit": main[1], **adds}, "discipline": chosen}
+    other = (_rate(line * seen.back_bps), link["reverse_limit"])
     plain = {"name": "droptail"}
     (rate, limit), (reverse_rate, reverse_limit) = (other, main) if seen.uploads else (main, other)
     return {
-        "link": {"rate": rate, "reverse_rate": reverse_rate, "limit": limit, "reverse_limit": reverse_limit},
+        "link": {"rate": rate, "reverse_rate": reverse_rate, "limit": limit, "reverse_limit": reverse_limit, **adds},
         "discipline": plain if seen.uploads else chosen,
         "reverse_discipline": chosen if seen.uploads else plain,
     }

@@ -30,8 +30,9 @@
 //! DIFFERENCE: a packet shows no addresses. The node of a flow stands for the host of the side that `isolation` asks for,
 //! and the far end of each flow is a host of its own; so is a flow without a node. Pinned by
 //! `flows_of_a_node_share_what_one_host_gets`, `a_flow_without_a_node_is_a_host_of_its_own`.
-//! DIFFERENCE: a packet shows no DSCP. The class of its flow is the codepoint; flows without a class, and classes above 63,
-//! are DF. There is no `wash`, `fwmark`, `nat` or filter of tc. Pinned by `the_class_of_a_flow_is_its_codepoint`.
+//! DIFFERENCE: where somebody wrote the class of a flow, that is the codepoint, and not the DSCP of its packets. Packets that show
+//! no DSCP, as those of the simulator, and classes above 63 are DF. There is no `fwmark`, `nat` or filter of tc. Pinned by
+//! `the_class_of_a_flow_is_its_codepoint`, `a_packet_goes_into_the_tin_of_its_codepoint`.
 //! DIFFERENCE: the size of a packet is that of its IP packet, so nothing is subtracted for a link layer before `overhead` is
 //! added. Packets are no GSO packets, so `split-gso` has no meaning. Pinned by `the_shaper_charges_overhead_and_cells`.
 //! DIFFERENCE: memory is the sum of packet sizes, not of buffers (Linux: truesize). Pinned by
@@ -62,13 +63,13 @@ mod tins;
 pub use acks::AckFilter;
 pub use config::Config;
 pub use hashing::Isolation;
-pub use shaper::Framing;
 pub use tins::Tins;
 
 use crate::ack_path::AckPath;
 use crate::aqm::cobalt::linux::{Head, Pace};
 use crate::classify::drawn_key;
 use crate::fact::Fact;
+use crate::link_layer::LinkLayer;
 use crate::packet::{FlowId, NodeId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
@@ -76,7 +77,7 @@ use crate::slab::{Position, Slab, Taken};
 use crate::units::{Bytes, Instant, Limit};
 use fattest::Fattest;
 use hashing::Hashes;
-use shaper::{Shaper, adjusted};
+use shaper::Shaper;
 use tin::{Counts, Note, Tin};
 use tins::CODEPOINTS;
 
@@ -88,8 +89,11 @@ const MOST_TINS: usize = 8;
 #[derive(Debug, Clone, Copy)]
 struct Known {
     node: NodeId,
-    tin: u8,
+    /// The tin of the class that somebody wrote.
+    tin: Option<u8>,
 }
+
+const UNKNOWN: Known = Known { node: NodeId::NOBODY, tin: None };
 
 /// CAKE with its packets.
 #[derive(Debug, Clone)]
@@ -102,7 +106,8 @@ pub struct Cake<P> {
     memory: u64,
     model: Tins,
     isolation: Isolation,
-    framing: (i32, u32, Framing),
+    layer: LinkLayer,
+    wash: bool,
     ack_filter: AckFilter,
     ingress: bool,
     key: Option<u64>,
@@ -128,7 +133,8 @@ impl<P: Packet> Cake<P> {
             memory: config.memory(),
             model: config.tins,
             isolation: config.isolation,
-            framing: (config.overhead, config.mpu, config.framing),
+            layer: config.layer(),
+            wash: config.wash,
             ack_filter: config.ack_filter,
             ingress: config.ingress,
             key: config.perturbation,
@@ -143,17 +149,15 @@ impl<P: Packet> Cake<P> {
     /// What is known of a flow.
     #[inline]
     fn known(&self, flow: FlowId) -> Known {
-        let unknown = Known { node: NodeId::NOBODY, tin: self.model.of(0) };
-        self.flows.get(flow.0 as usize).copied().unwrap_or(unknown)
+        self.flows.get(flow.0 as usize).copied().unwrap_or(UNKNOWN)
     }
 
     fn learn(&mut self, flow: FlowId, change: impl FnOnce(&mut Known)) {
         let mut known = self.known(flow);
         change(&mut known);
-        let unknown = Known { node: NodeId::NOBODY, tin: self.model.of(0) };
         let at = flow.0 as usize;
         if at >= self.flows.len() {
-            self.flows.resize(at + 1, unknown);
+            self.flows.resize(at + 1, UNKNOWN);
         }
         self.flows[at] = known;
     }
@@ -193,8 +197,7 @@ impl<P: Packet> Cake<P> {
     #[inline]
     fn push(&mut self, tin: usize, at: usize, packet: P, now: Instant) -> Result<Position, P> {
         let size = packet.size();
-        let (overhead, mpu, framing) = self.framing;
-        let note = Note { since: now, adjusted: adjusted(size, overhead, mpu, framing) };
+        let note = Note { since: now, adjusted: self.layer.on_wire(size).get() };
         let position = self.slab.push(&mut self.tins[tin].queues[at].list, packet, note)?;
         self.tins[tin].backlog += size.get();
         self.fattest.add(tin * QUEUES + at, size.get());
@@ -403,11 +406,20 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     const WAKES: bool = true;
 
     #[inline]
-    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(
+        &mut self,
+        mut packet: P,
+        now: Instant,
+        rng: &mut Rng,
+        observer: &mut O,
+    ) -> Enqueued {
         self.stats.arrived.add(packet.size());
         let (flow, key) = (packet.flow(), *self.key.get_or_insert_with(|| drawn_key(rng)));
         let Known { node, tin } = self.known(flow);
-        let tin = usize::from(tin);
+        let tin = usize::from(tin.unwrap_or_else(|| self.model.of(packet.dscp().unwrap_or(0))));
+        if self.wash {
+            packet.wash();
+        }
         let hashes = Hashes::of(self.isolation, flow, node, key);
         let Tin { queues, owners, .. } = &mut self.tins[tin];
         let at = owners.queue_of(&hashes, |queue| queues[queue].set);
@@ -461,12 +473,9 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             Fact::Owner { flow, node } => self.learn(flow, |known| known.node = node),
             Fact::Class { flow, class } => {
                 let tin = self.model.of(if class < CODEPOINTS { class as u8 } else { 0 });
-                self.learn(flow, |known| known.tin = tin);
+                self.learn(flow, |known| known.tin = Some(tin));
             }
-            Fact::FlowGone(flow) => {
-                let tin = self.model.of(0);
-                self.learn(flow, |known| *known = Known { node: NodeId::NOBODY, tin });
-            }
+            Fact::FlowGone(flow) => self.learn(flow, |known| *known = UNKNOWN),
             _ => {}
         }
     }

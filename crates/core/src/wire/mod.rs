@@ -167,6 +167,22 @@ impl Packet for RealPacket {
             _ => Ern::default(),
         }
     }
+
+    fn dscp(&self) -> Option<u8> {
+        match self.headers.version {
+            IpVersion::V4 => Some(self.bytes[1] >> 2),
+            IpVersion::V6 => Some((self.u16_at(0) >> 6) as u8 & 0x3f),
+            IpVersion::Unknown => None,
+        }
+    }
+
+    fn wash(&mut self) {
+        match self.headers.version {
+            IpVersion::V4 => self.rewrite(0, self.u16_at(0) & !0xfc, 10),
+            IpVersion::V6 => self.put_u16(0, self.u16_at(0) & !0x0fc0),
+            IpVersion::Unknown => {}
+        }
+    }
 }
 
 /// These methods are called only on the result of [`Packet::tcp`].

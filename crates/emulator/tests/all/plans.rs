@@ -9,7 +9,7 @@ use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Rate, Span};
 use penstock_emulator::cli::{Options, Plan};
 use penstock_grammar::fields;
-use penstock_grammar::link::Link;
+use penstock_grammar::link::{LayerKeys, Link};
 use penstock_shaper::nodes::Side;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -120,12 +120,37 @@ fn a_file_says_what_options_say() {
     assert_eq!(file, plan(&words));
 }
 
+/// What the options say of the link's layer holds before the file, key by key; the way back has what the way there has.
+#[test]
+fn options_say_what_the_link_adds() {
+    let layers = |file: &str, words: &[&str]| {
+        planned(&format!("{FILE}{file}"), words).settings.0.map(|way| way.config.layer.to_string())
+    };
+    let (ptm, plain) = ("overhead 30 B, mpu 0 B, ptm", "overhead 0 B, mpu 0 B, ethernet");
+    assert_eq!(layers("", &[]), [plain; 2]);
+    assert_eq!(layers("", &["--layer", "link_layer=pppoe-ptm"]), [ptm; 2]);
+    assert_eq!(layers("", &["--reverse-layer", "overhead=30", "--reverse-layer", "framing=ptm"]), [plain, ptm]);
+    let file = "[link]\nrate = \"1Mbit/s\"\ndelay = \"1ms\"\nlink_layer = \"docsis\"\nreverse_overhead = 9\n";
+    let said = |words: &[&str]| planned(file, words).settings.0.map(|way| way.config.layer.to_string());
+    assert_eq!(said(&[]), ["overhead 18 B, mpu 64 B, ethernet", "overhead 9 B, mpu 64 B, ethernet"]);
+    assert_eq!(said(&["--layer", "mpu=84"]), ["overhead 18 B, mpu 84 B, ethernet"; 2]);
+    for (word, why) in
+        [("overhead=x", "no whole number"), ("mpu=999", "at most 256"), ("framing=atn", "did you mean \"atm\"?")]
+    {
+        let wrong = all(FILE, &["--layer", word], &()).unwrap_err();
+        assert!(wrong.contains("--layer") && wrong.contains(why), "{wrong}");
+    }
+    assert!(
+        parse(&["--layer", "overhed=3"]).is_err_and(|wrong| wrong.to_string().contains("link_layer, overhead, mpu"))
+    );
+}
+
 /// Each key that all links have changes the plan, or is refused at its line.
 #[test]
 fn no_key_of_links_is_ignored() {
     let link = |keys: &str| all(&format!("[link]\n{keys}\n"), &[], &()).map(|mut plans| plans.remove(0));
     let plain = "rate = \"2Mbit/s\"\ndelay = \"1ms\"";
-    for key in fields::of::<Link>() {
+    for key in fields::of::<Link>().iter().chain(fields::of::<LayerKeys>()) {
         let other = match *key {
             "rate" => plain.replace('2', "3"),
             "delay" => plain.replace('1', "5"),
@@ -133,6 +158,9 @@ fn no_key_of_links_is_ignored() {
             "reverse_rate" => format!("{plain}\n{key} = \"3Mbit/s\""),
             "reverse_delay" => format!("{plain}\n{key} = \"5ms\""),
             "loss" => format!("{plain}\nloss = 0.01"),
+            "link_layer" | "reverse_link_layer" => format!("{plain}\n{key} = \"docsis\""),
+            "framing" | "reverse_framing" => format!("{plain}\n{key} = \"atm\""),
+            "overhead" | "mpu" | "reverse_overhead" | "reverse_mpu" => format!("{plain}\n{key} = 9"),
             other => panic!("write a value of `{other}` here, other than its default"),
         };
         match link(&other) {

@@ -57,7 +57,7 @@ fn ways(settings: &Settings) -> Result<[Way; 2], String> {
             Limit::Bytes(bytes) => (bytes.get(), false),
             Limit::Packets(packets) => (packets, true),
         };
-        let rate = pink.rate.unwrap_or(config.rate);
+        let rate = pink.rate.unwrap_or_else(|| config.layer.of_packets(config.rate));
         let (rate_bps, capacity, room) = (rate.as_bps(), pink.capacity(rate), room.min(1 << 40));
         Ok::<Way, String>(Way { rate_bps, capacity, room, in_packets, backlog: 0 })
     };

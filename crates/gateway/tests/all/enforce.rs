@@ -3,6 +3,7 @@
 use penstock_budgets::gateway::Grant;
 use penstock_conntrack::{Config as Table, Named};
 use penstock_core::fact::Fact;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{FlowId, NodeId, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::rng::Streams;
@@ -135,7 +136,7 @@ impl PacketObserver<RealPacket> for Refused {
 fn config(discipline: &str, settings: &[&str]) -> Config {
     let settings: Vec<String> = settings.iter().map(|one| (*one).to_owned()).collect();
     let aqm = config_from_settings(discipline, &settings).unwrap();
-    Config { aqm, rate: UPLOAD, delay: Span::ZERO, limit: Limit::Packets(10_000) }
+    Config { aqm, rate: UPLOAD, layer: LinkLayer::default(), delay: Span::ZERO, limit: Limit::Packets(10_000) }
 }
 
 /// The fates of the script's packets: true for one that passes.

@@ -7,7 +7,7 @@ use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_gateway::file::{File, Kind, Mode};
 use penstock_gateway::settings::Settings;
-use penstock_grammar::link::Link;
+use penstock_grammar::link::{LayerKeys, Link};
 use penstock_grammar::{Diagnosis, fields};
 use penstock_shaper::direction::Direction;
 use serde_json::{Value, json};
@@ -82,10 +82,13 @@ fn no_key_of_links_is_ignored() {
         "rate" => "rate = '3Mbit/s'".to_owned(),
         "reverse_rate" => format!("{plain}\n{key} = '1Mbit/s'"),
         "limit" | "reverse_limit" => format!("{plain}\n{key} = '9p'"),
+        "link_layer" | "reverse_link_layer" => format!("{plain}\n{key} = 'docsis'"),
+        "framing" | "reverse_framing" => format!("{plain}\n{key} = 'atm'"),
+        "overhead" | "mpu" | "reverse_overhead" | "reverse_mpu" => format!("{plain}\n{key} = 9"),
         other => format!("{plain}\n{other} = 0.01"),
     };
     let mut refused = Vec::new();
-    for key in fields::of::<Link>() {
+    for key in fields::of::<Link>().iter().chain(fields::of::<LayerKeys>()) {
         match text(&values(key)) {
             Ok(read) => assert_ne!(read.settings.ways, text(plain).unwrap().settings.ways, "{key}"),
             Err(wrong) => {
@@ -95,6 +98,33 @@ fn no_key_of_links_is_ignored() {
         }
     }
     assert_eq!(refused, ["delay", "reverse_delay", "loss"]);
+}
+
+/// What a link adds is told while it adds something, and its end as well.
+#[test]
+fn another_link_layer_is_told() {
+    let with = |layer: &str| File::parse(&GOOD.replace("limit =", &format!("{layer}\nlimit =")), "f").unwrap().settings;
+    let (plain, cable) = (with(""), with("link_layer = 'docsis'"));
+    let told = "overhead 18 B, mpu 64 B, ethernet";
+    assert_eq!(Value::from(plain.difference(&cable)), json!({"link_layer": told, "reverse_link_layer": told}));
+    assert_eq!(Value::from(cable.difference(&plain)), json!({"link_layer": "none", "reverse_link_layer": "none"}));
+}
+
+/// A queue would be behind the gateway. Without a table of its own the upload has the shaper of the download.
+#[test]
+fn a_shaper_above_the_rate_of_its_link_is_refused() {
+    let text = |discipline: &str| {
+        let file =
+            format!("[interfaces]\nwan = 'w'\n[link]\nrate = '20Mbit/s'\nreverse_rate = '5Mbit/s'\n{discipline}");
+        File::parse(&file, "f").map_err(|wrong| (wrong.line, wrong.what))
+    };
+    let cake = |table: &str, rate: &str| format!("[{table}]\nname = 'cake'\nbandwidth = '{rate}'\n");
+    let (line, what) = text(&cake("discipline", "19Mbit/s")).unwrap_err();
+    assert!(line == 8 && what.contains("the shaper of the upload has 19Mbit/s") && what.contains("5Mbit/s"), "{what}");
+    let both = cake("discipline", "19Mbit/s") + &cake("reverse_discipline", "6Mbit/s");
+    assert_eq!(text(&both).unwrap_err().0, 11);
+    assert!(text(&both.replace("6Mbit", "5Mbit")).is_ok() && text(&cake("discipline", "5Mbit/s")).is_ok());
+    assert_eq!(text(&cake("discipline", "21Mbit/s")).unwrap_err().0, 8);
 }
 
 #[test]

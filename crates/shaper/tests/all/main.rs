@@ -4,6 +4,7 @@ mod announced;
 mod classifier;
 mod hostile;
 mod lab;
+mod layers;
 mod measures;
 mod nodes;
 mod parity;

@@ -1,5 +1,6 @@
 //! Hosts as nodes, from bytes to shares of the link: in virtual time, without a kernel.
 
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::Packet;
 use penstock_core::rng::Streams;
 use penstock_core::settings::config_from_settings;
@@ -62,7 +63,7 @@ impl Case {
     fn config(aqm: &str, settings: &[&str]) -> Config {
         let settings: Vec<_> = settings.iter().map(|text| (*text).to_owned()).collect();
         let aqm = config_from_settings(aqm, &settings).unwrap();
-        Config { aqm, rate: RATE, delay: Span::ZERO, limit: Limit::Packets(1000) }
+        Config { aqm, rate: RATE, layer: LinkLayer::default(), delay: Span::ZERO, limit: Limit::Packets(1000) }
     }
 
     /// Returns how many packets of the greedy and of the modest host were delivered in ten seconds, of 10,000 each.

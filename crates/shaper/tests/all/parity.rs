@@ -4,6 +4,7 @@
 //! tried with arrivals on the grid of transmissions and beside it.
 
 use penstock_core::config::LinkFacts;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{Ecn, Ern, FlowId};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::registry::{AnyConfig, NAMES};
@@ -48,14 +49,20 @@ fn arrivals(on_grid: bool) -> Vec<Arrival> {
         flows = flows.max(flow.0 + 1).min(7);
         let size = Bytes::new(if on_grid { 1500 } else { 40 + (rng.uniform() * 1460.0) as u64 });
         let ecn = if flow.0.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::NotEct };
-        out.push(Arrival { t, flow, label: flow.0.into(), node: None, size, ecn, ern: Ern::default() });
+        out.push(Arrival { t, flow, label: flow.0.into(), node: None, size, ecn, ern: Ern::default(), dscp: None });
     }
     out
 }
 
 /// Passes the packets through the emulator in virtual time.
 fn emulated(config: &AnyConfig, arrivals: &[Arrival]) -> Vec<Ended> {
-    let config = Config { aqm: config.clone(), rate: LINK.rate, delay: Span::ZERO, limit: LINK.limit };
+    let config = Config {
+        aqm: config.clone(),
+        rate: LINK.rate,
+        layer: LinkLayer::default(),
+        delay: Span::ZERO,
+        limit: LINK.limit,
+    };
     let rng = Streams::new(SEED).get(&format!("replay/{}", config.aqm.name()));
     let (mut bottleneck, mut log) = (Bottleneck::new(&config, rng), Log(vec![None; arrivals.len()]));
     let live = |bottleneck: &mut Bottleneck<Numbered>, until: Instant, log: &mut Log| {

@@ -2,6 +2,7 @@
 
 use penstock_core::csi::{Channel, Loss, Stations};
 use penstock_core::fact::Fact;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
 use penstock_core::settings::config_from_settings;
@@ -28,8 +29,13 @@ fn discipline(name: &str, settings: &[&str]) -> penstock_core::registry::AnyConf
 }
 
 fn bottleneck(name: &str, settings: &[&str], channels: Vec<Channel>) -> Bottleneck<Numbered> {
-    let config =
-        Config { aqm: discipline(name, settings), rate: RATE, delay: Span::ZERO, limit: Limit::Packets(100_000) };
+    let config = Config {
+        aqm: discipline(name, settings),
+        rate: RATE,
+        layer: LinkLayer::default(),
+        delay: Span::ZERO,
+        limit: Limit::Packets(100_000),
+    };
     let streams = Streams::new(1);
     let mut bottleneck = Bottleneck::new(&config, streams.get("test"));
     let mut loss = Loss::new(0.0, streams.get("loss"));

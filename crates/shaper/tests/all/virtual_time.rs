@@ -2,6 +2,7 @@
 
 use penstock_core::config::LinkFacts;
 use penstock_core::csi::Loss;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{Ecn, FlowId, Packet as _, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::registry::{AnyConfig, NAMES};
@@ -44,6 +45,7 @@ fn config(aqm: &str, limit: &str) -> Config {
     Config {
         aqm: config_from_settings(aqm, &[]).unwrap(),
         rate: Rate::from_bps(10_000_000),
+        layer: LinkLayer::default(),
         delay: DELAY,
         limit: limit.parse().unwrap(),
     }

@@ -4,6 +4,7 @@ mod changes;
 
 use super::{Cooperation, FlowSpec, Handover, Lie, LinkSpec, NodeSpec, QueueSpec, Scenario};
 use crate::impair::Impairments;
+use penstock_grammar::link::LayerKeys;
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -24,6 +25,7 @@ pub(super) fn write(scenario: &Scenario) -> String {
     if dumbbell {
         let link = &scenario.links[0];
         topology.extend(keys(&link.link));
+        topology.extend(layers(link));
         topology.insert("reverse_aqm".into(), algorithm(&link.reverse_queue));
         topology.extend(impairments(link));
         topology.extend(stations(&link.queue).map(|stations| ("stations".to_owned(), stations)));
@@ -106,6 +108,11 @@ fn impairments(spec: &LinkSpec) -> Table {
     table
 }
 
+/// Returns what a link adds to packets, in both directions.
+fn layers(spec: &LinkSpec) -> Table {
+    keys(&LayerKeys::of([spec.queue.layer, spec.reverse_queue.layer]))
+}
+
 /// Writes the stations behind a link; `None` if there are none.
 fn stations(queue: &QueueSpec) -> Option<Value> {
     Value::try_from(&queue.stations).ok().filter(|_| !queue.stations.is_empty())
@@ -118,6 +125,7 @@ fn link(spec: &LinkSpec) -> Value {
         ("b".to_owned(), Value::String(spec.b.clone())),
     ]);
     table.extend(keys(&spec.link));
+    table.extend(layers(spec));
     table.extend(impairments(spec));
     table.insert("aqm".into(), algorithm(&spec.queue));
     table.insert("bottleneck".into(), spec.queue.looked_at.into());

@@ -79,7 +79,7 @@ impl<Q: Qdisc<super::Job> + AckPath, F: FnMut(&Record)> Run<Q, F> {
             Step::Outbound(mut segment, size, ecn) => {
                 self.server.qdisc_mut().outbound(&mut segment, self.now);
                 let (flow, label) = (segment.flow, segment.flow.0.into());
-                self.arrive(&Arrival { t, flow, label, node: None, size, ecn, ern: Ern::default() })?;
+                self.arrive(&Arrival { t, flow, label, node: None, size, ecn, ern: Ern::default(), dscp: None })?;
                 Ok(Some((segment.window, true)))
             }
         }

@@ -3,9 +3,9 @@
 use super::Cake;
 use super::acks::AckFilter;
 use super::hashing::Isolation;
-use super::shaper::Framing;
 use super::tins::Tins;
 use crate::config::{Compat, ConfigError, Discipline, LinkFacts};
+use crate::link_layer::{Framing, LinkLayer};
 use crate::packet::Packet;
 use crate::units::{Bytes, Rate, Span};
 use schemars::JsonSchema;
@@ -43,6 +43,8 @@ pub struct Config {
     pub framing: Framing,
     /// Filter of ACKs: "no", "yes" or "aggressive" (tc: no-ack-filter).
     pub ack_filter: AckFilter,
+    /// Set the Diffserv codepoint of packets to 0 once it has chosen their tin (tc: nowash). Simulated packets have none.
+    pub wash: bool,
     /// Charge dropped packets as if they were sent, for a shaper behind the bottleneck (tc: egress).
     pub ingress: bool,
     /// Bytes that all queues together may hold, in addition to the limit of the link's queue; null is four times the bytes
@@ -69,6 +71,7 @@ impl Default for Config {
             mpu: 0,
             framing: Framing::default(),
             ack_filter: AckFilter::default(),
+            wash: false,
             ingress: false,
             memory_limit: None,
             mtu: Bytes::new(1514),
@@ -81,6 +84,11 @@ impl Default for Config {
 impl Config {
     pub(super) fn target(&self) -> Span {
         self.target.unwrap_or_else(|| self.rtt.div(20))
+    }
+
+    /// What packets take of the link below.
+    pub(super) fn layer(&self) -> LinkLayer {
+        LinkLayer { overhead: self.overhead, mpu: self.mpu, framing: self.framing }
     }
 
     /// The bandwidth in bytes per second; 0 is unlimited.
@@ -120,12 +128,7 @@ impl Discipline for Config {
                 "must be within 1us and 3600s; leave it out for a twentieth of rtt",
             ));
         }
-        if !(-64..=256).contains(&self.overhead) {
-            return Err(ConfigError::new("overhead", "must be within -64 and 256 (bytes)"));
-        }
-        if self.mpu > 256 {
-            return Err(ConfigError::new("mpu", "must be at most 256 (bytes)"));
-        }
+        self.layer().validate()?;
         if self.memory_limit.is_some_and(|limit| limit == Bytes::ZERO || limit.get() > u32::MAX.into()) {
             return Err(ConfigError::new("memory_limit", "must be above 0B and at most 4294967295B"));
         }

@@ -1,42 +1,16 @@
-//! The shaper of cake: what a packet takes of the link below, and when the next one may go.
+//! The shaper of cake: when the next packet may go.
 //!
-//! Source: Høiland-Jørgensen, Täht, Morton 2018, §III-A; `cake_calc_overhead()` and `cake_advance_shaper()` of
-//! sch_cake.c. There is no bucket of tokens: after an idle time the next packet may go at once, and no more.
+//! Source: Høiland-Jørgensen, Täht, Morton 2018, §III-A; `cake_advance_shaper()` of sch_cake.c. There is no bucket of
+//! tokens: after an idle time the next packet may go at once, and no more.
 //!
 //! ```text
-//! adjusted   max(size + overhead, mpu); ATM: 53 B for each 48 B or part of them; PTM: 1 B more for each 64 B or part
+//! adjusted   what a packet takes of the link below (`link_layer`)
 //! sent       next += adjusted * pace; failsafe += 1.5 * that
 //! blocked    now < next and now < failsafe
 //! ```
 
 use crate::aqm::cobalt::linux::Pace;
-use crate::units::{Bytes, Instant, Span};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// The framing of the link below, which cells or code words make larger than packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Framing {
-    /// Packets have their own size (tc: noatm).
-    #[default]
-    None,
-    /// Cells of 53 B with 48 B of payload, as in ADSL (tc: atm).
-    Atm,
-    /// 65 B for 64 B, as in VDSL2 (tc: ptm).
-    Ptm,
-}
-
-/// Returns what a packet takes of the link below, in bytes.
-pub(super) fn adjusted(size: Bytes, overhead: i32, mpu: u32, framing: Framing) -> u64 {
-    let size = i64::try_from(size.get()).unwrap_or(i64::MAX).saturating_add(overhead.into());
-    let size = size.max(mpu.into()).unsigned_abs();
-    match framing {
-        Framing::None => size,
-        Framing::Atm => size.div_ceil(48) * 53,
-        Framing::Ptm => size + size.div_ceil(64),
-    }
-}
+use crate::units::{Instant, Span};
 
 /// When the next packet may go.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,21 +84,6 @@ impl Threshold {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// 1500 B and 32 B of PPPoE over ATM: 32 cells of 48 B are 1536 B, so 32 cells of 53 B. An ACK of 40 B and 44 B
-    /// more takes two cells. VDSL2 with 1500 + 22 B: 24 blocks of 64 B. An `mpu` of 84 B is what Ethernet has.
-    #[test]
-    fn packets_take_what_the_link_below_takes() {
-        let of = |size, overhead, mpu, framing| adjusted(Bytes::new(size), overhead, mpu, framing);
-        assert_eq!(of(1500, 32, 0, Framing::Atm), 1696);
-        assert_eq!(of(1505, 32, 0, Framing::Atm), 33 * 53);
-        assert_eq!(of(40, 44, 0, Framing::Atm), 106);
-        assert_eq!(of(1500, 22, 0, Framing::Ptm), 1522 + 24);
-        assert_eq!(of(64, 0, 0, Framing::Ptm), 65);
-        assert_eq!((of(40, 38, 84, Framing::None), of(1500, 38, 84, Framing::None)), (84, 1538));
-        assert_eq!((of(40, -14, 0, Framing::None), of(40, -64, 0, Framing::None)), (26, 0));
-        assert_eq!(of(0, 0, 0, Framing::Atm), 0);
-    }
 
     /// 1 MB/s: 1000 B take 1 ms. The failsafe is later, so `next` decides; after an idle time nothing is saved up.
     #[test]

@@ -1,10 +1,13 @@
 use super::chains::Set;
 use super::*;
 use crate::config::{Compat, Discipline};
+use crate::link_layer::Framing;
 use crate::packet::{Ecn, PlainSegment, TcpFlags, Timestamps};
 use crate::rng::Streams;
 use crate::testing::Numbered;
 use crate::units::{Rate, Span};
+use crate::wire::RealPacket;
+use etherparse::{Ipv4Header, PacketBuilder};
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Span::from_millis(ms)
@@ -103,9 +106,9 @@ fn a_flow_without_a_node_is_a_host_of_its_own() {
     let mut world = World::<Numbered>::new(&config());
     world.tell(Fact::Owner { flow: FlowId(3), node: NodeId(7) });
     world.tell(Fact::Class { flow: FlowId(3), class: 46 });
-    assert_eq!((world.cake.known(FlowId(3)).node, world.cake.known(FlowId(3)).tin), (NodeId(7), 2));
+    assert_eq!((world.cake.known(FlowId(3)).node, world.cake.known(FlowId(3)).tin), (NodeId(7), Some(2)));
     world.tell(Fact::FlowGone(FlowId(3)));
-    assert_eq!((world.cake.known(FlowId(3)).node, world.cake.known(FlowId(3)).tin), (NodeId::NOBODY, 0));
+    assert_eq!((world.cake.known(FlowId(3)).node, world.cake.known(FlowId(3)).tin), (NodeId::NOBODY, None));
 }
 
 #[test]
@@ -119,6 +122,51 @@ fn the_class_of_a_flow_is_its_codepoint() {
     let sent: Vec<u64> = world.cake.tins.iter().map(|tin| tin.counts.sent).collect();
     assert_eq!(sent, [3, 1, 2], "2, 64 and the one without a class are best effort, 8 is bulk, 46 and 48 are voice");
     assert_eq!(world.cake.report().unwrap()["tins"][2]["sent"], 2);
+}
+
+/// A datagram of 28 bytes with this codepoint, ECT(0), of IPv4 or IPv6.
+fn marked(v6: bool, dscp: u8) -> RealPacket {
+    let builder = if v6 { PacketBuilder::ipv6([1; 16], [2; 16], 9) } else { PacketBuilder::ipv4([1; 4], [2; 4], 9) };
+    let mut bytes = Vec::new();
+    builder.udp(1, 2).write(&mut bytes, &[]).unwrap();
+    let word = u16::from_be_bytes([bytes[0], bytes[1]]) | (u16::from(dscp << 2 | 2) << if v6 { 4 } else { 0 });
+    bytes[..2].copy_from_slice(&word.to_be_bytes());
+    if !v6 {
+        let sum = Ipv4Header::from_slice(&bytes).unwrap().0.calc_header_checksum();
+        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    RealPacket::new(bytes, FlowId(u32::from(dscp)))
+}
+
+/// What somebody wrote of a flow holds before what its packets say: flow 46 is told to be best effort.
+#[test]
+fn a_packet_goes_into_the_tin_of_its_codepoint() {
+    let mut world = World::new(&config());
+    world.tell(Fact::Class { flow: FlowId(46), class: 0 });
+    for (v6, dscp) in [(false, 44), (true, 44), (false, 8), (true, 0), (false, 46), (true, 46)] {
+        assert_eq!(world.send(marked(v6, dscp)), Enqueued::Queued);
+        assert_eq!(marked(v6, dscp).dscp(), Some(dscp));
+    }
+    let left = std::iter::from_fn(|| world.take()).map(|packet| packet.dscp().unwrap());
+    let mut left: Vec<u8> = left.collect();
+    left.sort_unstable();
+    assert_eq!(left, [0, 8, 44, 44, 46, 46], "codepoints stay as they are");
+    assert_eq!(world.cake.tins.iter().map(|tin| tin.counts.sent).collect::<Vec<_>>(), [3, 1, 2]);
+}
+
+#[test]
+fn washing_clears_the_codepoint_once_it_has_chosen_the_tin() {
+    let mut world = World::new(&Config { wash: true, ..config() });
+    [false, true].into_iter().for_each(|v6| assert_eq!(world.send(marked(v6, 46)), Enqueued::Queued));
+    for _ in 0..2 {
+        let packet = world.take().unwrap();
+        assert_eq!((packet.dscp(), packet.ecn()), (Some(0), Ecn::Ect0));
+        if packet.bytes()[0] >> 4 == 4 {
+            let header = Ipv4Header::from_slice(packet.bytes()).unwrap().0;
+            assert_eq!(header.header_checksum, header.calc_header_checksum());
+        }
+    }
+    assert_eq!(world.cake.tins[2].counts.sent, 2);
 }
 
 /// 1 Mbit/s are 125 B/ms, and 1 B takes 8 us. A packet of 962 B and 38 B more takes 8 ms; over ATM it is 21 cells of 53 B,

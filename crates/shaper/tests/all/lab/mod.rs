@@ -5,6 +5,7 @@
 //! retransmit: the runs here lose nothing of it, which is checked.
 
 use penstock_conntrack::Gauges;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::rng::Streams;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Instant, Limit, Rate, Span};
@@ -157,7 +158,7 @@ pub struct Lab {
 pub fn way(aqm: &str, settings: &[&str], rate: &str, delay_ms: u64) -> Config {
     let settings: Vec<_> = settings.iter().map(|text| (*text).to_owned()).collect();
     let (aqm, rate): (_, Rate) = (config_from_settings(aqm, &settings).unwrap(), rate.parse().unwrap());
-    Config { aqm, rate, delay: Span::from_millis(delay_ms), limit: Limit::Packets(2000) }
+    Config { aqm, rate, layer: LinkLayer::default(), delay: Span::from_millis(delay_ms), limit: Limit::Packets(2000) }
 }
 
 impl Lab {

@@ -198,7 +198,7 @@ impl Checker<'_> {
                 return at(key, format!("no path from {cell:?} to {other:?}, the other end of a flow that moves"));
             };
             let spec = &links[link];
-            let facts = LinkFacts { rate: spec.link.rate, limit: spec.link.limit };
+            let facts = LinkFacts { rate: spec.queue.layer.of_packets(spec.link.rate), limit: spec.link.limit };
             let mut queues = [&spec.queue, &spec.reverse_queue].into_iter();
             if let Some(queue) = queues.find(|queue| !queue.config.build::<Segment>(&facts).gives_up()) {
                 let (name, link) = (queue.config.name(), &spec.name);

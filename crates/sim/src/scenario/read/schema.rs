@@ -8,7 +8,7 @@ use crate::actors::Traffic;
 use crate::tcp::TcpConfig;
 use penstock_core::cc::AnyControlConfig;
 use penstock_core::registry::AnyConfig;
-use penstock_grammar::link::Link;
+use penstock_grammar::link::{LayerKeys, Link};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,8 @@ fn kind(word: &str) -> Value {
 }
 
 fn link(generator: &mut SchemaGenerator) -> Form {
-    Form::default().with::<Link>(generator).with::<RadioKeys>(generator).with::<ImpairmentKeys>(generator)
+    let form = Form::default().with::<Link>(generator).with::<LayerKeys>(generator);
+    form.with::<RadioKeys>(generator).with::<ImpairmentKeys>(generator)
 }
 
 fn topologies(generator: &mut SchemaGenerator) -> Vec<Value> {

@@ -9,7 +9,7 @@ use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Rate, Span};
 use penstock_grammar::fields;
-use penstock_grammar::link::{self, Link};
+use penstock_grammar::link::{self, LayerKeys, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::{Table, Value};
 use penstock_grammar::stations;
@@ -146,8 +146,8 @@ impl Checker<'_> {
     /// Reads a dumbbell: one link between the routers "left" and "right".
     fn dumbbell<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
         let (link, radio, access) = (fields::of::<Link>(), fields::of::<RadioKeys>(), fields::of::<AccessKeys>());
-        let impaired = fields::of::<ImpairmentKeys>();
-        let table = self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, impaired, access])?;
+        let (layer, impaired) = (fields::of::<LayerKeys>(), fields::of::<ImpairmentKeys>());
+        let table = self.source.table(value, &[&["kind"], link, layer, &["reverse_aqm"], radio, impaired, access])?;
         let edge =
             EdgeKeys { name: Some("bottleneck".into()), a: "left".into(), b: "right".into(), bottleneck: Some(true) };
         let mut spec = self.link(&["topology"], &["aqm"], &table, edge)?;
@@ -162,7 +162,8 @@ impl Checker<'_> {
         let hop = |i: usize| {
             let path = ["topology", "hops", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no hop")) };
-            let known = [fields::of::<Link>(), &["aqm"], fields::of::<RadioKeys>(), fields::of::<ImpairmentKeys>()];
+            let (link, layer) = (fields::of::<Link>(), fields::of::<LayerKeys>());
+            let known = [link, layer, &["aqm"], fields::of::<RadioKeys>(), fields::of::<ImpairmentKeys>()];
             let table = self.source.table(value, &known)?;
             let (name, a, b) = (Some(format!("hop{i}")), format!("r{i}"), format!("r{}", i + 1));
             let edge = EdgeKeys { name, a, b, bottleneck: Some(true) };
@@ -179,8 +180,9 @@ impl Checker<'_> {
         let link = |i: usize| {
             let path = ["topology", "links", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no link")) };
-            let (edge, radio) = (fields::of::<EdgeKeys>(), fields::of::<RadioKeys>());
-            let known = [edge, fields::of::<Link>(), &["aqm", "reverse_aqm"], radio, fields::of::<ImpairmentKeys>()];
+            let (edge, radio, layer) = (fields::of::<EdgeKeys>(), fields::of::<RadioKeys>(), fields::of::<LayerKeys>());
+            let impaired = fields::of::<ImpairmentKeys>();
+            let known = [edge, fields::of::<Link>(), layer, &["aqm", "reverse_aqm"], radio, impaired];
             let table = self.source.table(value, &known)?;
             let edge: EdgeKeys = table.part()?;
             if edge.a == edge.b {
@@ -196,6 +198,7 @@ impl Checker<'_> {
     fn link(&self, path: &[&str], aqm: &[&str], table: &Table<'_, '_>, edge: EdgeKeys) -> Check<LinkSpec> {
         let link: Link = table.part()?;
         self.placed(path, link.validate())?;
+        let [layer, reverse_layer] = self.placed(path, table.part::<LayerKeys>()?.layers())?;
         let RadioKeys { stations, scone, reverse_scone } = table.part()?;
         self.placed(path, stations::validate(&stations))?;
         let [forward, backward] = self.impairments(path, table)?;
@@ -210,6 +213,7 @@ impl Checker<'_> {
                 config: self.discipline(aqm)?,
                 stations,
                 advice: scone,
+                layer,
                 impairments: forward,
                 looked_at,
             },
@@ -217,6 +221,7 @@ impl Checker<'_> {
                 config: self.discipline(&reverse_aqm)?,
                 stations: Vec::new(),
                 advice: reverse_scone,
+                layer: reverse_layer,
                 impairments: backward,
                 looked_at: looked_at && self.source.get(&reverse_aqm).is_some(),
             },
