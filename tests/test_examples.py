@@ -6,6 +6,8 @@ import contextlib
 import io
 import re
 import statistics
+import subprocess
+import sys
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -45,6 +47,17 @@ def queue(result: engine.Result) -> dict[str, Any]:
 def mbps(result: engine.Result, kind: str = "bulk", cc: str = "") -> list[float]:
     """Goodput of the flows of a kind, and of a congestion control."""
     return [f["goodput_bps"] / 1e6 for f in result.summary["flows"] if f["kind"] == kind and f["cc"].startswith(cc)]
+
+
+def test_the_rates_of_links_are_what_their_program_writes(tmp_path: Path) -> None:
+    words = [sys.executable, EXAMPLES / "rates" / "make.py", tmp_path]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    written = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert written == {path.name: path.read_text(encoding="utf-8") for path in (EXAMPLES / "rates").glob("*.csv")}
+    scenario = tree("changing-link")
+    for name in written:
+        scenario["changes"] = [{"link": "bottleneck", "table": str(tmp_path / name)}]
+        assert engine.run({**scenario, "duration": "2s", "warmup": "0s"}).summary["duration_s"] == 2.0
 
 
 @pytest.mark.parametrize("name", NAMES)

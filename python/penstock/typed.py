@@ -560,6 +560,7 @@ class CakeDiscipline(TypedDict):
     rtt: NotRequired[str]  # Usual round trip time, which is the interval of COBALT (tc: 100ms).
     target: NotRequired[str | None]  # Acceptable queueing delay; null is a twentieth of rtt (tc: 5ms)
     tins: NotRequired[Tins]
+    wash: NotRequired[bool]  # Set the Diffserv codepoint of packets to 0 once it has chosen their tin (tc: nowash)
 
 
 Classify = Literal["index"] | Literal["hash"]
@@ -1520,9 +1521,13 @@ class DumbbellTopology(TypedDict):
     access_rate: NotRequired[str]  # Rate of the access links of hosts.
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     delay: str
+    framing: NotRequired[Framing | None]
     kind: Literal["dumbbell"]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
+    link_layer: NotRequired[str | None]
     loss: NotRequired[float]
+    mpu: NotRequired[int | None]  # The least size of a packet with its overhead on the link, in bytes, up to 256.
+    overhead: NotRequired[int | None]  # Bytes that the link adds to each IP packet, from -64 to 256.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
@@ -1533,7 +1538,13 @@ class DumbbellTopology(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
+    reverse_mpu: NotRequired[int | None]  # The least size of a packet from the second end to the first.
+    reverse_overhead: NotRequired[
+        int | None
+    ]  # Bytes that the link adds to each IP packet from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
     reverse_rate: NotRequired[str | None]  # Rate from the second end to the first; without it `rate`.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
@@ -1546,8 +1557,12 @@ class ParkingLotTopologyHopsItem(TypedDict):
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     delay: str
+    framing: NotRequired[Framing | None]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
+    link_layer: NotRequired[str | None]
     loss: NotRequired[float]
+    mpu: NotRequired[int | None]  # The least size of a packet with its overhead on the link, in bytes, up to 256.
+    overhead: NotRequired[int | None]  # Bytes that the link adds to each IP packet, from -64 to 256.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
@@ -1557,7 +1572,13 @@ class ParkingLotTopologyHopsItem(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
+    reverse_mpu: NotRequired[int | None]  # The least size of a packet from the second end to the first.
+    reverse_overhead: NotRequired[
+        int | None
+    ]  # Bytes that the link adds to each IP packet from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
     reverse_rate: NotRequired[str | None]  # Rate from the second end to the first; without it `rate`.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.
@@ -1580,9 +1601,13 @@ class GraphTopologyLinksItem(TypedDict):
     b: str  # Router at the second end.
     bottleneck: NotRequired[bool | None]  # True if the queue is measured.
     delay: str
+    framing: NotRequired[Framing | None]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
+    link_layer: NotRequired[str | None]
     loss: NotRequired[float]
+    mpu: NotRequired[int | None]  # The least size of a packet with its overhead on the link, in bytes, up to 256.
     name: NotRequired[str | None]  # Name of the link.
+    overhead: NotRequired[int | None]  # Bytes that the link adds to each IP packet, from -64 to 256.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
     rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
@@ -1593,7 +1618,13 @@ class GraphTopologyLinksItem(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
+    reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
+    reverse_mpu: NotRequired[int | None]  # The least size of a packet from the second end to the first.
+    reverse_overhead: NotRequired[
+        int | None
+    ]  # Bytes that the link adds to each IP packet from the second end to the first.
     reverse_police: NotRequired[Police | None]  # A token bucket without a queue, from the second end to the first.
     reverse_rate: NotRequired[str | None]  # Rate from the second end to the first; without it `rate`.
     reverse_reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the second end to the first.

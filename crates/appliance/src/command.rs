@@ -4,7 +4,9 @@ use crate::guard::never_wait;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,16 @@ use std::time::{Duration, Instant};
 const LONGEST: usize = 4096;
 /// How often is looked whether the command has ended.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Returns whether there is a program that can be run by this word: a path, or the name of a file in a folder of PATH.
+pub fn is_there(program: &str) -> bool {
+    let runs = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    if program.contains('/') {
+        return runs(Path::new(program));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| runs(&folder.join(program)))
+}
 
 /// Returns what the command prints before it ends. After `longest` it is killed, with all that it has started.
 pub fn run(words: &[String], longest: Duration) -> Result<String, String> {
@@ -49,6 +61,14 @@ mod tests {
 
     fn sh(line: &str, longest: u64) -> Result<String, String> {
         run(&["sh", "-c", line].map(str::to_owned), Duration::from_millis(longest))
+    }
+
+    #[test]
+    fn a_program_is_there_if_a_path_or_a_folder_of_path_has_it() {
+        assert!(is_there("sh") && is_there("/bin/sh"));
+        for word in ["no-such-program", "/nowhere/at/all", "/etc/passwd", "/bin", "bin/", ""] {
+            assert!(!is_there(word), "{word:?}");
+        }
     }
 
     #[test]

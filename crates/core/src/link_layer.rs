@@ -11,7 +11,6 @@
 //! Sizes are those of IP packets. DIFFERENCE: a packet takes at least one byte. The kernel lets an overhead of -64 B make a
 //! packet of 20 B one of 2^32 - 44 B. Pinned by `a_packet_takes_at_least_a_byte`.
 
-use crate::config::ConfigError;
 use crate::suggest::unknown_name;
 use crate::units::{Bytes, Rate};
 use schemars::JsonSchema;
@@ -37,14 +36,15 @@ pub enum Framing {
 }
 
 impl FromStr for Framing {
-    type Err = ConfigError;
+    /// What is wrong and what is allowed.
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "ethernet" | "none" => Ok(Self::None),
             "ptm" => Ok(Self::Ptm),
             "atm" => Ok(Self::Atm),
-            _ => Err(ConfigError::new("framing", unknown_name("framing", text, &["ethernet", "ptm", "atm"]))),
+            _ => Err(unknown_name("framing", text, &["ethernet", "ptm", "atm"])),
         }
     }
 }
@@ -105,18 +105,12 @@ impl LinkLayer {
         PRESETS.into_iter().map(|(name, ..)| name)
     }
 
-    /// Checks overhead and mpu, which have the limits of tc-cake(8).
-    ///
-    /// # Errors
-    /// Returns the key whose value is not allowed, and what is.
-    pub fn validate(&self) -> Result<(), ConfigError> {
+    /// Returns the key whose value is not allowed, and what is; the limits are those of tc-cake(8).
+    pub fn mistake(&self) -> Option<(&'static str, &'static str)> {
         if !(-64..=256).contains(&self.overhead) {
-            return Err(ConfigError::new("overhead", "must be within -64 and 256 (bytes)"));
+            return Some(("overhead", "must be within -64 and 256 (bytes)"));
         }
-        if self.mpu > 256 {
-            return Err(ConfigError::new("mpu", "must be at most 256 (bytes)"));
-        }
-        Ok(())
+        (self.mpu > 256).then_some(("mpu", "must be at most 256 (bytes)"))
     }
 
     /// Returns true if packets take their own size.

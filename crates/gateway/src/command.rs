@@ -14,11 +14,13 @@ use crate::page;
 use crate::rules::Rules;
 use crate::surroundings::{answered, ended, interface, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Desk};
+use penstock_appliance::command;
 use penstock_appliance::log::Log;
 use penstock_appliance::page::process::{self, Process};
 use penstock_appliance::record::{self, Place};
 use penstock_appliance::socket::server::Server;
 use penstock_appliance::support::{self, Parts};
+use penstock_grammar::source::Source;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +48,9 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
         Verb::Check(asked) => {
-            let what = match read(&asked.file)? {
+            let kind = read(&asked.file)?;
+            has_command(&kind, &asked.file)?;
+            let what = match kind {
                 Kind::Alone(alone) => {
                     let Alone { c2ml, upload, .. } = *alone;
                     format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen)
@@ -92,6 +96,20 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
 
 fn read(path: &Path) -> Result<Kind, Error> {
     Kind::parse(&text_of(path)?, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
+}
+
+/// Refuses a file whose command for the rates is not on this machine.
+fn has_command(kind: &Kind, path: &Path) -> Result<(), Error> {
+    let Kind::Link(file) = kind else { return Ok(()) };
+    let Some(program) = file.settings.source.keys.command.first().filter(|word| !command::is_there(word)) else {
+        return Ok(());
+    };
+    let (text, name) = (text_of(path)?, path.to_string_lossy());
+    let what =
+        format!("there is no program {program:?} here that can be run; write the path of one that prints the rates");
+    let told =
+        Source::parse(&text, &name).map_or_else(|mistake| mistake, |source| source.at(&["link", "command"], &what));
+    Err(Box::new(told).into())
 }
 
 /// Returns what `support` packs for a gateway with this file.

@@ -137,7 +137,9 @@ impl LayerKeys {
             "link_layer" => preset_of("link_layer", value).map(|_| self.link_layer = Some(value.to_owned())),
             "overhead" => number("overhead", value).map(|bytes| self.overhead = bytes),
             "mpu" => number("mpu", value).map(|bytes| self.mpu = bytes),
-            "framing" => value.parse().map(|framing| self.framing = Some(framing)),
+            "framing" => {
+                value.parse().map(|one| self.framing = Some(one)).map_err(|e: String| ConfigError::new("framing", e))
+            }
             _ => return None,
         })
     }
@@ -174,8 +176,10 @@ fn layer(keys: [&'static str; 3], otherwise: LinkLayer, written: Written<'_>) ->
         mpu: mpu.unwrap_or(preset.mpu),
         framing: framing.unwrap_or(preset.framing),
     };
-    layer.validate().map_err(|e| ConfigError::new(if e.key == "mpu" { keys[2] } else { keys[1] }, e.message))?;
-    Ok(layer)
+    match layer.mistake() {
+        Some((key, message)) => Err(ConfigError::new(if key == "mpu" { keys[2] } else { keys[1] }, message)),
+        None => Ok(layer),
+    }
 }
 
 fn preset_of(key: &'static str, name: &str) -> Result<LinkLayer, ConfigError> {

@@ -84,10 +84,13 @@ impl Keys {
             let most = Rate::from_bps(bps.saturating_mul(FACTOR)).min(MAX_RATE);
             lowest.unwrap_or(Rate::from_bps((bps / FACTOR).max(1)))..=highest.unwrap_or(most)
         });
-        for (at, key) in ["rate", "reverse_rate"].into_iter().enumerate() {
-            let (rate, lowest, highest) = (rates[at], bounds[at].start(), bounds[at].end());
-            if !bounds[at].contains(&rate) {
-                let what = format!("{key} is {rate}; allowed are `lowest` to `highest`, {lowest} to {highest}");
+        let keys =
+            [("rate", "timetable", &self.timetable), ("reverse_rate", "reverse_timetable", &self.reverse_timetable)];
+        for (at, (key, table, timetable)) in keys.into_iter().enumerate() {
+            let (lowest, highest) = (bounds[at].start(), bounds[at].end());
+            let told = std::iter::once((key, rates[at])).chain(timetable.rates().map(|rate| (table, rate)));
+            for (key, rate) in told.filter(|(_, rate)| !bounds[at].contains(rate)) {
+                let what = format!("{key} has {rate}; allowed are `lowest` to `highest`, {lowest} to {highest}");
                 return Err(ConfigError::new(key, what));
             }
         }

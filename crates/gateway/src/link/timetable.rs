@@ -32,8 +32,17 @@ impl TryFrom<String> for TimeOfDay {
 
 /// A timetable of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "BTreeMap<TimeOfDay, Rate>")]
 pub struct Timetable(BTreeMap<TimeOfDay, Rate>);
+
+impl TryFrom<BTreeMap<TimeOfDay, Rate>> for Timetable {
+    type Error = &'static str;
+
+    fn try_from(rates: BTreeMap<TimeOfDay, Rate>) -> Result<Self, &'static str> {
+        let empty = "a timetable has a rate for a time at least; write for example { \"06:00\" = \"8Mbit/s\" }";
+        if rates.is_empty() { Err(empty) } else { Ok(Self(rates)) }
+    }
+}
 
 impl Timetable {
     /// Returns the rate at a time of day; `None` if the timetable is empty.

@@ -29,6 +29,23 @@ fn what_a_run_would_install_is_told_for_each_path() {
     assert!(user.contains("of netfilter") && !user.contains("TCX"), "{user}");
 }
 
+/// A file that names a program which is not there would run on the rates of the file alone.
+#[test]
+fn a_command_that_is_not_there_is_a_mistake_with_its_line() {
+    let file = std::env::temp_dir().join(format!("penstock-check-{}.toml", std::process::id()));
+    let said = |program: &str| {
+        let text = format!("[interfaces]\nwan = 'lo'\n[link]\nrate = '1Mbit/s'\ncommand = ['{program}', '-r']\n");
+        std::fs::write(&file, text).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_penstock-gateway")).arg("check").arg(&file).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (there, nowhere) = (said("sh"), said("/nowhere/modem-rate"));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(there, (Some(0), String::new()));
+    assert_eq!(nowhere.0, Some(2));
+    assert!(nowhere.1.contains(":5:") && nowhere.1.contains("no program \"/nowhere/modem-rate\""), "{}", nowhere.1);
+}
+
 /// People copy a token, programs read an object.
 #[test]
 fn a_token_is_printed_alone_or_with_what_it_gives() {

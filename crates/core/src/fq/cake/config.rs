@@ -128,7 +128,9 @@ impl Discipline for Config {
                 "must be within 1us and 3600s; leave it out for a twentieth of rtt",
             ));
         }
-        self.layer().validate()?;
+        if let Some((key, message)) = self.layer().mistake() {
+            return Err(ConfigError::new(key, message));
+        }
         if self.memory_limit.is_some_and(|limit| limit == Bytes::ZERO || limit.get() > u32::MAX.into()) {
             return Err(ConfigError::new("memory_limit", "must be above 0B and at most 4294967295B"));
         }
