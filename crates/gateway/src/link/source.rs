@@ -88,8 +88,8 @@ impl Keys {
             [("rate", "timetable", &self.timetable), ("reverse_rate", "reverse_timetable", &self.reverse_timetable)];
         for (at, (key, table, timetable)) in keys.into_iter().enumerate() {
             let (lowest, highest) = (bounds[at].start(), bounds[at].end());
-            let told = std::iter::once((key, rates[at])).chain(timetable.rates().map(|rate| (table, rate)));
-            for (key, rate) in told.filter(|(_, rate)| !bounds[at].contains(rate)) {
+            let mut told = std::iter::once((key, rates[at])).chain(timetable.rates().map(|rate| (table, rate)));
+            if let Some((key, rate)) = told.find(|(_, rate)| !bounds[at].contains(rate)) {
                 let what = format!("{key} has {rate}; allowed are `lowest` to `highest`, {lowest} to {highest}");
                 return Err(ConfigError::new(key, what));
             }
