@@ -10,10 +10,10 @@ use penstock_grammar::Source;
 use penstock_grammar::source::Value as Setting;
 use penstock_linux::random;
 use serde_json::{Value, json};
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -105,10 +105,20 @@ fn last(log: &str) -> String {
     lines.map(|line: Value| format!("{}\n", unnamed(line, &[]))).collect()
 }
 
+/// Packs the folder `support` in this place. Only the owner may read the archive, and it takes the place of what has its name: a
+/// link there is not followed.
 fn pack(place: &Path, out: &Path) -> io::Result<()> {
-    let out = std::path::absolute(out)?;
-    let status = Command::new("tar").arg("-czf").arg(&out).arg("-C").arg(place).arg("support").status()?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("tar: {status}"))) }
+    let mut name = out.file_name().ok_or_else(|| io::Error::other("the archive needs a name"))?.to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let part = out.with_file_name(name);
+    let archive = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+    let status = Command::new("tar").arg("-czf").arg("-").arg("-C").arg(place).arg("support").stdout(archive).status();
+    let packed = match status {
+        Ok(status) if status.success() => fs::rename(&part, out),
+        Ok(status) => Err(io::Error::other(format!("tar: {status}"))),
+        Err(error) => Err(error),
+    };
+    packed.inspect_err(|_| drop(fs::remove_file(&part)))
 }
 
 /// Returns a status without the values at these places, and without names of nodes.
@@ -195,6 +205,7 @@ fn without_comments(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     const PARTS: Parts<'_> = Parts {
         program: "x",
@@ -224,6 +235,23 @@ mod tests {
         let told = last(&log);
         assert_eq!(told.lines().count(), LINES - 1);
         assert!(told.ends_with("{\"details\":\"node 7 has enrolled\",\"do\":\"event\"}\n"), "{told}");
+    }
+
+    #[test]
+    fn an_archive_is_the_owners_and_follows_no_link() {
+        let place = std::env::temp_dir().join(format!("penstock-pack-{}", std::process::id()));
+        fs::create_dir_all(place.join("support")).unwrap();
+        let (mine, link) = (place.join("mine"), place.join("support.tar.gz"));
+        fs::write(&mine, "precious").unwrap();
+        std::os::unix::fs::symlink(&mine, &link).unwrap();
+        pack(&place, &link).unwrap();
+        let found = fs::symlink_metadata(&link).unwrap();
+        assert!(found.is_file() && found.len() > 0);
+        assert_eq!(found.permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&mine).unwrap(), "precious");
+        assert!(pack(&place.join("nowhere"), &link).is_err());
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 3, "what failed leaves nothing");
+        fs::remove_dir_all(place).unwrap();
     }
 
     #[test]

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!([0, 1499, 1500].map(|bytes| packets(Limit::Bytes(Bytes::new(bytes)))), [1, 1, 2]);
         let text = super::text(&explained);
         assert!(!text.contains("budgets"));
-        for expected in ["download, from the WAN: pink at 10 Mbit/s, limit 150", "80 ms", "-A POSTROUTING -o w0"] {
+        for expected in ["download, from the WAN: pink at 10 Mbit/s, limit 150", "80 ms", "-A OUTPUT -o w0"] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }

@@ -1,8 +1,9 @@
 //! The rules of the firewall that hand packets to this process, in chains of their own of the table `mangle`.
 //!
-//! In each chain, in this order: what must never wait (neighbour discovery, router advertisements, DHCP) returns; the rule
-//! that hands packets over, with `--queue-bypass`, so that they pass when nobody takes them; a rule that only counts what
-//! passes while that rule is away. Rules are written by the programs of iptables in one transaction for each family, so
+//! In each chain, in this order: the rule that hands packets over, with `--queue-bypass`, so that they pass when nobody takes
+//! them; a rule that only counts what passes while that rule is away. What this machine itself sends and receives comes by
+//! another chain, in which that returns which must never wait: neighbour discovery, router advertisements, DHCP. A router
+//! forwards none of it, so a host that sends such packets passes nothing by with them. Rules are written by the programs of iptables in one transaction for each family, so
 //! that there is never a half of them.
 
 use crate::error::Error;
@@ -82,6 +83,11 @@ impl Chains {
         format!("penstock-{}-{}", self.queue, ["down", "up"][direction.index()])
     }
 
+    /// The chain of what this machine itself sends and receives.
+    fn own_chain(&self, direction: Direction) -> String {
+        format!("{}-own", self.chain(direction))
+    }
+
     /// The rule that hands packets over, without `-A` and the chain.
     fn handing(&self, direction: Direction) -> String {
         format!("-j NFQUEUE --queue-num {} --queue-bypass", self.queue_of(direction))
@@ -104,10 +110,8 @@ impl Chains {
 
     /// Puts the rules back that [`Chains::open`] took away.
     pub fn close(&self) -> Result<(), Error> {
-        self.families().try_for_each(|family| {
-            let place = spared(family).len() + 1;
-            self.restore(family, &Direction::BOTH.map(|d| format!("-I {} {place} {}", self.chain(d), self.handing(d))))
-        })
+        let line = |d| format!("-I {} 1 {}", self.chain(d), self.handing(d));
+        self.families().try_for_each(|family| self.restore(family, &Direction::BOTH.map(line)))
     }
 
     /// Removes every rule of this gateway; returns whether there was any.
@@ -125,7 +129,7 @@ impl Chains {
 
     /// Returns the lines that remove what a saved table has of this gateway: jumps first, then chains.
     fn removal(&self, saved: &str) -> Vec<String> {
-        let chains = Direction::BOTH.map(|d| self.chain(d));
+        let chains = [Direction::BOTH.map(|d| self.own_chain(d)), Direction::BOTH.map(|d| self.chain(d))].concat();
         let jumps = saved.lines().filter_map(|line| {
             let (_, rule) = rule(line)?;
             let own = chains.iter().any(|chain| rule.ends_with(&format!(" -j {chain}")));
@@ -161,12 +165,26 @@ impl Rules {
     pub fn lines(&self, family: Family) -> Vec<String> {
         let chains = Direction::BOTH.into_iter().flat_map(|direction| {
             let chain = self.chains.chain(direction);
-            let spared = spared(family).into_iter().map(|what| format!("{what} -j RETURN"));
             let past = r#"-m comment --comment "past the shaper" -j RETURN"#.to_owned();
-            let rules = spared.chain([self.chains.handing(direction), past]);
-            rules.map(|rule| format!("-A {chain} {rule}")).collect::<Vec<_>>()
+            [self.chains.handing(direction), past].map(|rule| format!("-A {chain} {rule}"))
         });
-        chains.chain(self.jumps()).collect()
+        chains.chain(self.of_own(family)).chain(self.jumps()).collect()
+    }
+
+    /// True if what this machine itself sends and receives is governed too.
+    fn governs_own(&self) -> bool {
+        self.interfaces.lan.is_none()
+    }
+
+    /// The chains of what this machine itself sends and receives, if that is governed.
+    fn of_own(&self, family: Family) -> Vec<String> {
+        let chains = Direction::BOTH.into_iter().filter(|_| self.governs_own()).flat_map(|direction| {
+            let chain = self.chains.own_chain(direction);
+            let spared = spared(family).into_iter().map(|what| format!("{what} -j RETURN"));
+            let rules = spared.chain([format!("-j {}", self.chains.chain(direction))]);
+            rules.map(move |rule| format!("-A {chain} {rule}"))
+        });
+        chains.collect()
     }
 
     /// The rules by which packets come into the chains. The queues of `mangle` are before the translation of addresses
@@ -174,16 +192,21 @@ impl Rules {
     fn jumps(&self) -> Vec<String> {
         let Interfaces { wan, lan } = &self.interfaces;
         let [down, up] = Direction::BOTH.map(|d| self.chains.chain(d));
+        let [own_down, own_up] = Direction::BOTH.map(|d| self.chains.own_chain(d));
         let jumps = match lan {
             Some(lan) => format!("FORWARD -i {wan} -o {lan} -j {down}\nFORWARD -i {lan} -o {wan} -j {up}"),
-            None => format!("FORWARD -i {wan} -j {down}\nINPUT -i {wan} -j {down}\nPOSTROUTING -o {wan} -j {up}"),
+            None => format!(
+                "FORWARD -i {wan} -j {down}\nFORWARD -o {wan} -j {up}\nINPUT -i {wan} -j {own_down}\nOUTPUT -o {wan} -j {own_up}"
+            ),
         };
         jumps.lines().map(|jump| format!("-A {jump}")).collect()
     }
 
     pub fn install(&self) -> Result<(), Error> {
         for family in self.chains.families() {
-            let chains = Direction::BOTH.map(|d| format!(":{} - [0:0]", self.chains.chain(d)));
+            let own = Direction::BOTH.into_iter().filter(|_| self.governs_own()).map(|d| self.chains.own_chain(d));
+            let chains = Direction::BOTH.into_iter().map(|d| self.chains.chain(d)).chain(own);
+            let chains: Vec<String> = chains.map(|chain| format!(":{chain} - [0:0]")).collect();
             self.chains.restore(family, &[&chains[..], &self.lines(family)].concat())?;
         }
         let missing = Error::io("the rules of the firewall are not those that were written; missing");
@@ -222,7 +245,7 @@ impl Rules {
     }
 }
 
-/// What must never wait in a queue, as matches of rules.
+/// What must never wait in a queue of what this machine sends and receives, as matches of rules.
 fn spared(family: Family) -> Vec<String> {
     match family {
         Family::V4 => vec!["-p udp -m udp --sport 67:68 --dport 67:68".into()],
@@ -285,10 +308,8 @@ mod tests {
 [3:300] -A FORWARD -i w0 -o l0 -j penstock-7010-down
 [0:0] -A FORWARD -i l0 -o w0 -j penstock-7010-up
 [9:9] -A FORWARD -i l0 -j TCPMSS --clamp-mss-to-pmtu
-[1:328] -A penstock-7010-down -p udp -m udp --sport 67:68 --dport 67:68 -j RETURN
 [2:200] -A penstock-7010-down -j NFQUEUE --queue-num 7010 --queue-bypass
 [5:700] -A penstock-7010-down -m comment --comment "past the shaper" -j RETURN
-[0:0] -A penstock-7010-up -p udp -m udp --sport 67:68 --dport 67:68 -j RETURN
 [0:0] -A penstock-7010-up -j NFQUEUE --queue-num 7011 --queue-bypass
 [0:0] -A penstock-7010-up -m comment --comment "past the shaper" -j RETURN
 COMMIT
@@ -320,22 +341,43 @@ COMMIT
             "-X penstock-7010-up",
         ];
         assert_eq!(chains.removal(SAVED), expected);
-        let other = Chains { queue: 7012, ..chains };
+        let other = Chains { queue: 7012, ..chains.clone() };
         assert_eq!(other.removal(SAVED), [""; 0]);
+        let own = "*mangle\n:penstock-7010-up - [0:0]\n:penstock-7010-up-own - [0:0]\n\
+                   [0:0] -A OUTPUT -o w0 -j penstock-7010-up-own\n[0:0] -A penstock-7010-up-own -j penstock-7010-up\n";
+        let expected = [
+            "-D OUTPUT -o w0 -j penstock-7010-up-own",
+            "-D penstock-7010-up-own -j penstock-7010-up",
+            "-F penstock-7010-up-own",
+            "-F penstock-7010-up",
+            "-X penstock-7010-up-own",
+            "-X penstock-7010-up",
+        ];
+        assert_eq!(chains.removal(own), expected);
     }
 
+    /// What a router forwards is none of its own, whatever ports it has: only what this machine sends and receives is spared.
     #[test]
-    fn neighbours_are_never_held_and_nobody_is_locked_out() {
+    fn neighbours_are_never_held_and_no_host_passes_by() {
         let lines = rules(None).lines(Family::V6);
-        let handing = lines.iter().position(|line| line.contains("NFQUEUE")).unwrap();
+        let to_shaper = lines.iter().position(|line| line == "-A penstock-7010-up-own -j penstock-7010-up").unwrap();
         for kind in 133..=137 {
-            let spared = lines.iter().position(|line| line.contains(&format!("--icmpv6-type {kind} -j RETURN")));
-            assert!(spared.unwrap() < handing);
+            let spared = format!("-A penstock-7010-up-own -p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j RETURN");
+            assert!(lines.iter().position(|line| *line == spared).unwrap() < to_shaper);
         }
         let bypass = |line: &&String| line.contains("NFQUEUE") && line.ends_with("--queue-bypass");
         assert_eq!(lines.iter().filter(bypass).count(), 2);
-        assert!(lines.contains(&"-A POSTROUTING -o w0 -j penstock-7010-up".to_owned()));
-        assert!(lines.contains(&"-A INPUT -i w0 -j penstock-7010-down".to_owned()));
+        for jump in ["OUTPUT -o w0 -j penstock-7010-up-own", "INPUT -i w0 -j penstock-7010-down-own"] {
+            assert!(lines.contains(&format!("-A {jump}")), "{lines:?}");
+        }
+        for rules in [rules(None), rules(Some("l0"))] {
+            let lines = [rules.lines(Family::V4), rules.lines(Family::V6)].concat();
+            let forwarded =
+                |line: &&String| ["down ", "up "].iter().any(|way| line.contains(&format!("-A penstock-7010-{way}")));
+            let first = lines.iter().filter(forwarded).filter(|line| !line.contains("past")).collect::<Vec<_>>();
+            assert!(first.iter().all(|line| line.contains("NFQUEUE")), "{first:?}");
+            assert_eq!(lines.iter().any(|line| line.contains("-own")), rules.governs_own());
+        }
     }
 
     #[test]

@@ -116,6 +116,24 @@ fn the_status_has_the_numbers_of_the_kernel() {
     assert_eq!(lab.rules(), "", "SIGTERM removes all rules");
 }
 
+/// A router forwards no DHCP, so what a host sends with its ports has its turn like all else.
+#[test]
+fn no_host_passes_the_shaper_by_its_choice_of_ports() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    for interfaces in ["wan = \"eth0\"\n", "wan = \"eth0\"\nlan = \"eth1\"\n"] {
+        let gateway = lab.govern(&LINK.replace("wan = \"eth0\"\n", interfaces));
+        let client = lab.socket("c", "10.88.0.2:68");
+        for _ in 0..100 {
+            let _ = client.send_to(&[7; 500], "10.77.0.2:67");
+        }
+        wait_until("100 packets have their turn", || {
+            lab.status()["reverse"]["arrived"]["packets"].as_u64() >= Some(100)
+        });
+        drop(client);
+        gateway.end();
+    }
+}
+
 #[test]
 fn packets_pass_when_the_process_hangs_or_dies() {
     let Some(lab) = Lab::new(QUICK) else { return };
@@ -177,11 +195,11 @@ fn guards_that_die_follow_each_other_slowly() {
 fn rules_that_somebody_removes_come_back() {
     let Some(lab) = Lab::new(QUICK) else { return };
     let gateway = lab.govern(LINK);
-    lab.sh("r", "iptables-legacy -t mangle -F POSTROUTING");
-    wait_until("the rules are back", || lab.rules().contains("-A POSTROUTING -o eth0 -j penstock-7010-up"));
+    lab.sh("r", "iptables-legacy -t mangle -F OUTPUT");
+    wait_until("the rules are back", || lab.rules().contains("-A OUTPUT -o eth0 -j penstock-7010-up-own"));
     wait_until("the status tells it", || {
         let events = lab.status()["events"].to_string();
-        events.contains("was missing: -A POSTROUTING") && events.contains("the rules are back")
+        events.contains("was missing: -A OUTPUT") && events.contains("the rules are back")
     });
     let status = gateway.end();
     assert_eq!(status["marks"].to_string(), "[]", "{}", status["events"]);
