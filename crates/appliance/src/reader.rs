@@ -3,9 +3,12 @@
 
 use crate::socket::message::{Apply, Refusal, Until};
 use crate::socket::server::Asker;
+use nix::fcntl::OFlag;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -81,8 +84,19 @@ impl<R> AsFd for Reader<R> {
 
 fn again(path: &Path) -> Result<Apply, Refusal> {
     let name = path.to_string_lossy().into_owned();
-    let text = std::fs::read_to_string(path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")))?;
+    let text = regular(path).map_err(|e| Refusal::new(format!("cannot read {name}: {e}")))?;
     Ok(Apply { name, text, until: None })
+}
+
+/// Reads a file which must be a regular one: from a pipe nothing may ever come, and from a device no end.
+fn regular(path: &Path) -> io::Result<String> {
+    let mut file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file, which could be read again"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -119,6 +133,12 @@ mod tests {
             assert_eq!(read.as_ref().ok().map(|read| read.0), number);
             assert!(number.is_some() || read.unwrap_err().what.ends_with(".toml: no number"));
         }
+        std::fs::remove_file(&path).unwrap();
+        // Nobody writes to this pipe, and the next file is read all the same.
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        reader.read(None).unwrap();
+        assert!(next(&reader).1.unwrap_err().what.contains("no regular file"));
         std::fs::remove_file(path).unwrap();
+        assert!(regular(Path::new("/dev/zero")).is_err() && regular(Path::new("/tmp")).is_err());
     }
 }
