@@ -15,6 +15,7 @@ use crate::access::AccessLinks;
 use crate::advice::Element;
 use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
+use crate::estimate::Watched;
 use crate::event::EventQueue;
 use crate::impair::{Behind, Impairments, Policer};
 use crate::probe::{BILLIONTHS, QueueProbe};
@@ -144,6 +145,8 @@ pub struct Queue {
     /// The link of the opposite direction whose discipline sees the segments that this link delivers; `None` if it does
     /// not want to.
     pub ack_path_of: Option<u32>,
+    /// The gateway that is shown the packets that this link delivers, to estimate a rate.
+    pub watched: Option<Watched>,
     /// True if packets go straight into flight on the next link, see the header of this file.
     pub relays: bool,
     /// Backlog after the last arrival or departure.
@@ -532,6 +535,11 @@ impl Link {
     pub fn sent(&self, now: Instant) -> u128 {
         let begun = u128::from(self.queue.qdisc.stats().sent.bytes) * u128::from(8 * BILLIONTHS);
         begun.saturating_sub(self.on_wire(now) + self.line.rounded)
+    }
+
+    /// Returns [`Link::sent`] in bits.
+    pub fn sent_bits(&self, now: Instant) -> f64 {
+        self.sent(now) as f64 / BILLIONTHS as f64
     }
 
     /// Returns how much of the packet that is being transmitted has not left yet at `now`, in billionths of a bit:

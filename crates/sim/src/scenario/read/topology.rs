@@ -3,6 +3,7 @@
 //!
 //! [`Link`] has the keys of a link that other programs share; the keys here are only for simulated links.
 
+use super::estimates::EstimateKeys;
 use super::{Check, Checker};
 use crate::impair::{Aggregate, Impairments, Police, Reorder};
 use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
@@ -146,12 +147,14 @@ impl Checker<'_> {
     /// Reads a dumbbell: one link between the routers "left" and "right".
     fn dumbbell<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
         let (link, radio, access) = (fields::of::<Link>(), fields::of::<RadioKeys>(), fields::of::<AccessKeys>());
-        let impaired = fields::of::<ImpairmentKeys>();
-        let table = self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, impaired, access])?;
+        let (impaired, estimated) = (fields::of::<ImpairmentKeys>(), fields::of::<EstimateKeys>());
+        let table =
+            self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, impaired, estimated, access])?;
         let edge =
             EdgeKeys { name: Some("bottleneck".into()), a: "left".into(), b: "right".into(), bottleneck: Some(true) };
         let mut spec = self.link(&["topology"], &["aqm"], &table, edge)?;
-        spec.reverse_queue.looked_at = false;
+        // Of a link whose rates are estimated both directions are looked at.
+        spec.reverse_queue.looked_at = spec.estimate.is_some();
         Ok((table, vec![spec]))
     }
 
@@ -162,7 +165,8 @@ impl Checker<'_> {
         let hop = |i: usize| {
             let path = ["topology", "hops", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no hop")) };
-            let known = [fields::of::<Link>(), &["aqm"], fields::of::<RadioKeys>(), fields::of::<ImpairmentKeys>()];
+            let (radio, estimated) = (fields::of::<RadioKeys>(), fields::of::<EstimateKeys>());
+            let known = [fields::of::<Link>(), &["aqm"], radio, fields::of::<ImpairmentKeys>(), estimated];
             let table = self.source.table(value, &known)?;
             let (name, a, b) = (Some(format!("hop{i}")), format!("r{i}"), format!("r{}", i + 1));
             let edge = EdgeKeys { name, a, b, bottleneck: Some(true) };
@@ -180,7 +184,8 @@ impl Checker<'_> {
             let path = ["topology", "links", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no link")) };
             let (edge, radio) = (fields::of::<EdgeKeys>(), fields::of::<RadioKeys>());
-            let known = [edge, fields::of::<Link>(), &["aqm", "reverse_aqm"], radio, fields::of::<ImpairmentKeys>()];
+            let (impaired, estimated) = (fields::of::<ImpairmentKeys>(), fields::of::<EstimateKeys>());
+            let known = [edge, fields::of::<Link>(), &["aqm", "reverse_aqm"], radio, impaired, estimated];
             let table = self.source.table(value, &known)?;
             let edge: EdgeKeys = table.part()?;
             if edge.a == edge.b {
@@ -199,6 +204,7 @@ impl Checker<'_> {
         let RadioKeys { stations, scone, reverse_scone } = table.part()?;
         self.placed(path, stations::validate(&stations))?;
         let [forward, backward] = self.impairments(path, table)?;
+        let estimate = self.estimate(path, table, &link)?;
         let reverse_aqm = [path, &["reverse_aqm"]].concat();
         let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
         Ok(LinkSpec {
@@ -206,6 +212,7 @@ impl Checker<'_> {
             a: edge.a,
             b: edge.b,
             link,
+            estimate,
             queue: QueueSpec {
                 config: self.discipline(aqm)?,
                 stations,

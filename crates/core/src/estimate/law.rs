@@ -1,0 +1,316 @@
+//! The rate of one direction: the capacity of the link, less what brings the queue beyond the shaper to a small target.
+//!
+//! With R the shaper's rate, C the link's, m what it is thought to be, q the queue beyond, P the time of a full packet at m:
+//!
+//! - (1) delivered d = (b2 - b1) / (e2 - e1): bytes between two packets by the time between their ends at the link. For a packet
+//!   that left our shaper at l and waited for q, e = l + q; for one that arrived, e is its arrival. So our own spacing is none
+//!   of the link's.
+//! - (2) d = C while the link is busy, which is while q >= q0 / 3 in all samples between. Then m follows d: within [`NOISE`] as a
+//!   mean over [`MEAN`], and at once beyond. Otherwise d <= C, and m = max(m, d): m falls only while a queue shows that the link
+//!   is full.
+//! - (3) target q0 = [`TARGET`] + P / 2. With it the link is busy, so that (2) measures it all the time.
+//! - (4) R = m (1 + (q0 - q) / T), the rate that brings q to q0 within T (ABC, eq. 1). For uploads q is predicted: what has left
+//!   since, q + (B - b) / m - (now - l). Downloads answer a round trip later, which is added to T.
+//! - (5) While q < q0 / 2 and our shaper is occupied, R = m (1 + g). g doubles with each round trip, from q0 / T to [`FASTEST`]:
+//!   a link that is faster than m is found within a bounded number of round trips. Before the first full link, g begins with
+//!   [`START`].
+//! - (6) Every [`CYCLE`] the target is below zero for a moment, so that the smallest times are seen again.
+//! - (7) A queue that does not fall while R is below [`LESS`] of what was delivered is none: the path has become longer, or the
+//!   smallest time was wrong. Then m is what it was, and the smallest times grow by q.
+//!
+//! Without traffic nothing is learned, and nothing changes.
+
+use super::trips::Sample;
+use super::{Known, Way};
+use crate::units::{Instant, Rate, Span};
+
+/// Seconds of the target of the queue beyond the shaper, besides half a packet.
+const TARGET: f64 = 0.003;
+/// Seconds within which the queue is brought to the target.
+const HORIZON: f64 = 0.25;
+/// Shortest time over which delivery is measured, and packets that it has at least.
+const WINDOW: f64 = 0.2;
+const PACKETS: f64 = 16.0;
+/// The same while a long queue stands.
+const SHORT: f64 = 0.1;
+const FEW: f64 = 6.0;
+/// What is delivered differs by this part without a change of the link.
+const NOISE: f64 = 0.1;
+/// Seconds of the mean of what is delivered.
+const MEAN: f64 = 0.5;
+/// Our shaper holds traffic back from this part of the time on.
+const OCCUPIED: f64 = 0.85;
+/// Seconds of its mean.
+const OCCUPIED_MEAN: f64 = 0.1;
+/// The rate grows by at most this part of the capacity.
+const FASTEST: f64 = 0.5;
+const START: f64 = 0.25;
+/// The rate is at least this part of the capacity.
+const LEAST: f64 = 0.4;
+/// Seconds between two drains, and their length besides a round trip.
+const CYCLE: f64 = 5.0;
+const DRAIN: f64 = 0.1;
+/// A test of a queue needs a rate of less than this part of the delivered.
+const LESS: f64 = 0.93;
+/// Bytes of a full packet.
+const PACKET: f64 = 1514.0;
+const MARKS: usize = 64;
+
+/// A sample that was taken: when its packet ended at the link, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    end: i64,
+    bytes: u64,
+    queue: f64,
+    left: Instant,
+}
+
+/// A test whether a queue is one.
+#[derive(Debug, Clone, Copy)]
+struct Test {
+    since: Instant,
+    /// What was thought before.
+    capacity: f64,
+    /// Smallest and largest queue since.
+    queues: [f64; 2],
+    /// By how much the queue must have fallen, in seconds, if it is one.
+    falls: f64,
+}
+
+/// What was seen in a step.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// When it ends.
+    pub now: Instant,
+    /// Its length.
+    pub span: Span,
+    /// The queue beyond the shaper, if a connection shows it.
+    pub sample: Option<Sample>,
+    /// The part of the step in which our shaper transmitted.
+    pub busy: f64,
+    /// What has passed since the run began.
+    pub bytes: u64,
+    /// The smallest round trip of the connections that answered.
+    pub trip: Option<Span>,
+}
+
+/// The law of one direction.
+#[derive(Debug)]
+pub struct Govern {
+    way: Way,
+    bounds: [f64; 2],
+    /// R, in bit/s.
+    rate: f64,
+    /// m, in bit/s.
+    capacity: f64,
+    measured: bool,
+    occupied: f64,
+    trip: f64,
+    marks: [Mark; MARKS],
+    count: usize,
+    /// g, and when it doubles next.
+    growth: f64,
+    doubles: Instant,
+    drains: Instant,
+    test: Option<Test>,
+}
+
+impl Govern {
+    /// Begins with the first rate.
+    pub fn new(way: Way, known: &Known) -> Self {
+        let bps = |rate: Rate| rate.as_bps() as f64;
+        Self {
+            way,
+            bounds: [bps(known.lowest), bps(known.highest)],
+            rate: bps(known.first),
+            capacity: bps(known.first),
+            measured: false,
+            occupied: 0.0,
+            trip: 0.1,
+            marks: [Mark::default(); MARKS],
+            count: 0,
+            growth: START,
+            doubles: Instant::ZERO,
+            drains: Instant::ZERO,
+            test: None,
+        }
+    }
+
+    /// Returns the rate for the shaper.
+    pub fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate as u64)
+    }
+
+    /// Returns what the link is thought to carry.
+    pub fn capacity(&self) -> Rate {
+        Rate::from_bps(self.capacity as u64)
+    }
+
+    /// True once a full link was seen.
+    pub fn measured(&self) -> bool {
+        self.measured
+    }
+
+    /// Takes a step. Returns by how much the path has become longer, if it has.
+    pub fn step(&mut self, step: &Step) -> Option<Span> {
+        let dt = step.span.as_secs_f64();
+        self.occupied += (step.busy - self.occupied) * dt / (dt + OCCUPIED_MEAN);
+        if let Some(trip) = step.trip {
+            self.trip += (trip.as_secs_f64() - self.trip) * dt / (dt + 1.0);
+        }
+        let taken = step.sample.is_some_and(|sample| self.mark(&sample));
+        if !taken {
+            return None;
+        }
+        self.learn(dt);
+        let longer = self.check(step.now, dt);
+        self.govern(step);
+        longer
+    }
+
+    fn nth(&self, back: usize) -> &Mark {
+        &self.marks[(self.count - 1 - back) % MARKS]
+    }
+
+    fn known(&self) -> usize {
+        self.count.min(MARKS)
+    }
+
+    /// Notes a sample; returns false for one that is older than the last.
+    fn mark(&mut self, sample: &Sample) -> bool {
+        let waits = if self.way == Way::Out { sample.queue } else { 0 };
+        let end = sample.at.as_nanos() as i64 + waits;
+        if self.count > 0 && (end <= self.nth(0).end || sample.bytes <= self.nth(0).bytes) {
+            return false;
+        }
+        let queue = sample.queue as f64 / 1e9;
+        self.marks[self.count % MARKS] = Mark { end, bytes: sample.bytes, queue, left: sample.at };
+        self.count += 1;
+        true
+    }
+
+    /// The time of a full packet at the capacity.
+    fn packet(&self) -> f64 {
+        8.0 * PACKET / self.capacity
+    }
+
+    fn target(&self) -> f64 {
+        TARGET + self.packet() / 2.0
+    }
+
+    /// Returns the queue that stands: the smallest of the last samples.
+    fn standing(&self) -> f64 {
+        (0..self.known().min(3)).map(|back| self.nth(back).queue).fold(f64::MAX, f64::min)
+    }
+
+    /// Returns what was delivered in at least `window` seconds, and the smallest queue meanwhile.
+    fn delivered(&self, window: f64) -> Option<(f64, f64)> {
+        let newest = *self.nth(0);
+        let mut least = newest.queue;
+        for back in 1..self.known() {
+            let mark = self.nth(back);
+            least = least.min(mark.queue);
+            let span = (newest.end - mark.end) as f64 / 1e9;
+            if span >= window {
+                return Some((8.0 * (newest.bytes - mark.bytes) as f64 / span, least));
+            }
+        }
+        None
+    }
+
+    /// Equation (2).
+    fn learn(&mut self, dt: f64) {
+        let (target, packet) = (self.target(), self.packet());
+        let long = self.standing() > target + 0.02 + packet;
+        let (window, packets) = if long { (SHORT, FEW) } else { (WINDOW, PACKETS) };
+        let Some((delivered, least)) = self.delivered(window.max(packets * packet)) else { return };
+        if least < target / 3.0 {
+            self.capacity = self.capacity.max(delivered);
+        } else {
+            self.measured = true;
+            let part = if (delivered / self.capacity - 1.0).abs() > NOISE { 1.0 } else { dt / (dt + MEAN) };
+            self.capacity += (delivered - self.capacity) * part;
+        }
+        self.capacity = self.capacity.clamp(self.bounds[0], self.bounds[1]);
+    }
+
+    /// Equation (7).
+    fn check(&mut self, now: Instant, dt: f64) -> Option<Span> {
+        let (queue, before) = (self.nth(0).queue, self.capacity);
+        if self.standing() <= self.target() + 0.005 {
+            self.test = None;
+            return None;
+        }
+        let test = self.test.get_or_insert(Test { since: now, capacity: before, queues: [queue; 2], falls: 0.0 });
+        test.capacity = test.capacity.max(before);
+        test.queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
+        // The rate is felt a round trip later.
+        let felt = self.trip * if self.way == Way::In { 2.0 } else { 1.0 };
+        if now.since(test.since).as_secs_f64() > felt {
+            test.falls += dt * (1.0 - self.rate / test.capacity).max(0.0);
+        }
+        let flat = test.queues[1] - test.queues[0] <= 0.004 + 0.1 * queue;
+        if !flat {
+            *test = Test { since: now, queues: [queue; 2], falls: 0.0, ..*test };
+            return None;
+        }
+        if test.falls < (3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.capacity {
+            return None;
+        }
+        let least = test.queues[0];
+        (self.capacity, self.rate) = (test.capacity, test.capacity);
+        self.test = None;
+        self.marks.iter_mut().for_each(|mark| mark.queue = (mark.queue - least).max(0.0));
+        if self.way == Way::Out {
+            self.count = 0;
+        }
+        Some(Span::from_secs_f64(least))
+    }
+
+    /// Equations (4) to (6).
+    fn govern(&mut self, step: &Step) {
+        if self.count == 0 {
+            return;
+        }
+        let (target, standing) = (self.target(), self.standing());
+        let horizon = HORIZON + if self.way == Way::In { self.trip } else { 0.0 };
+        if standing < target / 2.0 {
+            self.grow(step.now, target / horizon);
+        } else {
+            self.growth = 0.0;
+            let wanted = if self.drains_now(step.now) { -TARGET } else { target };
+            let part = 1.0 + (wanted - self.predicted(step)) / horizon;
+            self.rate = self.capacity * part.max(LEAST);
+        }
+        self.rate = self.rate.clamp(self.bounds[0], self.bounds[1]);
+    }
+
+    fn grow(&mut self, now: Instant, slowest: f64) {
+        let _ = self.drains_now(now);
+        if self.occupied < OCCUPIED {
+            self.rate = self.rate.max(self.capacity);
+            return;
+        }
+        if now >= self.doubles {
+            self.growth = (2.0 * self.growth).clamp(slowest, FASTEST);
+            self.doubles = now + Span::from_secs_f64(self.trip + WINDOW);
+        }
+        self.rate = self.capacity * (1.0 + self.growth);
+    }
+
+    fn predicted(&self, step: &Step) -> f64 {
+        let mark = self.nth(0);
+        if self.way == Way::In {
+            return self.standing();
+        }
+        let after = 8.0 * (step.bytes - mark.bytes) as f64 / self.capacity;
+        (mark.queue + after - step.now.since(mark.left).as_secs_f64()).max(0.0)
+    }
+
+    fn drains_now(&mut self, now: Instant) -> bool {
+        if now >= self.drains + Span::from_secs_f64(DRAIN + self.trip) {
+            self.drains = now + Span::from_secs_f64(CYCLE);
+        }
+        now >= self.drains
+    }
+}
