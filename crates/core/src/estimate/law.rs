@@ -27,7 +27,9 @@ use crate::units::{Instant, Rate, Span};
 /// Seconds of the target of the queue beyond the shaper, besides half a packet.
 const TARGET: f64 = 0.003;
 /// Seconds within which the queue is brought to the target.
-const HORIZON: f64 = 0.25;
+const HORIZON: f64 = 0.2;
+/// The queue is let grow by at most this part of the capacity.
+const MORE: f64 = 0.03;
 /// Shortest time over which delivery is measured, and packets that it has at least.
 const WINDOW: f64 = 0.2;
 const PACKETS: f64 = 16.0;
@@ -46,15 +48,16 @@ const OCCUPIED_MEAN: f64 = 0.1;
 const FASTEST: f64 = 0.5;
 const START: f64 = 0.25;
 /// The rate is at least this part of the capacity.
-const LEAST: f64 = 0.4;
+const LEAST: f64 = 0.3;
 /// Seconds between two drains, and their length besides a round trip.
 const CYCLE: f64 = 5.0;
 const DRAIN: f64 = 0.1;
 /// A test of a queue needs a rate of less than this part of the delivered.
-const LESS: f64 = 0.93;
+const LESS: f64 = 0.75;
 /// Bytes of a full packet.
 const PACKET: f64 = 1514.0;
 const MARKS: usize = 64;
+const HELD: usize = 64;
 
 /// A sample that was taken: when its packet ended at the link, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,6 +109,8 @@ pub struct Govern {
     measured: bool,
     occupied: f64,
     trip: f64,
+    newest_trip: f64,
+    answered: Instant,
     marks: [Mark; MARKS],
     count: usize,
     /// g, and when it doubles next.
@@ -113,6 +118,11 @@ pub struct Govern {
     doubles: Instant,
     drains: Instant,
     test: Option<Test>,
+    /// By how many seconds of the capacity our shaper has sent less than it, after each of the last steps.
+    held: [f64; HELD],
+    steps: usize,
+    /// Mean length of a step, in seconds.
+    pace: f64,
 }
 
 impl Govern {
@@ -127,12 +137,17 @@ impl Govern {
             measured: false,
             occupied: 0.0,
             trip: 0.1,
+            newest_trip: 0.1,
+            answered: Instant::ZERO,
             marks: [Mark::default(); MARKS],
             count: 0,
             growth: START,
             doubles: Instant::ZERO,
             drains: Instant::ZERO,
             test: None,
+            held: [0.0; HELD],
+            steps: 0,
+            pace: 0.025,
         }
     }
 
@@ -155,16 +170,28 @@ impl Govern {
     pub fn step(&mut self, step: &Step) -> Option<Span> {
         let dt = step.span.as_secs_f64();
         self.occupied += (step.busy - self.occupied) * dt / (dt + OCCUPIED_MEAN);
+        self.pace += (dt - self.pace) / 16.0;
+        let less = dt * (1.0 - (step.busy * self.rate / self.capacity).min(2.0));
+        let all = self.held[(self.steps + HELD - 1) % HELD] + less;
+        self.held[self.steps % HELD] = all;
+        self.steps += 1;
         if let Some(trip) = step.trip {
+            self.newest_trip = trip.as_secs_f64();
             self.trip += (trip.as_secs_f64() - self.trip) * dt / (dt + 1.0);
         }
         let taken = step.sample.is_some_and(|sample| self.mark(&sample));
         if !taken {
+            // We are no faster than what is known while nobody says what comes of it.
+            if step.now.since(self.answered).as_secs_f64() > 2.0 * self.trip + 0.1 {
+                self.rate = self.rate.min(self.capacity);
+            }
             return None;
         }
+        self.answered = step.now;
         self.learn(dt);
         let longer = self.check(step.now, dt);
         self.govern(step);
+        eprintln!("{:.3} {:?} q {:.4} cap {:.0} rate {:.0} occ {:.2} g {:.3} trip {:.3}", step.now.as_secs_f64(), self.way, self.standing(), self.capacity, self.rate, self.occupied, self.growth, self.trip);
         longer
     }
 
@@ -203,8 +230,9 @@ impl Govern {
         (0..self.known().min(3)).map(|back| self.nth(back).queue).fold(f64::MAX, f64::min)
     }
 
-    /// Returns what was delivered in at least `window` seconds, and the smallest queue meanwhile.
-    fn delivered(&self, window: f64) -> Option<(f64, f64)> {
+    /// Returns what was delivered in at least `window` seconds, and the smallest queue meanwhile. It is no more than what we let
+    /// out, if there was a time without a queue.
+    fn delivered(&self, window: f64, idle: f64) -> Option<(f64, f64)> {
         let newest = *self.nth(0);
         let mut least = newest.queue;
         for back in 1..self.known() {
@@ -212,6 +240,8 @@ impl Govern {
             least = least.min(mark.queue);
             let span = (newest.end - mark.end) as f64 / 1e9;
             if span >= window {
+                let ours = newest.left.since(mark.left).as_secs_f64();
+                let span = if least < idle { span.max(ours) } else { span };
                 return Some((8.0 * (newest.bytes - mark.bytes) as f64 / span, least));
             }
         }
@@ -223,7 +253,7 @@ impl Govern {
         let (target, packet) = (self.target(), self.packet());
         let long = self.standing() > target + 0.02 + packet;
         let (window, packets) = if long { (SHORT, FEW) } else { (WINDOW, PACKETS) };
-        let Some((delivered, least)) = self.delivered(window.max(packets * packet)) else { return };
+        let Some((delivered, least)) = self.delivered(window.max(packets * packet), target / 3.0) else { return };
         if least < target / 3.0 {
             self.capacity = self.capacity.max(delivered);
         } else {
@@ -245,7 +275,7 @@ impl Govern {
         test.capacity = test.capacity.max(before);
         test.queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
         // The rate is felt a round trip later.
-        let felt = self.trip * if self.way == Way::In { 2.0 } else { 1.0 };
+        let felt = self.newest_trip.max(self.trip) * if self.way == Way::In { 2.0 } else { 1.0 };
         if now.since(test.since).as_secs_f64() > felt {
             test.falls += dt * (1.0 - self.rate / test.capacity).max(0.0);
         }
@@ -254,10 +284,11 @@ impl Govern {
             *test = Test { since: now, queues: [queue; 2], falls: 0.0, ..*test };
             return None;
         }
-        if test.falls < (3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.capacity {
+        if test.falls < (0.5 * queue).max(3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.capacity {
             return None;
         }
         let least = test.queues[0];
+        eprintln!("{:.3} {:?} LONGER {least:.4} {test:?} rate {:.0}", now.as_secs_f64(), self.way, self.rate);
         (self.capacity, self.rate) = (test.capacity, test.capacity);
         self.test = None;
         self.marks.iter_mut().for_each(|mark| mark.queue = (mark.queue - least).max(0.0));
@@ -273,14 +304,14 @@ impl Govern {
             return;
         }
         let (target, standing) = (self.target(), self.standing());
-        let horizon = HORIZON + if self.way == Way::In { self.trip } else { 0.0 };
+        let horizon = HORIZON;
         if standing < target / 2.0 {
-            self.grow(step.now, target / horizon);
+            self.grow(step.now, (target / horizon).min(MORE));
         } else {
             self.growth = 0.0;
             let wanted = if self.drains_now(step.now) { -TARGET } else { target };
             let part = 1.0 + (wanted - self.predicted(step)) / horizon;
-            self.rate = self.capacity * part.max(LEAST);
+            self.rate = self.capacity * part.clamp(LEAST, 1.0 + MORE);
         }
         self.rate = self.rate.clamp(self.bounds[0], self.bounds[1]);
     }
@@ -301,10 +332,18 @@ impl Govern {
     fn predicted(&self, step: &Step) -> f64 {
         let mark = self.nth(0);
         if self.way == Way::In {
-            return self.standing();
+            return (self.standing() - self.held_back()).max(0.0);
         }
         let after = 8.0 * (step.bytes - mark.bytes) as f64 / self.capacity;
         (mark.queue + after - step.now.since(mark.left).as_secs_f64()).max(0.0)
+    }
+
+    /// Returns the queue that is not there yet: by what we have sent on less than the capacity in the last round trip, which is
+    /// what is sent to us in the next one.
+    fn held_back(&self) -> f64 {
+        let [newest, before] = [0, (self.newest_trip / self.pace) as usize]
+            .map(|back| self.held[(self.steps + HELD - 1 - back.min(self.steps.min(HELD) - 1)) % HELD]);
+        newest - before
     }
 
     fn drains_now(&mut self, now: Instant) -> bool {

@@ -33,8 +33,12 @@ const RECORDS: usize = 64;
 const HOLES: usize = 8;
 /// Flows whose samples count in a step.
 const COUNTED: usize = 32;
+/// For so long a receiver holds back the acknowledgment of a single segment (Linux, TCP_DELACK_MIN).
+const DELAYED: i64 = 40_000_000;
 /// A packet of more bytes is a full one.
 const FULL: u64 = 600;
+/// An acknowledgment of up to so many bytes is one of a single segment.
+const SINGLE: u32 = 1500;
 /// After this time the tick of a far end's clock shows.
 const TICKS: Span = Span::from_millis(100);
 /// The smallest times grow by this part of the time that passes: clocks drift, and routes change.
@@ -196,6 +200,8 @@ struct Flow {
     end: Option<u32>,
     /// The newest timestamp that left.
     val: Option<u32>,
+    /// The newest acknowledgment that arrived.
+    acked: Option<u32>,
     holes: [(u32, u32); HOLES],
     records: Records,
     clock: Clock,
@@ -390,13 +396,20 @@ impl Trips {
         if !segment.flags().has(TcpFlags::ACK) {
             return;
         }
+        let step = flow.acked.map_or(u32::MAX, |acked| segment.ack().wrapping_sub(acked));
+        flow.acked = Some(segment.ack());
         let Some(record) = flow.records.answered(segment) else { return };
         let trip = now.since(record.left);
         let standing = self.standing.iter().sum();
         let least = &mut flow.least[usize::from(record.full)][usize::from(full)];
         let above = least.above(trip.as_nanos() as i64, standing);
         self.trip = Some(self.trip.map_or(trip, |before| before.min(trip)));
-        let queue = (above - late.unwrap_or(0)).max(0);
+        let mut queue = (above - late.unwrap_or(0)).max(0);
+        // An acknowledgment of a single segment may have been held back: what fits the queue that stands counts.
+        let fits = self.standing[Way::Out as usize];
+        if !record.echo && step <= SINGLE && (queue - DELAYED - fits).abs() < (queue - fits).abs() {
+            queue = (queue - DELAYED).max(0);
+        }
         let round = if late.is_some() { Way::Out as usize } else { 2 };
         self.rounds[round].add(place, Sample { queue, at: record.left, bytes: record.bytes });
     }
