@@ -24,7 +24,9 @@ impl Delivery {
     /// Begins with the first rates.
     pub fn new(known: [Known; 2]) -> Self {
         let ways = Way::BOTH.map(|way| Govern::new(way, &known[way as usize]));
-        Self { trips: Trips::default(), ways, stepped: Instant::ZERO, ours: Default::default() }
+        let mut trips = Trips::default();
+        Way::BOTH.into_iter().for_each(|way| trips.carries(way, known[way as usize].first, false));
+        Self { trips, ways, stepped: Instant::ZERO, ours: Default::default() }
     }
 }
 
@@ -50,6 +52,7 @@ impl Estimator for Delivery {
             let at = way as usize;
             let (sample, trip) = (seen[at].sample, seen[at].trip);
             let step = Step { now, span, sample, busy: busy[at], bytes: bytes[at], trip };
+            self.trips.carries(way, self.ways[at].capacity(), self.ways[at].measured());
             if let Some(by) = self.ways[at].step(&step) {
                 self.trips.longer(way, by);
             }

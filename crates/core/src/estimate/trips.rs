@@ -19,9 +19,9 @@
 //!
 //! State: a table of fixed size with a place for each hash. The flow of a place keeps it until it is silent for [`SILENT`].
 
-use super::Way;
+use super::{Known, Way};
 use crate::packet::{TcpFlags, TcpView};
-use crate::units::{Bytes, Instant, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 
 /// Number of places, a power of two.
 const PLACES: usize = 256;
@@ -41,6 +41,12 @@ const FULL: u64 = 600;
 const SINGLE: u32 = 1500;
 /// After this time the tick of a far end's clock shows.
 const TICKS: Span = Span::from_millis(100);
+/// After so many comparisons with flows that are sure of their smallest time, a flow is sure as well.
+const SURE: u8 = 24;
+/// Bytes that may stand before a packet that is alone.
+const ALONE: f64 = 200.0;
+/// Seconds of the capacity that are counted for what stands before a packet at most.
+const COUNTS: f64 = 0.05;
 /// The smallest times grow by this part of the time that passes: clocks drift, and routes change.
 const DRIFT: f64 = 1e-4;
 
@@ -51,6 +57,8 @@ struct Record {
     number: u32,
     echo: bool,
     full: bool,
+    /// True if nothing can have stood before it.
+    alone: bool,
     left: Instant,
     /// What had left by then, with this packet.
     bytes: u64,
@@ -68,7 +76,7 @@ struct Records {
 
 impl Default for Records {
     fn default() -> Self {
-        let none = Record { number: 0, echo: false, full: false, left: Instant::ZERO, bytes: 0 };
+        let none = Record { number: 0, echo: false, full: false, alone: false, left: Instant::ZERO, bytes: 0 };
         Self { all: [none; RECORDS], first: 0, len: 0, gap: Span::ZERO }
     }
 }
@@ -126,26 +134,37 @@ impl Records {
 }
 
 /// The smallest times of a kind of packets, in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-struct Least(i64);
-
-impl Default for Least {
-    fn default() -> Self {
-        Self(i64::MAX)
-    }
+#[derive(Debug, Clone, Copy, Default)]
+struct Least {
+    least: Option<i64>,
+    /// In how many steps it was compared with flows that are sure; [`SURE`] for one that is.
+    sure: u8,
 }
 
 impl Least {
-    /// Takes a sample; returns by how much it is above the smallest. The first one has waited for `queue`.
-    fn above(&mut self, sample: i64, queue: i64) -> i64 {
-        self.0 = if self.0 == i64::MAX { sample - queue } else { self.0.min(sample) };
-        sample - self.0
+    /// Takes a sample; returns by how much it is above the smallest. The first one has waited for `queue`; one that was alone
+    /// has not waited.
+    fn above(&mut self, sample: i64, queue: i64, alone: bool) -> i64 {
+        let least = match self.least {
+            _ if alone => sample,
+            None => sample - queue,
+            Some(least) => least.min(sample),
+        };
+        if alone {
+            self.sure = SURE;
+        }
+        self.least = Some(least);
+        sample - least
     }
 
     fn raise(&mut self, by: i64) {
-        if self.0 != i64::MAX {
-            self.0 += by;
-        }
+        self.least = self.least.map(|least| least + by);
+    }
+
+    /// Takes over what flows that are sure show: by so much more does this one.
+    fn agree(&mut self, more: i64) {
+        self.raise(more / 4);
+        self.sure = (self.sure + 1).min(SURE);
     }
 }
 
@@ -167,7 +186,7 @@ struct Clock {
 
 impl Clock {
     /// Takes a segment that arrives; returns by how much it is later than the fastest. `queue` is the queue that stands.
-    fn late<S: TcpView>(&mut self, segment: &S, full: bool, queue: i64, now: Instant) -> Option<i64> {
+    fn late<S: TcpView>(&mut self, segment: &S, full: bool, (queue, alone): (i64, bool), now: Instant) -> Option<i64> {
         let val = segment.timestamps()?.val;
         let begun = *self.begun.get_or_insert_with(|| {
             self.newest = val;
@@ -186,9 +205,13 @@ impl Clock {
         let mut late = [0; 2];
         for (tick, ns) in TICK_NS.iter().enumerate() {
             let sample = (span.as_nanos() as i64).wrapping_sub(self.ticks.wrapping_mul(*ns));
-            late[tick] = self.least[tick][usize::from(full)].above(sample, queue);
+            late[tick] = self.least[tick][usize::from(full)].above(sample, queue, alone);
         }
         self.tick.map(|tick| late[tick])
+    }
+
+    fn is_sure(&self, full: bool) -> bool {
+        self.tick.is_some_and(|tick| self.least[tick][usize::from(full)].sure == SURE)
     }
 }
 
@@ -253,41 +276,54 @@ pub struct Sample {
     pub bytes: u64,
 }
 
+/// Which smallest time a sample is above of.
+#[derive(Debug, Clone, Copy, Default)]
+struct Of {
+    place: usize,
+    out_full: bool,
+    in_full: bool,
+}
+
 /// The smallest samples of the flows that answered in a step.
 #[derive(Debug, Clone)]
 struct Round {
-    flows: [(usize, Sample); COUNTED],
+    flows: [(Of, Sample, bool); COUNTED],
     len: usize,
 }
 
 impl Default for Round {
     fn default() -> Self {
         let none = Sample { queue: 0, at: Instant::ZERO, bytes: 0 };
-        Self { flows: [(0, none); COUNTED], len: 0 }
+        Self { flows: [(Of::default(), none, false); COUNTED], len: 0 }
     }
 }
 
 impl Round {
-    fn add(&mut self, place: usize, sample: Sample) {
-        let known = self.flows[..self.len].iter_mut().find(|(flow, _)| *flow == place);
+    fn add(&mut self, of: Of, sample: Sample, sure: bool) {
+        let known = self.flows[..self.len].iter_mut().find(|(flow, ..)| flow.place == of.place);
         match known {
-            Some((_, least)) if sample.queue <= least.queue => *least = sample,
+            Some(least) if sample.queue <= least.1.queue => *least = (of, sample, sure),
             Some(_) => {}
             None if self.len < COUNTED => {
-                self.flows[self.len] = (place, sample);
+                self.flows[self.len] = (of, sample, sure);
                 self.len += 1;
             }
             None => {}
         }
     }
 
-    /// Returns the sample of the flow in the middle, the lower one of two, and begins anew.
-    fn take(&mut self) -> Option<Sample> {
-        let flows = &mut self.flows[..self.len];
-        let middle = self.len.checked_sub(1)? / 2;
-        flows.sort_unstable_by_key(|(flow, sample)| (sample.queue, *flow));
-        self.len = 0;
-        Some(flows[middle].1)
+    /// Returns the sample of the flow in the middle, the lower one of two, of those that are sure if there are some. Tells the
+    /// others by how much they show more.
+    fn take(&mut self, mut others: impl FnMut(Of, i64)) -> Option<Sample> {
+        let flows = &mut self.flows[..std::mem::take(&mut self.len)];
+        flows.sort_unstable_by_key(|(of, sample, sure)| (!sure, sample.queue, of.place));
+        let sure = flows.iter().filter(|(.., sure)| *sure).count();
+        let middle = if sure > 0 { sure } else { flows.len() }.checked_sub(1)? / 2;
+        let found = flows[middle].1;
+        if sure > 0 {
+            flows[sure..].iter().for_each(|(of, sample, _)| others(*of, sample.queue - found.queue));
+        }
+        Some(found)
     }
 }
 
@@ -313,6 +349,10 @@ pub struct Trips {
     /// Queues of the way in by clocks, of the way out by the rest, and of both together where clocks tell nothing.
     rounds: [Round; 3],
     standing: [i64; 2],
+    /// What may stand before a packet, in bytes, and when that was so.
+    before: [(f64, Instant); 2],
+    /// Bytes per second that the link carries at least, and what it is thought to carry.
+    carries: [[f64; 2]; 2],
     trip: Option<Span>,
     lost: u64,
     drifted: Instant,
@@ -325,6 +365,8 @@ impl Default for Trips {
             bytes: [0; 2],
             rounds: Default::default(),
             standing: [0; 2],
+            before: Default::default(),
+            carries: [[1.0; 2]; 2],
             trip: None,
             lost: 0,
             drifted: Instant::ZERO,
@@ -338,15 +380,31 @@ impl Trips {
         self.bytes
     }
 
+    /// Notes what the link is thought to carry in a direction, and whether that was measured.
+    pub fn carries(&mut self, way: Way, rate: Rate, measured: bool) {
+        let bytes = rate.as_bps() as f64 / 8.0;
+        self.carries[way as usize] = [bytes / if measured { 2.0 } else { Known::FACTOR as f64 }, bytes];
+    }
+
     /// Shows a packet as it leaves the shaper or arrives from the link.
     pub fn pass<S: TcpView>(&mut self, way: Way, flow: u64, size: Bytes, segment: Option<&S>, now: Instant) {
         self.bytes[way as usize] += size.get();
+        let alone = self.is_alone(way, size, now);
         let Some(segment) = segment.filter(|segment| !segment.flags().has(TcpFlags::RST)) else { return };
         let Some(place) = self.place(flow, now) else { return };
         match way {
-            Way::Out => self.leaves(place, size, segment, now),
-            Way::In => self.arrives(place, size, segment, now),
+            Way::Out => self.leaves(place, (size, alone), segment, now),
+            Way::In => self.arrives(place, (size, alone), segment, now),
         }
+    }
+
+    /// True if nothing can stand before a packet: so little has passed that the link has sent it already.
+    fn is_alone(&mut self, way: Way, size: Bytes, now: Instant) -> bool {
+        let [least, thought] = self.carries[way as usize];
+        let (before, since) = self.before[way as usize];
+        let stands = (before - least * now.since(since).as_secs_f64()).max(0.0);
+        self.before[way as usize] = ((stands + size.as_f64()).min(COUNTS * thought + size.as_f64()), now);
+        stands < ALONE
     }
 
     fn place(&mut self, key: u64, now: Instant) -> Option<usize> {
@@ -362,7 +420,7 @@ impl Trips {
         Some(place)
     }
 
-    fn leaves<S: TcpView>(&mut self, place: usize, size: Bytes, segment: &S, now: Instant) {
+    fn leaves<S: TcpView>(&mut self, place: usize, (size, alone): (Bytes, bool), segment: &S, now: Instant) {
         let flow = &mut self.places[place];
         let (syn, payload) = (segment.flags().has(TcpFlags::SYN), segment.payload_len());
         let full = size.get() > FULL;
@@ -377,21 +435,22 @@ impl Trips {
                     return flow.records.clear();
                 }
             }
-            flow.records.push(Record { number: end, echo: false, full, left: now, bytes });
+            flow.records.push(Record { number: end, echo: false, full, alone, left: now, bytes });
         } else if let Some(stamps) = segment.timestamps()
             && flow.val.is_none_or(|newest| is_before(newest, stamps.val))
         {
             flow.val = Some(stamps.val);
-            flow.records.push(Record { number: stamps.val, echo: true, full, left: now, bytes });
+            flow.records.push(Record { number: stamps.val, echo: true, full, alone, left: now, bytes });
         }
     }
 
-    fn arrives<S: TcpView>(&mut self, place: usize, size: Bytes, segment: &S, now: Instant) {
+    fn arrives<S: TcpView>(&mut self, place: usize, (size, alone): (Bytes, bool), segment: &S, now: Instant) {
         let (flow, full) = (&mut self.places[place], size.get() > FULL);
-        let late = flow.clock.late(segment, full, self.standing[Way::In as usize], now);
-        let arrived = Sample { queue: late.unwrap_or(0), at: now, bytes: self.bytes[Way::In as usize] };
-        if late.is_some() {
-            self.rounds[Way::In as usize].add(place, arrived);
+        let late = flow.clock.late(segment, full, (self.standing[Way::In as usize], alone), now);
+        if let Some(queue) = late {
+            let sure = flow.clock.is_sure(full);
+            let sample = Sample { queue, at: now, bytes: self.bytes[Way::In as usize] };
+            self.rounds[Way::In as usize].add(Of { place, in_full: full, out_full: false }, sample, sure);
         }
         if !segment.flags().has(TcpFlags::ACK) {
             return;
@@ -402,7 +461,7 @@ impl Trips {
         let trip = now.since(record.left);
         let standing = self.standing.iter().sum();
         let least = &mut flow.least[usize::from(record.full)][usize::from(full)];
-        let above = least.above(trip.as_nanos() as i64, standing);
+        let above = least.above(trip.as_nanos() as i64, standing, record.alone && alone && !record.echo);
         self.trip = Some(self.trip.map_or(trip, |before| before.min(trip)));
         let mut queue = (above - late.unwrap_or(0)).max(0);
         // An acknowledgment of a single segment may have been held back: what fits the queue that stands counts.
@@ -411,14 +470,26 @@ impl Trips {
             queue = (queue - DELAYED).max(0);
         }
         let round = if late.is_some() { Way::Out as usize } else { 2 };
-        self.rounds[round].add(place, Sample { queue, at: record.left, bytes: record.bytes });
+        let of = Of { place, out_full: record.full, in_full: full };
+        let sure = least.sure == SURE && (late.is_none() || flow.clock.is_sure(full));
+        self.rounds[round].add(of, Sample { queue, at: record.left, bytes: record.bytes }, sure);
     }
 
     /// Returns what was seen since the last call, in the order of [`Way`]. `loaded` says which directions may have a queue, if
     /// clocks do not tell.
     pub fn take(&mut self, loaded: [bool; 2], now: Instant) -> [Seen; 2] {
         self.drift(now);
-        let [inward, outward, both] = self.rounds.each_mut().map(Round::take);
+        let places = &mut self.places;
+        let [inward, outward, both] = &mut self.rounds;
+        let inward = inward.take(|of, more| {
+            let clock = &mut places[of.place].clock;
+            let tick = clock.tick.unwrap_or_default();
+            clock.least[tick][usize::from(of.in_full)].agree(more);
+        });
+        let mut agree = |of: Of, more: i64| {
+            places[of.place].least[usize::from(of.out_full)][usize::from(of.in_full)].agree(more);
+        };
+        let (outward, both) = (outward.take(&mut agree), both.take(&mut agree));
         let (trip, lost) = (self.trip.take(), std::mem::take(&mut self.lost));
         let arrived = Sample { queue: 0, at: now, bytes: self.bytes[Way::In as usize] };
         let of = |apart: Option<Sample>, way: Way| {
