@@ -50,7 +50,14 @@ const START: f64 = 0.25;
 /// The rate is at least this part of the capacity.
 const LEAST: f64 = 0.3;
 /// Seconds between two drains, and their length besides a round trip.
-const CYCLE: f64 = 5.0;
+const CYCLE: f64 = 4.0;
+/// Seconds of a probe, besides two round trips.
+const PROBE: f64 = 0.3;
+/// A probe that finds so much more goes on.
+const FOUND: f64 = 1.02;
+/// Downloads are sent on with this part of the capacity, between probes, and the target of their queue is this part.
+const CRUISE: f64 = 0.96;
+const CRUISE_TARGET: f64 = 0.5;
 const DRAIN: f64 = 0.1;
 /// A test of a queue needs a rate of less than this part of the delivered.
 const LESS: f64 = 0.75;
@@ -78,6 +85,17 @@ struct Test {
     queues: [f64; 2],
     /// By how much the queue must have fallen, in seconds, if it is one.
     falls: f64,
+}
+
+/// What the shaper is to find out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Whether the link is faster.
+    Probe,
+    /// Nothing: downloads are sent on a little slower than the link, because bursts of senders wait before it.
+    Cruise,
+    /// What round trips take without a queue.
+    Drain,
 }
 
 /// What was seen in a step.
@@ -116,7 +134,10 @@ pub struct Govern {
     /// g, and when it doubles next.
     growth: f64,
     doubles: Instant,
-    drains: Instant,
+    phase: Phase,
+    /// When the phase began, and what the capacity was.
+    since: Instant,
+    before: f64,
     test: Option<Test>,
     /// By how many seconds of the capacity our shaper has sent less than it, after each of the last steps.
     held: [f64; HELD],
@@ -143,7 +164,9 @@ impl Govern {
             count: 0,
             growth: START,
             doubles: Instant::ZERO,
-            drains: Instant::ZERO,
+            phase: Phase::Probe,
+            since: Instant::ZERO,
+            before: bps(known.first),
             test: None,
             held: [0.0; HELD],
             steps: 0,
@@ -304,20 +327,46 @@ impl Govern {
             return;
         }
         let (target, standing) = (self.target(), self.standing());
-        let horizon = HORIZON;
-        if standing < target / 2.0 {
-            self.grow(step.now, (target / horizon).min(MORE));
+        self.turn(step.now);
+        let (wanted, most) = match (self.phase, self.way) {
+            (Phase::Drain, _) => (-TARGET, 1.0),
+            (Phase::Cruise, Way::In) => (target * CRUISE_TARGET, CRUISE),
+            _ => (target, 1.0 + MORE),
+        };
+        if standing < target / 2.0 && self.phase == Phase::Probe {
+            self.grow(step.now, (target / HORIZON).min(MORE));
         } else {
-            self.growth = 0.0;
-            let wanted = if self.drains_now(step.now) { -TARGET } else { target };
-            let part = 1.0 + (wanted - self.predicted(step)) / horizon;
-            self.rate = self.capacity * part.clamp(LEAST, 1.0 + MORE);
+            if standing >= target / 2.0 {
+                self.growth = 0.0;
+            }
+            let part = 1.0 + (wanted - self.predicted(step)) / HORIZON;
+            self.rate = self.capacity * part.clamp(LEAST, most);
         }
         self.rate = self.rate.clamp(self.bounds[0], self.bounds[1]);
     }
 
+    /// Goes on to the next phase, when it is time.
+    fn turn(&mut self, now: Instant) {
+        let lasts = match (self.phase, self.way) {
+            (Phase::Drain, _) => DRAIN + self.trip,
+            (Phase::Probe, Way::In) => PROBE + 2.0 * self.trip,
+            (Phase::Probe, Way::Out) => CYCLE,
+            (Phase::Cruise, _) => CYCLE,
+        };
+        if now.since(self.since).as_secs_f64() < lasts {
+            return;
+        }
+        let found = self.capacity > FOUND * self.before;
+        (self.since, self.before) = (now, self.capacity);
+        self.phase = match (self.phase, self.way) {
+            (Phase::Probe, Way::In) if found || !self.measured => Phase::Probe,
+            (Phase::Probe, Way::In) => Phase::Cruise,
+            (Phase::Probe, Way::Out) | (Phase::Cruise, _) => Phase::Drain,
+            (Phase::Drain, _) => Phase::Probe,
+        };
+    }
+
     fn grow(&mut self, now: Instant, slowest: f64) {
-        let _ = self.drains_now(now);
         if self.occupied < OCCUPIED {
             self.rate = self.rate.max(self.capacity);
             return;
@@ -344,12 +393,5 @@ impl Govern {
         let [newest, before] = [0, (self.newest_trip / self.pace) as usize]
             .map(|back| self.held[(self.steps + HELD - 1 - back.min(self.steps.min(HELD) - 1)) % HELD]);
         newest - before
-    }
-
-    fn drains_now(&mut self, now: Instant) -> bool {
-        if now >= self.drains + Span::from_secs_f64(DRAIN + self.trip) {
-            self.drains = now + Span::from_secs_f64(CYCLE);
-        }
-        now >= self.drains
     }
 }
