@@ -63,6 +63,9 @@ const DRAIN: f64 = 0.1;
 const LESS: f64 = 0.75;
 /// Bytes of a full packet.
 const PACKET: f64 = 1514.0;
+/// Seconds of the means of what arrives and of what is sent on, and the largest quotient of them.
+const SHARES: f64 = 3.0;
+const MOST_WASTED: f64 = 1.5;
 const MARKS: usize = 64;
 const HELD: usize = 64;
 
@@ -135,6 +138,9 @@ pub struct Govern {
     growth: f64,
     doubles: Instant,
     phase: Phase,
+    /// Means of the bits of a step that passed, and of those that our shaper sent.
+    shares: [f64; 2],
+    bytes: u64,
     /// When the phase began, and what the capacity was.
     since: Instant,
     before: f64,
@@ -164,6 +170,8 @@ impl Govern {
             count: 0,
             growth: START,
             doubles: Instant::ZERO,
+            shares: [0.0; 2],
+            bytes: 0,
             phase: Phase::Probe,
             since: Instant::ZERO,
             before: bps(known.first),
@@ -194,7 +202,12 @@ impl Govern {
         let dt = step.span.as_secs_f64();
         self.occupied += (step.busy - self.occupied) * dt / (dt + OCCUPIED_MEAN);
         self.pace += (dt - self.pace) / 16.0;
-        let less = dt * (1.0 - (step.busy * self.rate / self.capacity).min(2.0));
+        let kept = dt / (dt + SHARES);
+        let passed = 8.0 * (step.bytes - self.bytes) as f64;
+        self.bytes = step.bytes;
+        self.shares[0] += (passed - self.shares[0]) * kept;
+        self.shares[1] += (step.busy * self.rate * dt - self.shares[1]) * kept;
+        let less = dt * (1.0 - (step.busy * self.rate * self.wasted() / self.capacity).min(2.0));
         let all = self.held[(self.steps + HELD - 1) % HELD] + less;
         self.held[self.steps % HELD] = all;
         self.steps += 1;
@@ -339,10 +352,17 @@ impl Govern {
             if standing >= target / 2.0 {
                 self.growth = 0.0;
             }
-            let part = 1.0 + (wanted - self.predicted(step)) / HORIZON;
-            self.rate = self.capacity * part.clamp(LEAST, most);
+            let horizon = if self.way == Way::In { HORIZON / 2.0 } else { HORIZON };
+            let part = 1.0 + (wanted - self.predicted(step)) / horizon;
+            self.rate = self.capacity * part.clamp(LEAST, most) / self.wasted();
         }
         self.rate = self.rate.clamp(self.bounds[0], self.bounds[1]);
+    }
+
+    /// Returns what arrives as a multiple of what we send on: the shaper's discipline drops a part of it.
+    fn wasted(&self) -> f64 {
+        let [passed, sent] = self.shares;
+        if self.way == Way::In && sent > 0.0 { (passed / sent).clamp(1.0, MOST_WASTED) } else { 1.0 }
     }
 
     /// Goes on to the next phase, when it is time.
@@ -375,7 +395,7 @@ impl Govern {
             self.growth = (2.0 * self.growth).clamp(slowest, FASTEST);
             self.doubles = now + Span::from_secs_f64(self.trip + WINDOW);
         }
-        self.rate = self.capacity * (1.0 + self.growth);
+        self.rate = self.capacity * (1.0 + self.growth) / self.wasted();
     }
 
     fn predicted(&self, step: &Step) -> f64 {
