@@ -20,6 +20,14 @@
 //!
 //! Without traffic nothing is learned, and nothing changes.
 
+/// TUNE
+pub fn tune(at: usize, or: f64) -> f64 {
+    static T: std::sync::OnceLock<Vec<f64>> = std::sync::OnceLock::new();
+    let all = T.get_or_init(|| {
+        std::env::var("EST").unwrap_or_default().split(',').map(|v| v.parse().unwrap_or(f64::NAN)).collect()
+    });
+    all.get(at).copied().filter(|v| !v.is_nan()).unwrap_or(or)
+}
 use super::trips::Sample;
 use super::{Known, Way};
 use crate::units::{Instant, Rate, Span};
@@ -46,7 +54,7 @@ const OCCUPIED: f64 = 0.85;
 const OCCUPIED_MEAN: f64 = 0.1;
 /// The rate grows by at most this part of the capacity.
 const FASTEST: f64 = 0.5;
-const START: f64 = 0.25;
+const START: f64 = 1.0;
 /// The rate is at least this part of the capacity.
 const LEAST: f64 = 0.3;
 /// Seconds between two drains, and their length besides a round trip.
@@ -56,7 +64,7 @@ const PROBE: f64 = 0.3;
 /// A probe that finds so much more goes on.
 const FOUND: f64 = 1.02;
 /// Downloads are sent on with this part of the capacity, between probes, and the target of their queue is this part.
-const CRUISE: f64 = 0.96;
+const CRUISE: f64 = 0.97;
 const CRUISE_TARGET: f64 = 0.5;
 const DRAIN: f64 = 0.1;
 /// A test of a queue needs a rate of less than this part of the delivered.
@@ -84,6 +92,8 @@ struct Test {
     since: Instant,
     /// What was thought before.
     capacity: f64,
+    /// What passed, in bit/s.
+    passes: f64,
     /// Smallest and largest queue since.
     queues: [f64; 2],
     /// By how much the queue must have fallen, in seconds, if it is one.
@@ -141,6 +151,8 @@ pub struct Govern {
     /// Means of the bits of a step that passed, and of those that our shaper sent.
     shares: [f64; 2],
     bytes: u64,
+    /// Mean of what passes, in bit/s.
+    passes: f64,
     /// When the phase began, and what the capacity was.
     since: Instant,
     before: f64,
@@ -172,6 +184,7 @@ impl Govern {
             doubles: Instant::ZERO,
             shares: [0.0; 2],
             bytes: 0,
+            passes: 0.0,
             phase: Phase::Probe,
             since: Instant::ZERO,
             before: bps(known.first),
@@ -203,6 +216,8 @@ impl Govern {
         self.occupied += (step.busy - self.occupied) * dt / (dt + OCCUPIED_MEAN);
         self.pace += (dt - self.pace) / 16.0;
         let kept = dt / (dt + SHARES);
+        let rate = 8.0 * (step.bytes - self.bytes) as f64 / dt.max(1e-9);
+        self.passes += (rate - self.passes) * dt / (dt + MEAN);
         let passed = 8.0 * (step.bytes - self.bytes) as f64;
         self.bytes = step.bytes;
         self.shares[0] += (passed - self.shares[0]) * kept;
@@ -227,7 +242,7 @@ impl Govern {
         self.learn(dt);
         let longer = self.check(step.now, dt);
         self.govern(step);
-        eprintln!("{:.3} {:?} q {:.4} cap {:.0} rate {:.0} occ {:.2} g {:.3} trip {:.3}", step.now.as_secs_f64(), self.way, self.standing(), self.capacity, self.rate, self.occupied, self.growth, self.trip);
+        if tune(9, 0.0) > 0.0 { eprintln!("{:.3} {:?} q {:.4} cap {:.0} rate {:.0} occ {:.2} g {:.3} trip {:.3}", step.now.as_secs_f64(), self.way, self.standing(), self.capacity, self.rate, self.occupied, self.growth, self.trip); }
         longer
     }
 
@@ -258,12 +273,12 @@ impl Govern {
     }
 
     fn target(&self) -> f64 {
-        TARGET + self.packet() / 2.0
+        TARGET + self.packet() * tune(7, 0.5)
     }
 
     /// Returns the queue that stands: the smallest of the last samples.
     fn standing(&self) -> f64 {
-        (0..self.known().min(3)).map(|back| self.nth(back).queue).fold(f64::MAX, f64::min)
+        (0..self.known().min(tune(4, 3.0) as usize)).map(|back| self.nth(back).queue).fold(f64::MAX, f64::min)
     }
 
     /// Returns what was delivered in at least `window` seconds, and the smallest queue meanwhile. It is no more than what we let
@@ -288,7 +303,7 @@ impl Govern {
     fn learn(&mut self, dt: f64) {
         let (target, packet) = (self.target(), self.packet());
         let long = self.standing() > target + 0.02 + packet;
-        let (window, packets) = if long { (SHORT, FEW) } else { (WINDOW, PACKETS) };
+        let (window, packets) = if long || !self.measured { (SHORT, FEW) } else { (WINDOW, PACKETS) };
         let Some((delivered, least)) = self.delivered(window.max(packets * packet), target / 3.0) else { return };
         if least < target / 3.0 {
             self.capacity = self.capacity.max(delivered);
@@ -307,20 +322,21 @@ impl Govern {
             self.test = None;
             return None;
         }
-        let test = self.test.get_or_insert(Test { since: now, capacity: before, queues: [queue; 2], falls: 0.0 });
-        test.capacity = test.capacity.max(before);
+        let passes = before.min(self.passes);
+        let test =
+            self.test.get_or_insert(Test { since: now, capacity: before, passes, queues: [queue; 2], falls: 0.0 });
         test.queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
         // The rate is felt a round trip later.
         let felt = self.newest_trip.max(self.trip) * if self.way == Way::In { 2.0 } else { 1.0 };
-        if now.since(test.since).as_secs_f64() > felt {
-            test.falls += dt * (1.0 - self.rate / test.capacity).max(0.0);
+        if now.since(test.since).as_secs_f64() > felt && self.occupied >= OCCUPIED {
+            test.falls += dt * (1.0 - self.rate / test.passes).max(0.0);
         }
         let flat = test.queues[1] - test.queues[0] <= 0.004 + 0.1 * queue;
         if !flat {
             *test = Test { since: now, queues: [queue; 2], falls: 0.0, ..*test };
             return None;
         }
-        if test.falls < (0.5 * queue).max(3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.capacity {
+        if test.falls < (0.5 * queue).max(3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.passes {
             return None;
         }
         let least = test.queues[0];
@@ -343,7 +359,7 @@ impl Govern {
         self.turn(step.now);
         let (wanted, most) = match (self.phase, self.way) {
             (Phase::Drain, _) => (-TARGET, 1.0),
-            (Phase::Cruise, Way::In) => (target * CRUISE_TARGET, CRUISE),
+            (Phase::Cruise, Way::In) => (target * tune(2, CRUISE_TARGET), tune(1, CRUISE)),
             _ => (target, 1.0 + MORE),
         };
         if standing < target / 2.0 && self.phase == Phase::Probe {
@@ -352,9 +368,9 @@ impl Govern {
             if standing >= target / 2.0 {
                 self.growth = 0.0;
             }
-            let horizon = if self.way == Way::In { HORIZON / 2.0 } else { HORIZON };
+            let horizon = if self.way == Way::In { tune(0, 2.0 * HORIZON) } else { HORIZON };
             let part = 1.0 + (wanted - self.predicted(step)) / horizon;
-            self.rate = self.capacity * part.clamp(LEAST, most) / self.wasted();
+            self.rate = self.capacity * part.clamp(if self.way == Way::In { tune(3, LEAST) } else { LEAST }, most) / self.wasted();
         }
         self.rate = self.rate.clamp(self.bounds[0], self.bounds[1]);
     }
@@ -362,7 +378,7 @@ impl Govern {
     /// Returns what arrives as a multiple of what we send on: the shaper's discipline drops a part of it.
     fn wasted(&self) -> f64 {
         let [passed, sent] = self.shares;
-        if self.way == Way::In && sent > 0.0 { (passed / sent).clamp(1.0, MOST_WASTED) } else { 1.0 }
+        if self.way == Way::In && sent > 0.0 { (1.0 + tune(5, 1.0) * (passed / sent - 1.0)).clamp(1.0, MOST_WASTED) } else { 1.0 }
     }
 
     /// Goes on to the next phase, when it is time.
@@ -392,7 +408,8 @@ impl Govern {
             return;
         }
         if now >= self.doubles {
-            self.growth = (2.0 * self.growth).clamp(slowest, FASTEST);
+            let most = if self.measured { FASTEST } else { START };
+            self.growth = (2.0 * self.growth).clamp(slowest, most);
             self.doubles = now + Span::from_secs_f64(self.trip + WINDOW);
         }
         self.rate = self.capacity * (1.0 + self.growth) / self.wasted();
@@ -401,7 +418,7 @@ impl Govern {
     fn predicted(&self, step: &Step) -> f64 {
         let mark = self.nth(0);
         if self.way == Way::In {
-            return (self.standing() - self.held_back()).max(0.0);
+            return (self.standing() - tune(6, 1.0) * self.held_back()).max(0.0);
         }
         let after = 8.0 * (step.bytes - mark.bytes) as f64 / self.capacity;
         (mark.queue + after - step.now.since(mark.left).as_secs_f64()).max(0.0)
