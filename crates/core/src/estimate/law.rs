@@ -331,12 +331,12 @@ impl Govern {
         if now.since(test.since).as_secs_f64() > felt && self.occupied >= OCCUPIED {
             test.falls += dt * (1.0 - self.rate / test.passes).max(0.0);
         }
-        let flat = test.queues[1] - test.queues[0] <= 0.004 + 0.1 * queue;
+        let flat = test.queues[1] - test.queues[0] <= 0.003 + 0.06 * queue;
         if !flat {
             *test = Test { since: now, queues: [queue; 2], falls: 0.0, ..*test };
             return None;
         }
-        if test.falls < (0.5 * queue).max(3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.passes {
+        if test.falls < queue.max(3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.passes {
             return None;
         }
         let least = test.queues[0];
@@ -385,9 +385,9 @@ impl Govern {
     fn turn(&mut self, now: Instant) {
         let lasts = match (self.phase, self.way) {
             (Phase::Drain, _) => DRAIN + self.trip,
-            (Phase::Probe, Way::In) => PROBE + 2.0 * self.trip,
+            (Phase::Probe, Way::In) => tune(11, PROBE) + 2.0 * self.trip,
             (Phase::Probe, Way::Out) => CYCLE,
-            (Phase::Cruise, _) => CYCLE,
+            (Phase::Cruise, _) => tune(8, CYCLE / 2.0),
         };
         if now.since(self.since).as_secs_f64() < lasts {
             return;
@@ -397,8 +397,8 @@ impl Govern {
         self.phase = match (self.phase, self.way) {
             (Phase::Probe, Way::In) if found || !self.measured => Phase::Probe,
             (Phase::Probe, Way::In) => Phase::Cruise,
-            (Phase::Probe, Way::Out) | (Phase::Cruise, _) => Phase::Drain,
-            (Phase::Drain, _) => Phase::Probe,
+            (Phase::Probe, Way::Out) => Phase::Drain,
+            (Phase::Drain | Phase::Cruise, _) => Phase::Probe,
         };
     }
 
@@ -410,7 +410,7 @@ impl Govern {
         if now >= self.doubles {
             let most = if self.measured { FASTEST } else { START };
             self.growth = (2.0 * self.growth).clamp(slowest, most);
-            self.doubles = now + Span::from_secs_f64(self.trip + WINDOW);
+            self.doubles = now + Span::from_secs_f64(self.trip + tune(10, WINDOW / 2.0));
         }
         self.rate = self.capacity * (1.0 + self.growth) / self.wasted();
     }
