@@ -67,8 +67,13 @@ const FOUND: f64 = 1.02;
 const CRUISE: f64 = 0.97;
 const CRUISE_TARGET: f64 = 0.5;
 const DRAIN: f64 = 0.1;
-/// A test of a queue needs a rate of less than this part of the delivered.
-const LESS: f64 = 0.75;
+/// Seconds by which a queue changes if it is one, and by which it must fall at least in a test.
+const MOVES: f64 = 0.002;
+const LEAST_FALL: f64 = 0.008;
+/// Steps in which a queue begins to show.
+const BEFORE: usize = 20;
+/// Seconds below zero to which a drain aims.
+const DRAINED: f64 = 0.01;
 /// Bytes of a full packet.
 const PACKET: f64 = 1514.0;
 /// Seconds of the means of what arrives and of what is sent on, and the largest quotient of them.
@@ -92,12 +97,10 @@ struct Test {
     since: Instant,
     /// What was thought before.
     capacity: f64,
-    /// What passed, in bit/s.
-    passes: f64,
     /// Smallest and largest queue since.
     queues: [f64; 2],
-    /// By how much the queue must have fallen, in seconds, if it is one.
-    falls: f64,
+    /// By how much less than the capacity we had sent, when that was felt.
+    held: f64,
 }
 
 /// What the shaper is to find out.
@@ -109,6 +112,16 @@ enum Phase {
     Cruise,
     /// What round trips take without a queue.
     Drain,
+}
+
+/// What was delivered in a time.
+#[derive(Debug, Clone, Copy)]
+struct Delivered {
+    /// In bit/s.
+    rate: f64,
+    /// The smallest queue meanwhile, in seconds, and by how much it grew.
+    least: f64,
+    moved: f64,
 }
 
 /// What was seen in a step.
@@ -151,14 +164,12 @@ pub struct Govern {
     /// Means of the bits of a step that passed, and of those that our shaper sent.
     shares: [f64; 2],
     bytes: u64,
-    /// Mean of what passes, in bit/s.
-    passes: f64,
     /// When the phase began, and what the capacity was.
     since: Instant,
     before: f64,
     test: Option<Test>,
-    /// By how many seconds of the capacity our shaper has sent less than it, after each of the last steps.
-    held: [f64; HELD],
+    /// After each of the last steps: by how many seconds of the capacity our shaper has sent less than it; the capacity.
+    past: [(f64, f64); HELD],
     steps: usize,
     /// Mean length of a step, in seconds.
     pace: f64,
@@ -184,12 +195,11 @@ impl Govern {
             doubles: Instant::ZERO,
             shares: [0.0; 2],
             bytes: 0,
-            passes: 0.0,
             phase: Phase::Probe,
             since: Instant::ZERO,
             before: bps(known.first),
             test: None,
-            held: [0.0; HELD],
+            past: [(0.0, 0.0); HELD],
             steps: 0,
             pace: 0.025,
         }
@@ -216,15 +226,13 @@ impl Govern {
         self.occupied += (step.busy - self.occupied) * dt / (dt + OCCUPIED_MEAN);
         self.pace += (dt - self.pace) / 16.0;
         let kept = dt / (dt + SHARES);
-        let rate = 8.0 * (step.bytes - self.bytes) as f64 / dt.max(1e-9);
-        self.passes += (rate - self.passes) * dt / (dt + MEAN);
         let passed = 8.0 * (step.bytes - self.bytes) as f64;
         self.bytes = step.bytes;
         self.shares[0] += (passed - self.shares[0]) * kept;
         self.shares[1] += (step.busy * self.rate * dt - self.shares[1]) * kept;
         let less = dt * (1.0 - (step.busy * self.rate * self.wasted() / self.capacity).min(2.0));
-        let all = self.held[(self.steps + HELD - 1) % HELD] + less;
-        self.held[self.steps % HELD] = all;
+        let all = self.past[(self.steps + HELD - 1) % HELD].0 + less;
+        self.past[self.steps % HELD] = (all, self.capacity);
         self.steps += 1;
         if let Some(trip) = step.trip {
             self.newest_trip = trip.as_secs_f64();
@@ -240,7 +248,7 @@ impl Govern {
         }
         self.answered = step.now;
         self.learn(dt);
-        let longer = self.check(step.now, dt);
+        let longer = self.check(step.now);
         self.govern(step);
         if tune(9, 0.0) > 0.0 { eprintln!("{:.3} {:?} q {:.4} cap {:.0} rate {:.0} occ {:.2} g {:.3} trip {:.3}", step.now.as_secs_f64(), self.way, self.standing(), self.capacity, self.rate, self.occupied, self.growth, self.trip); }
         longer
@@ -281,9 +289,9 @@ impl Govern {
         (0..self.known().min(tune(4, 3.0) as usize)).map(|back| self.nth(back).queue).fold(f64::MAX, f64::min)
     }
 
-    /// Returns what was delivered in at least `window` seconds, and the smallest queue meanwhile. It is no more than what we let
-    /// out, if there was a time without a queue.
-    fn delivered(&self, window: f64, idle: f64) -> Option<(f64, f64)> {
+    /// Returns what was delivered in at least `window` seconds. It is no more than what we let out, if there was a time in which
+    /// the queue was below `idle`.
+    fn delivered(&self, window: f64, idle: f64) -> Option<Delivered> {
         let newest = *self.nth(0);
         let mut least = newest.queue;
         for back in 1..self.known() {
@@ -293,7 +301,8 @@ impl Govern {
             if span >= window {
                 let ours = newest.left.since(mark.left).as_secs_f64();
                 let span = if least < idle { span.max(ours) } else { span };
-                return Some((8.0 * (newest.bytes - mark.bytes) as f64 / span, least));
+                let rate = 8.0 * (newest.bytes - mark.bytes) as f64 / span;
+                return Some(Delivered { rate, least, moved: newest.queue - mark.queue });
             }
         }
         None
@@ -304,50 +313,59 @@ impl Govern {
         let (target, packet) = (self.target(), self.packet());
         let long = self.standing() > target + 0.02 + packet;
         let (window, packets) = if long || !self.measured { (SHORT, FEW) } else { (WINDOW, PACKETS) };
-        let Some((delivered, least)) = self.delivered(window.max(packets * packet), target / 3.0) else { return };
-        if least < target / 3.0 {
-            self.capacity = self.capacity.max(delivered);
-        } else {
+        let Some(found) = self.delivered(window.max(packets * packet), target / 3.0) else { return };
+        if found.least < target / 3.0 {
+            self.capacity = self.capacity.max(found.rate);
+        } else if found.rate > self.capacity || found.moved.abs() > MOVES {
             self.measured = true;
-            let part = if (delivered / self.capacity - 1.0).abs() > NOISE { 1.0 } else { dt / (dt + MEAN) };
-            self.capacity += (delivered - self.capacity) * part;
+            let part = if (found.rate / self.capacity - 1.0).abs() > NOISE { 1.0 } else { dt / (dt + MEAN) };
+            self.capacity += (found.rate - self.capacity) * part;
         }
         self.capacity = self.capacity.clamp(self.bounds[0], self.bounds[1]);
     }
 
     /// Equation (7).
-    fn check(&mut self, now: Instant, dt: f64) -> Option<Span> {
-        let (queue, before) = (self.nth(0).queue, self.capacity);
-        if self.standing() <= self.target() + 0.005 {
+    fn check(&mut self, now: Instant) -> Option<Span> {
+        let (queue, least) = (self.nth(0).queue, self.standing());
+        if least <= self.target() + MOVES {
             self.test = None;
             return None;
         }
-        let passes = before.min(self.passes);
-        let test =
-            self.test.get_or_insert(Test { since: now, capacity: before, passes, queues: [queue; 2], falls: 0.0 });
-        test.queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
-        // The rate is felt a round trip later.
-        let felt = self.newest_trip.max(self.trip) * if self.way == Way::In { 2.0 } else { 1.0 };
-        if now.since(test.since).as_secs_f64() > felt && self.occupied >= OCCUPIED {
-            test.falls += dt * (1.0 - self.rate / test.passes).max(0.0);
-        }
-        let flat = test.queues[1] - test.queues[0] <= 0.003 + 0.06 * queue;
-        if !flat {
-            *test = Test { since: now, queues: [queue; 2], falls: 0.0, ..*test };
+        let held = self.held(self.newest_trip);
+        let test = self.test.unwrap_or_else(|| Test { since: now, capacity: self.before(now), queues: [queue; 2], held });
+        let queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
+        let moves = queues[1] - queues[0];
+        if moves > MOVES + 0.06 * queue {
+            self.test = Some(Test { since: now, queues: [queue; 2], held, ..test });
             return None;
         }
-        if test.falls < queue.max(3.0 * (test.queues[1] - test.queues[0])).max(0.01) || self.rate > LESS * test.passes {
+        self.test = Some(Test { queues, ..test });
+        if held - test.held < queues[1].max(3.0 * moves).max(LEAST_FALL) {
             return None;
         }
-        let least = test.queues[0];
-        eprintln!("{:.3} {:?} LONGER {least:.4} {test:?} rate {:.0}", now.as_secs_f64(), self.way, self.rate);
+        eprintln!("{:.3} {:?} LONGER {:.4} {test:?} rate {:.0}", now.as_secs_f64(), self.way, queues[0], self.rate);
         (self.capacity, self.rate) = (test.capacity, test.capacity);
         self.test = None;
-        self.marks.iter_mut().for_each(|mark| mark.queue = (mark.queue - least).max(0.0));
+        self.marks.iter_mut().for_each(|mark| mark.queue = (mark.queue - queues[0]).max(0.0));
         if self.way == Way::Out {
             self.count = 0;
         }
-        Some(Span::from_secs_f64(least))
+        Some(Span::from_secs_f64(queues[0]))
+    }
+
+    /// Returns what the capacity was thought to be before a queue began to show.
+    fn before(&self, now: Instant) -> f64 {
+        let _ = now;
+        (0..self.steps.min(BEFORE)).map(|back| self.past(back).1).fold(self.capacity, f64::max)
+    }
+
+    fn past(&self, back: usize) -> (f64, f64) {
+        self.past[(self.steps + HELD - 1 - back.min(self.steps.min(HELD) - 1)) % HELD]
+    }
+
+    /// Returns by how many seconds of the capacity we had sent less than it, so long ago.
+    fn held(&self, ago: f64) -> f64 {
+        self.past((ago / self.pace) as usize).0
     }
 
     /// Equations (4) to (6).
@@ -358,7 +376,7 @@ impl Govern {
         let (target, standing) = (self.target(), self.standing());
         self.turn(step.now);
         let (wanted, most) = match (self.phase, self.way) {
-            (Phase::Drain, _) => (-TARGET, 1.0),
+            (Phase::Drain, _) => (-DRAINED, 1.0),
             (Phase::Cruise, Way::In) => (target * tune(2, CRUISE_TARGET), tune(1, CRUISE)),
             _ => (target, 1.0 + MORE),
         };
@@ -427,8 +445,6 @@ impl Govern {
     /// Returns the queue that is not there yet: by what we have sent on less than the capacity in the last round trip, which is
     /// what is sent to us in the next one.
     fn held_back(&self) -> f64 {
-        let [newest, before] = [0, (self.newest_trip / self.pace) as usize]
-            .map(|back| self.held[(self.steps + HELD - 1 - back.min(self.steps.min(HELD) - 1)) % HELD]);
-        newest - before
+        self.held(0.0) - self.held(self.newest_trip)
     }
 }
