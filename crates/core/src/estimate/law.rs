@@ -79,6 +79,8 @@ const PACKET: f64 = 1514.0;
 /// Seconds of the means of what arrives and of what is sent on, and the largest quotient of them.
 const SHARES: f64 = 3.0;
 const MOST_WASTED: f64 = 1.5;
+/// A queue that grows slowly shows over so many windows.
+const LONG: f64 = 4.0;
 const MARKS: usize = 64;
 const HELD: usize = 64;
 
@@ -91,16 +93,27 @@ struct Mark {
     left: Instant,
 }
 
+/// What held after a step.
+#[derive(Debug, Clone, Copy, Default)]
+struct Past {
+    at: Instant,
+    /// By how many seconds of the capacity our shaper had sent less than it.
+    held: f64,
+    /// What it had sent.
+    bits: f64,
+    capacity: f64,
+}
+
 /// A test whether a queue is one.
 #[derive(Debug, Clone, Copy)]
 struct Test {
-    since: Instant,
-    /// What was thought before.
+    at: Instant,
+    bits: f64,
+    /// What was thought before, and what passed, in bit/s.
     capacity: f64,
+    passes: f64,
     /// Smallest and largest queue since.
     queues: [f64; 2],
-    /// By how much less than the capacity we had sent, when that was felt.
-    held: f64,
 }
 
 /// What the shaper is to find out.
@@ -122,6 +135,18 @@ struct Delivered {
     /// The smallest queue meanwhile, in seconds, and by how much it grew.
     least: f64,
     moved: f64,
+}
+
+impl Delivered {
+    /// True if the link was busy all the time.
+    fn is_busy(&self, target: f64) -> bool {
+        self.least >= target / 3.0
+    }
+
+    /// True if it is the rate of the link, and not that with which we sent while something else than a queue took time.
+    fn tells(&self, capacity: f64) -> bool {
+        self.rate > capacity || self.moved.abs() > MOVES
+    }
 }
 
 /// What was seen in a step.
@@ -163,13 +188,15 @@ pub struct Govern {
     phase: Phase,
     /// Means of the bits of a step that passed, and of those that our shaper sent.
     shares: [f64; 2],
+    /// Mean of what our shaper sends, in bit/s.
+    passes: f64,
     bytes: u64,
     /// When the phase began, and what the capacity was.
     since: Instant,
     before: f64,
     test: Option<Test>,
-    /// After each of the last steps: by how many seconds of the capacity our shaper has sent less than it; the capacity.
-    past: [(f64, f64); HELD],
+    /// What held after each of the last steps.
+    past: [Past; HELD],
     steps: usize,
     /// Mean length of a step, in seconds.
     pace: f64,
@@ -194,12 +221,13 @@ impl Govern {
             growth: START,
             doubles: Instant::ZERO,
             shares: [0.0; 2],
+            passes: 0.0,
             bytes: 0,
             phase: Phase::Probe,
             since: Instant::ZERO,
             before: bps(known.first),
             test: None,
-            past: [(0.0, 0.0); HELD],
+            past: [Past::default(); HELD],
             steps: 0,
             pace: 0.025,
         }
@@ -231,8 +259,10 @@ impl Govern {
         self.shares[0] += (passed - self.shares[0]) * kept;
         self.shares[1] += (step.busy * self.rate * dt - self.shares[1]) * kept;
         let less = dt * (1.0 - (step.busy * self.rate * self.wasted() / self.capacity).min(2.0));
-        let all = self.past[(self.steps + HELD - 1) % HELD].0 + less;
-        self.past[self.steps % HELD] = (all, self.capacity);
+        let sent = if self.way == Way::In { step.busy * self.rate * self.wasted() * dt } else { passed };
+        self.passes += (sent / dt.max(1e-9) - self.passes) * dt / (dt + MEAN);
+        let Past { held, bits, .. } = self.past[(self.steps + HELD - 1) % HELD];
+        self.past[self.steps % HELD] = Past { at: step.now, held: held + less, bits: bits + sent, capacity: self.capacity };
         self.steps += 1;
         if let Some(trip) = step.trip {
             self.newest_trip = trip.as_secs_f64();
@@ -316,7 +346,12 @@ impl Govern {
         let Some(found) = self.delivered(window.max(packets * packet), target / 3.0) else { return };
         if found.least < target / 3.0 {
             self.capacity = self.capacity.max(found.rate);
-        } else if found.rate > self.capacity || found.moved.abs() > MOVES {
+            return;
+        }
+        // A queue that grows slowly shows over a longer time.
+        let slow = || self.delivered(LONG * window.max(packets * packet), target / 3.0).filter(|slow| slow.is_busy(target));
+        let found = if found.tells(self.capacity) { Some(found) } else { slow().filter(|slow| slow.tells(self.capacity)) };
+        if let Some(found) = found {
             self.measured = true;
             let part = if (found.rate / self.capacity - 1.0).abs() > NOISE { 1.0 } else { dt / (dt + MEAN) };
             self.capacity += (found.rate - self.capacity) * part;
@@ -331,16 +366,21 @@ impl Govern {
             self.test = None;
             return None;
         }
-        let held = self.held(self.newest_trip);
-        let test = self.test.unwrap_or_else(|| Test { since: now, capacity: self.before(now), queues: [queue; 2], held });
+        let felt = self.past((self.newest_trip / self.pace) as usize);
+        let test = self.test.unwrap_or_else(|| {
+            let (capacity, passes) = (self.before(), self.passes.max(1.0));
+            Test { at: felt.at, bits: felt.bits, capacity, passes, queues: [queue; 2] }
+        });
         let queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
         let moves = queues[1] - queues[0];
         if moves > MOVES + 0.06 * queue {
-            self.test = Some(Test { since: now, queues: [queue; 2], held, ..test });
+            self.test = Some(Test { at: felt.at, bits: felt.bits, queues: [queue; 2], ..test });
             return None;
         }
         self.test = Some(Test { queues, ..test });
-        if held - test.held < queues[1].max(3.0 * moves).max(LEAST_FALL) {
+        // By so much a queue would have become shorter.
+        let fall = felt.at.since(test.at).as_secs_f64() - (felt.bits - test.bits) / test.passes;
+        if fall < queues[1].max(3.0 * moves).max(LEAST_FALL) {
             return None;
         }
         eprintln!("{:.3} {:?} LONGER {:.4} {test:?} rate {:.0}", now.as_secs_f64(), self.way, queues[0], self.rate);
@@ -354,18 +394,17 @@ impl Govern {
     }
 
     /// Returns what the capacity was thought to be before a queue began to show.
-    fn before(&self, now: Instant) -> f64 {
-        let _ = now;
-        (0..self.steps.min(BEFORE)).map(|back| self.past(back).1).fold(self.capacity, f64::max)
+    fn before(&self) -> f64 {
+        (0..self.steps.min(BEFORE)).map(|back| self.past(back).capacity).fold(self.capacity, f64::max)
     }
 
-    fn past(&self, back: usize) -> (f64, f64) {
+    fn past(&self, back: usize) -> Past {
         self.past[(self.steps + HELD - 1 - back.min(self.steps.min(HELD) - 1)) % HELD]
     }
 
     /// Returns by how many seconds of the capacity we had sent less than it, so long ago.
     fn held(&self, ago: f64) -> f64 {
-        self.past((ago / self.pace) as usize).0
+        self.past((ago / self.pace) as usize).held
     }
 
     /// Equations (4) to (6).
