@@ -17,7 +17,7 @@
 //! 8. [`cc`]: congestion control.
 //! 9. [`coop`]: protocols by which nodes and a gateway agree on the rate of each node.
 //! 10. [`wire`]: the views of packets and segments over real bytes; [`advice`]: what flows of QUIC are told;
-//!     [`emodel`]: the quality of a call.
+//!     [`emodel`]: the quality of a call; [`estimate`]: the rate of a link that nobody tells.
 //! 11. [`registry`]: every algorithm by name, for parsing, documentation and bindings; [`settings`] and
 //!     [`key_value`]: parameters from `key=value` texts; [`suggest`]: "did you mean" for misspelt names; [`foreign`]:
 //!     algorithms from outside this crate, which a library finds by name.
@@ -85,6 +85,7 @@ pub mod config;
 pub mod coop;
 pub mod csi;
 pub mod emodel;
+pub mod estimate;
 pub mod fact;
 pub mod foreign;
 pub mod fq;

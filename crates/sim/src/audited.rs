@@ -20,8 +20,9 @@ const MAY_BE_NULL: [&str; 10] =
 impl Simulation {
     /// Lets an audit follow the measured queues. Must be called before the run begins.
     pub fn audit(&mut self, scenario: &Scenario) {
-        let queues = self.measured.bottlenecks.iter().map(|b| (b.name.clone(), promises(scenario, b)));
-        let is_constant = scenario.changes.is_empty() && scenario.handovers.is_empty();
+        let queues = self.measured.bottlenecks.iter().map(|b| (b.name.clone(), promises(b)));
+        let estimates = scenario.links.iter().any(|link| link.estimate.is_some());
+        let is_constant = scenario.changes.is_empty() && scenario.handovers.is_empty() && !estimates;
         self.world.outlet.audit = Some(Box::new(Audit::new(queues, liars(scenario), is_constant)));
     }
 
@@ -100,13 +101,9 @@ impl Simulation {
     }
 }
 
-fn promises(scenario: &Scenario, bottleneck: &Bottleneck) -> Promises {
-    let (link, forward) = (&scenario.links[bottleneck.link.duplex()], bottleneck.link.is_forward());
-    let (queue, limit) = match forward {
-        true => (&link.queue, link.link.limit),
-        false => (&link.reverse_queue, link.link.reverse_limit),
-    };
-    Promises { limit, may_idle: !queue.stations.is_empty(), order_by_kind: bottleneck.aqm == "dualpi2" }
+fn promises(bottleneck: &Bottleneck) -> Promises {
+    let Bottleneck { limit, may_idle, .. } = *bottleneck;
+    Promises { limit, may_idle, order_by_kind: bottleneck.aqm == "dualpi2" }
 }
 
 /// Lists the flows whose receivers acknowledge what they have not got.

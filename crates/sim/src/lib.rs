@@ -65,6 +65,7 @@ mod audited;
 pub mod capture;
 mod command;
 mod digest;
+mod estimate;
 mod event;
 mod flow;
 pub mod impair;

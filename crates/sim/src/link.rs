@@ -21,6 +21,7 @@ use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::csi::Loss;
+use penstock_core::estimate::Way;
 use penstock_core::fact::Fact;
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{FlowId, Packet, TcpFlags};
@@ -71,6 +72,15 @@ impl Outlet {
             audit.edited(queue, &came, segment, now);
         }
     }
+}
+
+/// A link whose packets a gateway is shown as they arrive at its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched {
+    /// Number of the gateway.
+    pub gauge: u32,
+    /// The way of the packets.
+    pub way: Way,
 }
 
 /// A change of a property of a link.
@@ -145,6 +155,8 @@ pub struct Queue {
     /// The link of the opposite direction whose discipline sees the segments that this link delivers; `None` if it does
     /// not want to.
     pub ack_path_of: Option<u32>,
+    /// The gateway that is shown the packets that this link delivers, to estimate a rate.
+    pub watched: Option<Watched>,
     /// True if packets go straight into flight on the next link, see the header of this file.
     pub relays: bool,
     /// Backlog after the last arrival or departure.
@@ -550,6 +562,11 @@ impl Link {
         let bytes = self.queue.qdisc.stats().sent.bytes.saturating_add_signed(self.line.added);
         let begun = u128::from(bytes) * u128::from(8 * BILLIONTHS);
         begun.saturating_sub(self.on_wire(now) + self.line.rounded)
+    }
+
+    /// Returns [`Link::sent`] in bits.
+    pub fn sent_bits(&self, now: Instant) -> f64 {
+        self.sent(now) as f64 / BILLIONTHS as f64
     }
 
     /// Returns how much of the packet that is being transmitted has not left yet at `now`, in billionths of a bit:

@@ -1,5 +1,6 @@
 //! The network of a run: makes links, routes and flows of a scenario.
 
+mod ends;
 mod moves;
 
 use crate::access::{AccessLinks, Kind};
@@ -8,20 +9,23 @@ use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
 use crate::actors::connections::Connections;
 use crate::actors::cooperation::{Cooperation, Member, NodeSetup, SocketState, Spec};
 use crate::actors::handovers::Move;
+use crate::estimate::Gauge;
 use crate::flow::Flow;
-use crate::link::{Capacity, Link, Queue};
+use crate::link::{Capacity, Link, Queue, Watched};
 use crate::numbers::{Layout, LinkDir, first_forged};
 use crate::probe::QueueProbe;
 use crate::scenario::paths::Graph;
-use crate::scenario::{FlowSpec, Link as Keys, LinkSpec, QueueSpec, Scenario, StationSpec};
+use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
 use crate::world::{END, crosses};
+use ends::{End, Ends};
 use penstock_core::config::LinkFacts;
 use penstock_core::csi::{Loss, Stations};
+use penstock_core::estimate::Way;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::rng::Streams;
-use penstock_core::units::{Instant, Rate, Serializer, Span};
+use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,6 +38,14 @@ pub struct Bottleneck {
     pub aqm: String,
     /// The direction of the link before which it stands.
     pub(crate) link: LinkDir,
+    /// The direction whose use is told: that link, unless its rate is an estimate of the rate of another.
+    pub(crate) carrier: LinkDir,
+    /// The place of the link among those of the scenario.
+    pub(crate) spec: usize,
+    /// The limit of the link's queue.
+    pub(crate) limit: Limit,
+    /// True if it may be idle although packets wait.
+    pub(crate) may_idle: bool,
     /// Numbers of the flows that cross it from client to server.
     pub(crate) flows: Vec<u32>,
 }
@@ -63,6 +75,8 @@ pub struct Network {
     pub moves: Vec<Move>,
     /// The gateway and its clients; `None` without `[cooperation]`.
     pub cooperation: Option<Box<Cooperation>>,
+    /// The gateways that estimate the rates of their links.
+    pub gauges: Vec<Gauge>,
 }
 
 /// Builds the network of a scenario, which must have been checked.
@@ -83,8 +97,16 @@ pub fn build(scenario: &Scenario) -> Network {
         paths: BTreeMap::new(),
         senders: senders(scenario),
         ends: each_flow(scenario).map(|spec| [spec.from.as_str(), spec.to.as_str()]).collect(),
+        gauges: Vec::new(),
+        shapers: BTreeMap::new(),
     };
-    scenario.links.iter().for_each(|spec| builder.add_duplex(spec));
+    for (place, spec) in scenario.links.iter().enumerate() {
+        match &spec.estimate {
+            None => builder.add_duplex(&Ends::told(place, spec)),
+            Some(estimate) => builder.add_duplex(&Ends::behind(place, spec, estimate)),
+        };
+    }
+    builder.add_shapers();
     for (group, spec) in scenario.flows.iter().enumerate() {
         builder.add_group(group, spec);
     }
@@ -131,6 +153,9 @@ struct Builder<'a> {
     nodes: Vec<u32>,
     moves: Vec<Move>,
     cooperation: Option<Box<Cooperation>>,
+    gauges: Vec<Gauge>,
+    /// The shapers of the links whose rates are estimated: the directions to the link, by the place of the link.
+    shapers: BTreeMap<usize, LinkDir>,
     graph: Graph<'a>,
     /// Paths that were computed already, by their two routers.
     paths: BTreeMap<(&'a str, &'a str), Vec<LinkDir>>,
@@ -149,7 +174,7 @@ impl<'a> Builder<'a> {
         };
         let links: Vec<Before> = scenario.links.iter().map(before).collect();
         let cooperating = self.cooperation.as_ref().map(|cooperation| cooperation.nodes());
-        let counts = [scenario.links.len(), self.flows.len(), self.floods.len()].map(|count| count as u32);
+        let counts = [self.links.len() / 2, self.flows.len(), self.floods.len()].map(|count| count as u32);
         let layout = Layout::new(counts[0], counts[1], self.senders, counts[2], cooperating);
         debug_assert_eq!(layout.links(), self.links.len() + self.access.len(), "every link has a number");
         let access = self.access_links(layout);
@@ -165,6 +190,7 @@ impl<'a> Builder<'a> {
             bottlenecks: self.bottlenecks,
             moves: self.moves,
             cooperation: self.cooperation,
+            gauges: self.gauges,
         }
     }
 
@@ -204,31 +230,51 @@ impl<'a> Builder<'a> {
         self.links.iter_mut().map(|link| &mut link.queue)
     }
 
-    fn add_duplex(&mut self, spec: &'a LinkSpec) {
-        let (forward, backward) = (self.add_link(spec, true), self.add_link(spec, false));
+    /// Adds both directions of a link; returns the first.
+    fn add_duplex(&mut self, ends: &Ends) -> LinkDir {
+        let [forward, backward] = [true, false].map(|forward| self.add_link(ends, forward));
         // A packet which one direction delivers passes the gateway of the opposite direction, whose discipline may want
         // to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
             let sees = self.links[here as usize].queue.sees_segments;
             self.links[there as usize].queue.ack_path_of = sees.then_some(here);
         }
+        LinkDir::at(forward)
     }
 
-    /// Adds one direction of a link. All its keys are taken apart here, so that none is forgotten.
-    fn add_link(&mut self, spec: &LinkSpec, forward: bool) -> u32 {
-        let Keys { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss } = spec.link;
-        let (queue, name, limit, loss) = match forward {
-            true => (&spec.queue, &spec.name, limit, loss),
-            false => (&spec.reverse_queue, &spec.reverse_name(), reverse_limit, 0.0),
-        };
-        let (rate, delay) = match forward {
-            true => (rate, delay),
-            false => (reverse_rate.unwrap_or(rate), reverse_delay.unwrap_or(delay)),
-        };
+    /// Adds the shapers of the gateways that estimate the rates of their links, behind all links of the scenario. Their
+    /// queues come in the list before those of their links.
+    fn add_shapers(&mut self) {
+        let scenario = self.scenario;
+        for (place, spec) in scenario.links.iter().enumerate() {
+            let Some(estimate) = &spec.estimate else { continue };
+            let shaper = self.add_duplex(&Ends::shaper(place, spec, estimate));
+            let link = LinkDir::forward(place);
+            for (watched, way) in [(shaper, Way::Out), (link.reverse(), Way::In)] {
+                let queue = &mut self.links[watched.index()].queue;
+                (queue.watched, queue.relays) = (Some(Watched { gauge: self.gauges.len() as u32, way }), false);
+            }
+            self.gauges.push(Gauge::new(estimate.law, estimate.known, shaper));
+            self.shapers.insert(place, shaper);
+        }
+        if self.gauges.is_empty() {
+            return;
+        }
+        let shapers = self.shapers.values().map(|shaper| shaper.duplex()).collect::<Vec<_>>();
+        self.bottlenecks.sort_by_key(|one| (one.spec, !shapers.contains(&one.link.duplex()), one.link));
+        for (number, one) in (0..).zip(&self.bottlenecks) {
+            self.links[one.link.index()].queue.interface = number;
+        }
+    }
+
+    /// Adds one direction of a link.
+    fn add_link(&mut self, ends: &Ends, forward: bool) -> u32 {
+        let End { name, queue, rate, delay, limit, loss } = &ends.both[usize::from(!forward)];
+        let (rate, delay, limit) = (*rate, *delay, *limit);
         let index = self.links.len();
         let facts = LinkFacts { rate: queue.layer.of_packets(rate), limit };
         let mut qdisc = queue.config.build(&facts);
-        let loss = self.loss(queue, name, loss);
+        let loss = self.loss(queue, name, *loss);
         if let Some(stations) = &loss.stations {
             stations.tell(|station, loss| qdisc.on_fact(&Fact::Channel { station, loss }, Instant::ZERO));
         }
@@ -237,6 +283,7 @@ impl<'a> Builder<'a> {
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
+            watched: None,
             relays: behind.is_none(),
             loss,
             advice: queue.advice.then(Default::default),
@@ -252,11 +299,15 @@ impl<'a> Builder<'a> {
             interface: if queue.looked_at { self.bottlenecks.len() as u32 } else { u32::MAX },
         };
         if queue.looked_at {
-            let aqm = queue.config.name().to_owned();
+            let link = LinkDir::at(index as u32);
             self.bottlenecks.push(Bottleneck {
-                name: name.into(),
-                aqm,
-                link: LinkDir::at(index as u32),
+                name: name.clone(),
+                aqm: queue.config.name().to_owned(),
+                link,
+                carrier: if forward { LinkDir::forward(ends.spec) } else { LinkDir::forward(ends.spec).reverse() },
+                spec: ends.spec,
+                limit,
+                may_idle: waits,
                 flows: Vec::new(),
             });
         }
@@ -413,9 +464,17 @@ impl<'a> Builder<'a> {
 
     /// Returns the links of the path of least delay, which exists because the scenario was checked.
     fn path(&mut self, from: &'a str, to: &'a str) -> Vec<LinkDir> {
-        let graph = &self.graph;
-        self.paths.entry((from, to)).or_insert_with(|| graph.shortest(from, to).unwrap_or_default()).clone()
+        let (graph, shapers) = (&self.graph, &self.shapers);
+        let found = || graph.shortest(from, to).unwrap_or_default().into_iter().flat_map(|link| shaped(link, shapers));
+        self.paths.entry((from, to)).or_insert_with(|| found().collect()).clone()
     }
+}
+
+/// Returns a direction of a link with its shaper, if the gateway at the first end estimates the rate.
+fn shaped(link: LinkDir, shapers: &BTreeMap<usize, LinkDir>) -> impl Iterator<Item = LinkDir> + use<> {
+    let shaper = shapers.get(&link.duplex()).copied();
+    let (before, after) = if link.is_forward() { (shaper, None) } else { (None, shaper.map(LinkDir::reverse)) };
+    before.into_iter().chain([link]).chain(after)
 }
 
 /// Returns the links of a path in the opposite direction.

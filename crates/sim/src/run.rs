@@ -127,7 +127,10 @@ impl Simulation {
                 warmup: Instant::ZERO + scenario.warmup,
                 no_drops: scenario.invariants.no_drops,
             },
-            world: World::new(network.layout, network.links, network.access, network.routes),
+            world: World {
+                gauges: network.gauges,
+                ..World::new(network.layout, network.links, network.access, network.routes)
+            },
             actors: Actors {
                 flows: network.flows,
                 floods: network.floods,
@@ -283,7 +286,13 @@ impl Simulation {
         if let Some(next) = link.next_event() {
             outlet.events.set(place.place(), next);
         }
+        let watched = link.queue.watched;
         let Some(mut packet) = arrived else { return };
+        if let Some(watched) = watched {
+            self.world.watch(watched, &mut packet);
+        }
+        let World { now, links, outlet, .. } = &mut self.world;
+        let link = &links[place.index()];
         // An element on the ACK path of the opposite direction sees the packet first.
         if let Some(forward) = link.queue.ack_path_of
             && let Some(segment) = packet.tcp()

@@ -22,9 +22,10 @@ pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 
 use crate::impair::Impairments;
 use crate::tcp::TcpConfig;
+use penstock_core::estimate::{Known, Law};
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::AnyConfig;
-use penstock_core::units::{Bytes, Rate, Span};
+use penstock_core::units::{Bytes, Limit, Rate, Span};
 
 /// One queue of a link.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +44,18 @@ pub struct QueueSpec {
     pub looked_at: bool,
 }
 
+/// What stands at both ends of a link whose rates nobody tells the gateway at its first end. The disciplines are in the gateway,
+/// before a shaper in each direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The law by which the gateway estimates the rates.
+    pub law: Law,
+    /// What it knows of the rates to the second end and back.
+    pub known: [Known; 2],
+    /// Limits of the queues that are not in the gateway: that of the modem at the first end, that of the provider at the second.
+    pub limits: [Limit; 2],
+}
+
 /// A duplex link between two routers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSpec {
@@ -54,6 +67,8 @@ pub struct LinkSpec {
     pub b: String,
     /// Rate, delay, limits and loss.
     pub link: Link,
+    /// What the gateway at `a` does to know the rates; `None` if it is told.
+    pub estimate: Option<Estimate>,
     /// The queue from `a` to `b`.
     pub queue: QueueSpec,
     /// The queue from `b` to `a`.
@@ -64,6 +79,11 @@ impl LinkSpec {
     /// Returns the name of the queue from `b` to `a`.
     pub fn reverse_name(&self) -> String {
         format!("{}-reverse", self.name)
+    }
+
+    /// Returns the names of the queues that are not in the gateway, if the link has them: of the modem and of the provider.
+    pub fn names_behind(&self) -> Option<[String; 2]> {
+        self.estimate.as_ref().map(|_| ["modem", "provider"].map(|whose| format!("{}-{whose}", self.name)))
     }
 }
 

@@ -13,7 +13,7 @@ pub use crate::seconds::jain;
 use crate::digest::Digest;
 use crate::flow::Flow;
 use crate::network::Bottleneck;
-use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
+use crate::probe::{QueueProbe, TimeHistogram};
 use crate::quantiles::{equal_as_written, equal_or_missing};
 use crate::run::Simulation;
 use crate::tcp::{Counters, EcnUse};
@@ -29,6 +29,15 @@ pub struct QueueBytes {
     pub mean: f64,
     /// Largest number of bytes.
     pub max: u64,
+}
+
+/// What a gateway thinks of the rate of its link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Estimated {
+    /// The rate in bits per second.
+    pub bps: u64,
+    /// True if a full link was seen; otherwise the rate is a lower bound, or the first one.
+    pub measured: bool,
 }
 
 /// Totals of one bottleneck over the whole run.
@@ -66,6 +75,9 @@ pub struct BottleneckSummary {
     /// Number of packets which a policer dropped before the queue; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policed: Option<u64>,
+    /// What the gateway estimates of the link at the end; absent if it is told the rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimated>,
     /// Throughput advice that was given; absent without `scone`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scone: Option<AdviceStats>,
@@ -252,13 +264,14 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
     let probe = queue.probe.as_ref()?;
     let (stats, backlog, now) = (queue.qdisc.stats(), queue.qdisc.backlog(), sim.now());
     let seconds = now.as_secs_f64().max(1e-9);
-    let sent = link.sent(now) as f64 / BILLIONTHS as f64;
+    let (carrier, shaped) = (&sim.world.links[b.carrier.index()], sim.world.estimate_of(b.link));
+    let sent = carrier.sent_bits(now);
     let payload: u64 = b.flows.iter().map(|f| sim.actors.flows[*f as usize].delivered()).sum();
     let dropped = stats.dropped_early.bytes + stats.dropped_overflow.bytes + stats.dropped_dequeue.bytes;
     Some(BottleneckSummary {
         name: b.name.clone(),
         aqm: b.aqm.clone(),
-        utilization: round(sent / link.capacity_bits(now).max(1.0)),
+        utilization: round(sent / carrier.capacity_bits(now).max(1.0)),
         throughput_bps: round(sent / seconds),
         goodput_bps: round((payload * 8) as f64 / seconds),
         packets: probe.data_packets,
@@ -271,6 +284,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         marks: stats.marked.packets,
         lost: queue.loss.lost,
         policed: queue.policer.as_ref().map(|policer| policer.dropped),
+        estimate: shaped.map(|(capacity, measured)| Estimated { bps: capacity.as_bps(), measured }),
         scone: queue.advice.as_ref().map(|element| element.stats()),
         bursts: queue.behind.as_ref().map(|behind| behind.bursts).filter(|bursts| *bursts > 0),
         reordered: queue.behind.as_ref().map(|behind| behind.reordered).filter(|reordered| *reordered > 0),

@@ -1,8 +1,9 @@
 //! The network which moves packets: links, routes, pending events, and the time.
 
 use crate::access::AccessLinks;
+use crate::estimate::Gauge;
 use crate::event::EventQueue;
-use crate::link::{Link, Outlet};
+use crate::link::{Link, Outlet, Watched};
 use crate::numbers::{Layout, LinkDir, Owner, Source};
 use crate::segment::Segment;
 use penstock_core::packet::FlowId;
@@ -20,6 +21,8 @@ pub struct World {
     pub layout: Layout,
     /// The links of the scenario, each one direction, in the order of [`Layout`].
     pub links: Vec<Link>,
+    /// The gateways that estimate the rates of their links.
+    pub gauges: Vec<Gauge>,
     /// The rest of the network: the links of hosts, routes and pending events.
     pub outlet: Outlet,
 }
@@ -39,6 +42,7 @@ impl World {
             now: Instant::ZERO,
             layout,
             links,
+            gauges: Vec::new(),
             outlet: Outlet { capture: None, audit: None, access, routes, events },
         }
     }
@@ -91,6 +95,24 @@ impl World {
         if let Some(next) = link.next_event() {
             self.outlet.events.set_at_latest(place, next);
         }
+    }
+
+    /// Shows a packet to the gateway that watches the link at whose end it arrives.
+    #[cold]
+    pub fn watch(&mut self, watched: Watched, packet: &mut Segment) {
+        let Self { now, links, outlet, gauges, .. } = self;
+        let gauge = &mut gauges[watched.gauge as usize];
+        if gauge.pass(watched.way, packet, *now) {
+            for shaper in gauge.step(links, *now, outlet) {
+                self.review(shaper);
+            }
+        }
+    }
+
+    /// Returns what a gateway estimates in the direction of its shaper, and whether that was measured; `None` if the link is
+    /// no shaper of one that estimates.
+    pub fn estimate_of(&self, shaper: LinkDir) -> Option<(Rate, bool)> {
+        self.gauges.iter().find_map(|gauge| gauge.estimate_of(shaper))
     }
 
     /// Sets the event of a link whose state was changed from outside.

@@ -9,6 +9,7 @@ mod changes;
 mod controls;
 mod cooperation;
 mod courses;
+mod estimates;
 mod flows;
 mod handovers;
 mod schema;
@@ -157,6 +158,7 @@ impl Checker<'_> {
         let (links, access) = self.topology()?;
         let flows = self.flows(&links)?;
         self.captures(&links)?;
+        self.estimates_stand_alone(&links)?;
         let changes = self.changes(&links)?;
         let cooperation = self.cooperation(&links, &flows)?;
         let handovers = self.handovers(&links, &flows, cooperation.as_ref())?;

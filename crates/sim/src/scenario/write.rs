@@ -28,6 +28,7 @@ pub(super) fn write(scenario: &Scenario) -> String {
         topology.extend(layers(link));
         topology.insert("reverse_aqm".into(), algorithm(&link.reverse_queue));
         topology.extend(impairments(link));
+        topology.extend(estimate(link));
         topology.extend(stations(&link.queue).map(|stations| ("stations".to_owned(), stations)));
         root.insert("aqm".into(), algorithm(&link.queue));
     } else {
@@ -53,7 +54,7 @@ pub(super) fn write(scenario: &Scenario) -> String {
 fn is_dumbbell(scenario: &Scenario) -> bool {
     let [link] = scenario.links.as_slice() else { return false };
     let named = link.name == "bottleneck" && link.a == "left" && link.b == "right";
-    let looked_at = link.queue.looked_at && !link.reverse_queue.looked_at;
+    let looked_at = link.queue.looked_at && link.reverse_queue.looked_at == link.estimate.is_some();
     named && looked_at
 }
 
@@ -113,6 +114,22 @@ fn layers(spec: &LinkSpec) -> Table {
     keys(&LayerKeys::of([spec.queue.layer, spec.reverse_queue.layer]))
 }
 
+/// Returns what the gateway of a link begins with; nothing if it is told the rates.
+fn estimate(spec: &LinkSpec) -> Table {
+    let Some(estimate) = &spec.estimate else { return Table::new() };
+    let mut table = Table::new();
+    table.extend(Value::try_from(estimate.law).ok().map(|law| ("rate_from".to_owned(), law)));
+    for (prefix, known) in ["", "reverse_"].into_iter().zip(&estimate.known) {
+        for (key, rate) in [("first_rate", known.first), ("lowest", known.lowest), ("highest", known.highest)] {
+            table.insert(format!("{prefix}{key}"), text(rate));
+        }
+    }
+    for (key, limit) in ["modem_limit", "provider_limit"].into_iter().zip(estimate.limits) {
+        table.insert(key.to_owned(), text(limit));
+    }
+    table
+}
+
 /// Writes the stations behind a link; `None` if there are none.
 fn stations(queue: &QueueSpec) -> Option<Value> {
     Value::try_from(&queue.stations).ok().filter(|_| !queue.stations.is_empty())
@@ -127,6 +144,7 @@ fn link(spec: &LinkSpec) -> Value {
     table.extend(keys(&spec.link));
     table.extend(layers(spec));
     table.extend(impairments(spec));
+    table.extend(estimate(spec));
     table.insert("aqm".into(), algorithm(&spec.queue));
     table.insert("bottleneck".into(), spec.queue.looked_at.into());
     table.extend(stations(&spec.queue).map(|stations| ("stations".to_owned(), stations)));

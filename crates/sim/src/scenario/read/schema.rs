@@ -2,6 +2,7 @@
 //! keys fit together, are checked only when a scenario is read.
 
 use super::Keys;
+use super::estimates::EstimateKeys;
 use super::flows::FlowKeys;
 use super::topology::{AccessKeys, EdgeKeys, ImpairmentKeys, RadioKeys};
 use crate::actors::Traffic;
@@ -74,8 +75,8 @@ fn kind(word: &str) -> Value {
 }
 
 fn link(generator: &mut SchemaGenerator) -> Form {
-    let form = Form::default().with::<Link>(generator).with::<LayerKeys>(generator);
-    form.with::<RadioKeys>(generator).with::<ImpairmentKeys>(generator)
+    let form = Form::default().with::<Link>(generator).with::<LayerKeys>(generator).with::<RadioKeys>(generator);
+    form.with::<ImpairmentKeys>(generator).with::<EstimateKeys>(generator)
 }
 
 fn topologies(generator: &mut SchemaGenerator) -> Vec<Value> {

@@ -3,6 +3,7 @@
 //!
 //! [`Link`] has the keys of a link that other programs share; the keys here are only for simulated links.
 
+use super::estimates::EstimateKeys;
 use super::{Check, Checker};
 use crate::impair::{Aggregate, Impairments, Police, Reorder};
 use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
@@ -104,6 +105,12 @@ struct LinksKeys {
     links: Vec<IgnoredAny>,
 }
 
+/// Returns the keys of every link, and these more.
+fn keys<'k>(more: &[&'k [&'k str]]) -> Vec<&'k [&'k str]> {
+    let link = [fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<RadioKeys>()];
+    [&link[..], &[fields::of::<ImpairmentKeys>(), fields::of::<EstimateKeys>()], more].concat()
+}
+
 impl Checker<'_> {
     pub(super) fn topology(&self) -> Check<(Vec<LinkSpec>, Access)> {
         let Some(value) = self.source.get(&["topology"]) else {
@@ -145,13 +152,12 @@ impl Checker<'_> {
 
     /// Reads a dumbbell: one link between the routers "left" and "right".
     fn dumbbell<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
-        let (link, radio, access) = (fields::of::<Link>(), fields::of::<RadioKeys>(), fields::of::<AccessKeys>());
-        let (layer, impaired) = (fields::of::<LayerKeys>(), fields::of::<ImpairmentKeys>());
-        let table = self.source.table(value, &[&["kind"], link, layer, &["reverse_aqm"], radio, impaired, access])?;
+        let table = self.source.table(value, &keys(&[&["kind", "reverse_aqm"], fields::of::<AccessKeys>()]))?;
         let edge =
             EdgeKeys { name: Some("bottleneck".into()), a: "left".into(), b: "right".into(), bottleneck: Some(true) };
         let mut spec = self.link(&["topology"], &["aqm"], &table, edge)?;
-        spec.reverse_queue.looked_at = false;
+        // Of a link whose rates are estimated both directions are looked at.
+        spec.reverse_queue.looked_at = spec.estimate.is_some();
         Ok((table, vec![spec]))
     }
 
@@ -162,9 +168,7 @@ impl Checker<'_> {
         let hop = |i: usize| {
             let path = ["topology", "hops", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no hop")) };
-            let (link, layer) = (fields::of::<Link>(), fields::of::<LayerKeys>());
-            let known = [link, layer, &["aqm"], fields::of::<RadioKeys>(), fields::of::<ImpairmentKeys>()];
-            let table = self.source.table(value, &known)?;
+            let table = self.source.table(value, &keys(&[&["aqm"]]))?;
             let (name, a, b) = (Some(format!("hop{i}")), format!("r{i}"), format!("r{}", i + 1));
             let edge = EdgeKeys { name, a, b, bottleneck: Some(true) };
             self.link(&path, &[&path[..], &["aqm"]].concat(), &table, edge)
@@ -180,10 +184,7 @@ impl Checker<'_> {
         let link = |i: usize| {
             let path = ["topology", "links", &i.to_string()];
             let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no link")) };
-            let (edge, radio, layer) = (fields::of::<EdgeKeys>(), fields::of::<RadioKeys>(), fields::of::<LayerKeys>());
-            let impaired = fields::of::<ImpairmentKeys>();
-            let known = [edge, fields::of::<Link>(), layer, &["aqm", "reverse_aqm"], radio, impaired];
-            let table = self.source.table(value, &known)?;
+            let table = self.source.table(value, &keys(&[fields::of::<EdgeKeys>(), &["aqm", "reverse_aqm"]]))?;
             let edge: EdgeKeys = table.part()?;
             if edge.a == edge.b {
                 return Err(self.source.at(&path, &format!("a link from {:?} to itself", edge.a)));
@@ -202,6 +203,7 @@ impl Checker<'_> {
         let RadioKeys { stations, scone, reverse_scone } = table.part()?;
         self.placed(path, stations::validate(&stations))?;
         let [forward, backward] = self.impairments(path, table)?;
+        let estimate = self.estimate(path, table, &link)?;
         let reverse_aqm = [path, &["reverse_aqm"]].concat();
         let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
         Ok(LinkSpec {
@@ -209,6 +211,7 @@ impl Checker<'_> {
             a: edge.a,
             b: edge.b,
             link,
+            estimate,
             queue: QueueSpec {
                 config: self.discipline(aqm)?,
                 stations,

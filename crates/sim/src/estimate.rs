@@ -1,0 +1,91 @@
+//! A gateway that estimates the rates of its link ([`penstock_core::estimate`]): what it is shown, and what becomes of its rates.
+
+use crate::link::{Alteration, Link, Outlet};
+use crate::numbers::LinkDir;
+use crate::segment::Segment;
+use penstock_core::estimate::{AnyEstimator, Estimator, Known, Law, Ours, Way};
+use penstock_core::fact::Fact;
+use penstock_core::packet::Packet;
+use penstock_core::units::{Instant, Rate, Span};
+
+/// A rate that differs by less than this part is not set anew.
+const SAME: f64 = 0.002;
+
+/// How much a shaper has sent, and could have sent, in bits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    bits: f64,
+    capacity: f64,
+}
+
+/// The gateway before a link.
+#[derive(Debug)]
+pub struct Gauge {
+    estimator: AnyEstimator,
+    /// The shapers, in the order of [`Way`].
+    shapers: [LinkDir; 2],
+    before: [Sent; 2],
+    ours: [Ours; 2],
+    at: Instant,
+}
+
+impl Gauge {
+    /// Creates the gateway whose shaper to the link is `shaper`, with what it knows of the rates to the link and back.
+    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir) -> Self {
+        Self {
+            estimator: AnyEstimator::new(law, [inward, out]),
+            shapers: [shaper.reverse(), shaper],
+            before: Default::default(),
+            ours: Default::default(),
+            at: Instant::ZERO,
+        }
+    }
+
+    /// Shows a packet. Returns true when a step is due.
+    pub fn pass(&mut self, way: Way, packet: &mut Segment, now: Instant) -> bool {
+        let (flow, size) = (u64::from(packet.flow), packet.size());
+        self.estimator.pass(way, flow, size, packet.tcp().map(|segment| &*segment), now);
+        now >= self.estimator.due()
+    }
+
+    /// Takes a step. Returns the shapers whose rate has changed.
+    pub fn step(
+        &mut self,
+        links: &mut [Link],
+        now: Instant,
+        outlet: &mut Outlet,
+    ) -> impl Iterator<Item = LinkDir> + use<> {
+        let span = now.since(self.at).as_secs_f64();
+        self.at = now;
+        for way in 0..2 {
+            let link = &mut links[self.shapers[way].index()];
+            link.catch_up(now, outlet);
+            let sent = Sent { bits: link.sent_bits(now), capacity: link.capacity_bits(now) };
+            let before = std::mem::replace(&mut self.before[way], sent);
+            let part = (sent.bits - before.bits) / (sent.capacity - before.capacity).max(1.0);
+            self.ours[way].busy = self.ours[way].busy + Span::from_secs_f64(part.clamp(0.0, 1.0) * span);
+        }
+        let rates = self.estimator.step(self.ours, now);
+        let set = |(shaper, rate): (LinkDir, Rate)| {
+            let link = &mut links[shaper.index()];
+            let before = link.rate().as_bps() as f64;
+            if (rate.as_bps() as f64 - before).abs() <= SAME * before {
+                return None;
+            }
+            link.alter(Alteration::Rate(rate), now, outlet);
+            link.tell(&Fact::Rate(rate), now, outlet);
+            Some(shaper)
+        };
+        let changed: [Option<LinkDir>; 2] = {
+            let mut pairs = self.shapers.into_iter().zip(rates).map(set);
+            [pairs.next().flatten(), pairs.next().flatten()]
+        };
+        changed.into_iter().flatten()
+    }
+
+    /// Returns what the link is thought to carry in the direction of this shaper; `None` if it is none of this gateway.
+    pub fn estimate_of(&self, shaper: LinkDir) -> Option<(Rate, bool)> {
+        let way = self.shapers.iter().position(|one| *one == shaper)?;
+        Some((self.estimator.capacity()[way], self.estimator.measured()[way]))
+    }
+}
