@@ -47,6 +47,8 @@
 //! `answers_in_a_row_are_all_judged`.
 //! DIFFERENCE: rates are never set to the lowest ones when the connection is idle or stalled (`min_shaper_rates_enforcement`,
 //! which is off in the source), and probes do not begin anew. Pinned by `a_stall_leaves_the_rates`.
+//! DIFFERENCE: the time without load begins with the first answer without load. In the source it is the second, because it assigns
+//! the name of a variable and not its value. Pinned by `after_a_minute_without_load_probes_rest_until_there_is_load`.
 //! DIFFERENCE: downloads are counted as they arrive from the link, not as they leave the shaper. Pinned by
 //! `downloads_count_as_they_arrive`.
 //! DIFFERENCE: `connection_active_thr` is at most the lowest rates, where the source refuses a higher one. Pinned by
@@ -439,31 +441,31 @@ impl Autorate {
     /// offset that does not change.
     pub fn ping(&mut self, delays: [Span; 2], now: Instant) {
         self.advance(now);
+        let reflector = self.turn;
+        self.turn = (self.turn + 1) % self.baselines_us.len();
         if self.asleep {
             return;
         }
         self.answered = now;
-        if std::mem::take(&mut self.stalled) {
-            return;
+        if !std::mem::take(&mut self.stalled) {
+            self.changed = true;
+            self.judge(reflector, delays, now);
+            self.rest(now);
         }
-        self.changed = true;
-        self.judge(delays, now);
-        self.rest(now);
     }
 
-    fn judge(&mut self, delays: [Span; 2], now: Instant) {
+    fn judge(&mut self, reflector: usize, delays: [Span; 2], now: Instant) {
         let delays_us = match self.params.pinger {
             Pinger::OneWay => delays.map(delay_us),
             Pinger::RoundTrips => [delay_us(delays[0] + delays[1]) / 2; 2],
         };
-        let baselines = &mut self.baselines_us[self.turn];
+        let baselines = &mut self.baselines_us[reflector];
         for (way, direction) in self.ways.iter_mut().enumerate() {
             baselines[way] = baseline_us(&self.params, baselines[way], delays_us[way]);
             // (2)
             direction.answer(&self.params, delays_us[way] - baselines[way]);
             direction.adjust(&self.params, now);
         }
-        self.turn = (self.turn + 1) % self.baselines_us.len();
     }
 
     /// Falls asleep if there was no load for long enough.
