@@ -1,8 +1,10 @@
-//! Golden traces: short runs of an algorithm, whose results were derived by hand in the files of `golden/`.
+//! Golden traces: short runs of an algorithm, whose results were derived by hand in the files of `golden/`, or by a readable twin.
 
 use penstock_core::aqm::{codel, red};
 use penstock_core::config::{Discipline, LinkFacts};
-use penstock_core::packet::{FlowId, Packet};
+use penstock_core::estimate::autorate::{Autorate, Params};
+use penstock_core::estimate::{Estimator, Way};
+use penstock_core::packet::{FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
@@ -150,4 +152,28 @@ fn sfb_raises_and_lowers_its_bins_and_keeps_its_penalty_box() {
         number += 1;
     }
     assert_eq!(number, 23, "all arrivals were read");
+}
+
+#[test]
+fn autorate_follows_its_twin() {
+    let mut law = Autorate::new(Params::default());
+    let mut number = 0;
+    for step in lines(include_str!("golden/autorate.txt")) {
+        let value = |at: usize| step[at].parse::<u64>().unwrap();
+        let now = Instant::ZERO + Span::from_micros(value(0));
+        if step[1] == "achieved" {
+            // What passes in the 200 ms before: 25 bytes for each kbit/s.
+            for (way, at) in Way::BOTH.into_iter().zip(2..) {
+                law.pass::<NoTcp>(way, 0, Bytes::new(25 * value(at)), None, now - Span::from_micros(1));
+            }
+            law.step(Default::default(), now);
+        } else {
+            law.ping([2, 3].map(|at| Span::from_micros(value(at))), now);
+        }
+        let rates = law.capacity().map(|rate| (rate.as_bps() / 1000).to_string());
+        let probes = if law.next_ping() == Instant::MAX { "no" } else { "yes" };
+        assert_eq!([&rates[0], &rates[1], probes], step[4..], "{step:?}");
+        number += 1;
+    }
+    assert!(number > 1000, "all events were read");
 }

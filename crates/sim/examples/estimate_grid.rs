@@ -19,6 +19,7 @@ struct Case {
     first: f64,
     fifo_ms: f64,
     form: String,
+    law: String,
     cc: String,
     seed: u64,
     trace: bool,
@@ -105,8 +106,9 @@ impl Case {
         } else {
             let first = self.mbit * self.first * 1e6;
             format!(
-                "rate_from = \"estimate\"\nmodem_limit = \"{fifo:.0}B\"\nprovider_limit = \"{fifo:.0}B\"\n\
-                 first_rate = \"{first:.0}bit/s\"\nreverse_first_rate = \"{first:.0}bit/s\"\n"
+                "rate_from = \"{}\"\nmodem_limit = \"{fifo:.0}B\"\nprovider_limit = \"{fifo:.0}B\"\n\
+                 first_rate = \"{first:.0}bit/s\"\nreverse_first_rate = \"{first:.0}bit/s\"\n",
+                self.law
             )
         };
         let mut flows = String::new();
@@ -256,6 +258,7 @@ fn keys() -> Keys {
         ("first", "1"),
         ("fifo", "250"),
         ("form", "constant"),
+        ("law", "estimate"),
         ("cc", ""),
         ("seed", "1"),
         ("trace", ""),
@@ -307,6 +310,7 @@ fn main() {
             first: 1.0,
             fifo_ms: 250.0,
             form: form.clone(),
+            law: keys["law"].clone(),
             cc: keys["cc"].clone(),
             seed: number(seed) as u64,
             trace: !keys["trace"].is_empty(),

@@ -190,7 +190,7 @@ mod tests {
         let one = Kind { fed_by: None, of_server: false, rate, delay: ms };
         let kinds = [one, one, one, Kind { fed_by: Some(LinkDir::at(0)), ..one }];
         let routes = (2..6).flat_map(|place| [place, END]).collect();
-        let layout = Layout::new(1, 1, 1, 0, None);
+        let layout = Layout::new(1, 1, 1, 0, None, 0);
         let access = AccessLinks::new(layout, &kinds);
         let events = EventQueue::new(layout.sources(0, access.lanes()), Span::from_micros(100));
         (access, routes, events)

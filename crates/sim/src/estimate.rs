@@ -1,4 +1,7 @@
-//! A gateway that estimates the rates of its link ([`penstock_core::estimate`]): what it is shown, and what becomes of its rates.
+//! A gateway that estimates the rates of its link ([`penstock_core::estimate`]): what it is shown, what it sends to measure delays
+//! ([`probes`]), and what becomes of its rates.
+
+pub mod probes;
 
 use crate::link::{Alteration, Link, Outlet};
 use crate::numbers::LinkDir;
@@ -7,6 +10,7 @@ use penstock_core::estimate::{AnyEstimator, Estimator, Known, Law, Ours, Way};
 use penstock_core::fact::Fact;
 use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Rate, Span};
+use probes::Probes;
 
 /// A rate that differs by less than this part is not set anew.
 const SAME: f64 = 0.002;
@@ -27,18 +31,55 @@ pub struct Gauge {
     before: [Sent; 2],
     ours: [Ours; 2],
     at: Instant,
+    /// `None` if the law has none.
+    probes: Option<Box<Probes>>,
+}
+
+/// True if a gateway with this law sends probes.
+pub fn has_probes(law: Law) -> bool {
+    match law {
+        Law::Estimate => false,
+        Law::Autorate => true,
+    }
 }
 
 impl Gauge {
-    /// Creates the gateway whose shaper to the link is `shaper`, with what it knows of the rates to the link and back.
-    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir) -> Self {
+    /// Creates the gateway whose shaper to the link is `shaper`, with what it knows of the rates to the link and back. With a law that
+    /// [has probes](has_probes), `routes` lead over shaper and link to its end, and back.
+    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir, routes: [u32; 2]) -> Self {
         Self {
             estimator: AnyEstimator::new(law, [inward, out]),
             shapers: [shaper.reverse(), shaper],
             before: Default::default(),
             ours: Default::default(),
             at: Instant::ZERO,
+            probes: has_probes(law).then(|| Box::new(Probes::new(routes))),
         }
+    }
+
+    /// Returns when a packet of the gateway's own is to be sent, a probe or its answer; `None` if the gateway has none now.
+    pub fn next_probe(&self) -> Option<Instant> {
+        let probes = self.probes.as_ref()?;
+        Some(probes.due().min(self.estimator.next_ping())).filter(|at| *at < Instant::MAX)
+    }
+
+    /// Returns a probe or an answer that is to be sent now. `number` is that of their owner.
+    pub fn probe(&mut self, number: u32, now: Instant) -> Option<Segment> {
+        let probes = self.probes.as_mut()?;
+        if self.estimator.next_ping() <= now {
+            self.estimator.sent(now);
+            return Some(probes.probe(number, now));
+        }
+        probes.answer(now)
+    }
+
+    /// Takes a probe at the end of the link, or an answer at the gateway. Returns true when a step is due.
+    pub fn take_probe(&mut self, packet: &Segment, now: Instant) -> bool {
+        match &mut self.probes {
+            Some(probes) if packet.from_client() => probes.reflect(packet, now),
+            _ => self.estimator.ping(probes::delays(packet, now), now),
+        }
+        now >= self.estimator.due()
     }
 
     /// Shows a packet. Returns true when a step is due.

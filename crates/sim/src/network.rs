@@ -9,7 +9,7 @@ use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
 use crate::actors::connections::Connections;
 use crate::actors::cooperation::{Cooperation, Member, NodeSetup, SocketState, Spec};
 use crate::actors::handovers::Move;
-use crate::estimate::Gauge;
+use crate::estimate::{Gauge, has_probes};
 use crate::flow::Flow;
 use crate::link::{Capacity, Link, Queue, Watched};
 use crate::numbers::{Layout, LinkDir, first_forged};
@@ -175,7 +175,10 @@ impl<'a> Builder<'a> {
         let links: Vec<Before> = scenario.links.iter().map(before).collect();
         let cooperating = self.cooperation.as_ref().map(|cooperation| cooperation.nodes());
         let counts = [self.links.len() / 2, self.flows.len(), self.floods.len()].map(|count| count as u32);
-        let layout = Layout::new(counts[0], counts[1], self.senders, counts[2], cooperating);
+        // All gateways have the number of their probes if one of them sends some.
+        let probes = scenario.links.iter().flat_map(|link| &link.estimate).any(|estimate| has_probes(estimate.law));
+        let probing = if probes { self.gauges.len() as u32 } else { 0 };
+        let layout = Layout::new(counts[0], counts[1], self.senders, counts[2], cooperating, probing);
         debug_assert_eq!(layout.links(), self.links.len() + self.access.len(), "every link has a number");
         let access = self.access_links(layout);
         Network {
@@ -254,7 +257,13 @@ impl<'a> Builder<'a> {
                 let queue = &mut self.links[watched.index()].queue;
                 (queue.watched, queue.relays) = (Some(Watched { gauge: self.gauges.len() as u32, way }), false);
             }
-            self.gauges.push(Gauge::new(estimate.law, estimate.known, shaper));
+            let there = [shaper, link];
+            let routes = if has_probes(estimate.law) {
+                [self.add_links(&[&there]), self.add_links(&[&way_back(&there)])]
+            } else {
+                [END; 2]
+            };
+            self.gauges.push(Gauge::new(estimate.law, estimate.known, shaper, routes));
             self.shapers.insert(place, shaper);
         }
         if self.gauges.is_empty() {

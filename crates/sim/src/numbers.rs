@@ -10,6 +10,7 @@
 //! | applications of flows | one for each flow |
 //! | the clock of whole seconds, changes of links and moves of hosts | one each |
 //! | the gateway of `[cooperation]`, then its clients | one, and one for each node; none without a gateway |
+//! | the probes of gateways that estimate the rates of their links | one for each such gateway, if their law has probes |
 //! | timers of the connections that sessions open | two for each connection, as many as there are |
 //!
 //! Their numbers are in this order as well, apart from those of lanes. There may be as many lanes as access links, but most runs
@@ -23,6 +24,7 @@
 //! | flows, up to the last one that begins before the run ends | one each |
 //! | forged connections | [`FORGED`] for each flood |
 //! | nodes of `[cooperation]`, for what they and the gateway say to each other | one each |
+//! | gateways that estimate the rates of their links, for their probes | one each, if their law has probes |
 //! | connections that sessions open | as many as there are |
 //!
 //! Algorithms draw and hash by these numbers, and disciplines have tables with a place for each. A flow that begins after
@@ -123,6 +125,8 @@ pub enum Source {
     Gateway,
     /// The client of the node with this number.
     Client(u32),
+    /// The probes of the gateway with this number, which estimates the rate of its link.
+    Probes(u32),
     /// The timer of one side of a connection that a session opened.
     Connection {
         /// Number of the connection.
@@ -146,6 +150,8 @@ pub enum Owner {
     },
     /// The packet is a message between the node with this number and its gateway.
     Message(u32),
+    /// The packet is a probe of the gateway with this number, or the answer.
+    Probe(u32),
     /// The packet belongs to the connection with this number, which a session opened.
     Connection(u32),
 }
@@ -158,6 +164,7 @@ pub struct Layout {
     applications: u32,
     clock: u32,
     gateway: u32,
+    probes: u32,
     /// The first of the groups of a connection's two timers and a lane.
     groups: u32,
     /// Number of flows.
@@ -165,6 +172,7 @@ pub struct Layout {
     // The first number of each kind of owner; that of flows is 0.
     forged: u32,
     messages: u32,
+    probed: u32,
     connections: u32,
     /// Number of directions of the scenario's links.
     between_routers: u32,
@@ -172,9 +180,16 @@ pub struct Layout {
 
 impl Layout {
     /// Lays out the numbers of a run: `duplex_links` between routers, `flows` with two duplex access links each, of which
-    /// the first `senders` have packets, `floods` among these, and the cooperating `nodes`, which are `None` without a
-    /// gateway.
-    pub const fn new(duplex_links: u32, flows: u32, senders: u32, floods: u32, nodes: Option<u32>) -> Self {
+    /// the first `senders` have packets, `floods` among these, the cooperating `nodes`, which are `None` without a gateway,
+    /// and `probing` gateways that send probes to estimate rates.
+    pub const fn new(
+        duplex_links: u32,
+        flows: u32,
+        senders: u32,
+        floods: u32,
+        nodes: Option<u32>,
+        probing: u32,
+    ) -> Self {
         let between_routers = 2 * duplex_links;
         let timers = between_routers;
         let applications = timers + 2 * flows;
@@ -185,16 +200,19 @@ impl Layout {
             None => (0, 0),
         };
         let messages = first_forged(senders, floods);
+        let (probes, probed) = (gateway + cooperating, messages + nodes);
         Self {
             timers,
             applications,
             clock,
             gateway,
-            groups: gateway + cooperating,
+            probes,
+            groups: probes + probing,
             flows,
             forged: senders,
             messages,
-            connections: messages + nodes,
+            probed,
+            connections: probed + probing,
             between_routers,
         }
     }
@@ -244,6 +262,7 @@ impl Layout {
             Source::Changes => self.clock + 1,
             Source::Gateway => self.gateway,
             Source::Client(node) => self.gateway + 1 + node,
+            Source::Probes(gauge) => self.probes + gauge,
             Source::Connection { number, side } => self.groups + GROUP * number + side as u32,
         }
     }
@@ -263,6 +282,8 @@ impl Layout {
             Source::Timer { flow: index / 2, side: side(index) }
         } else if number < self.clock {
             Source::Application(number - self.applications)
+        } else if number >= self.probes {
+            Source::Probes(number - self.probes)
         } else if number > self.gateway {
             Source::Client(number - self.gateway - 1)
         } else if number == self.gateway {
@@ -281,6 +302,7 @@ impl Layout {
             Owner::Flow(flow) => flow,
             Owner::Forged { flood, connection } => first_forged(self.forged, flood) + connection,
             Owner::Message(node) => self.messages + node,
+            Owner::Probe(gauge) => self.probed + gauge,
             Owner::Connection(number) => self.connections + number,
         }
     }
@@ -292,6 +314,8 @@ impl Layout {
             Owner::Flow(number)
         } else if number >= self.connections {
             Owner::Connection(number - self.connections)
+        } else if number >= self.probed {
+            Owner::Probe(number - self.probed)
         } else if number >= self.messages {
             Owner::Message(number - self.messages)
         } else {
@@ -315,7 +339,7 @@ mod tests {
     const SIDES: [Role; 2] = [Role::Client, Role::Server];
 
     /// Lists all sources of a run in the order of their numbers. Without lanes, events of the same time are handled in this order.
-    fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, groups: u32) -> Vec<Source> {
+    fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, probing: u32, groups: u32) -> Vec<Source> {
         let between = layout.between_routers() as u32;
         let links = (0..between).map(|place| Source::Link(LinkDir::at(place)));
         let timers = (0..flows).flat_map(|flow| SIDES.map(|side| Source::Timer { flow, side }));
@@ -328,6 +352,7 @@ mod tests {
             .chain([Source::Clock, Source::Changes])
             .chain(gateway)
             .chain((0..nodes.unwrap_or(0)).map(Source::Client))
+            .chain((0..probing).map(Source::Probes))
             .chain(grouped)
             .collect()
     }
@@ -337,10 +362,11 @@ mod tests {
         /// of access links, which are the turns of lanes, come after those of links and before those of all others.
         #[test]
         fn sources_and_their_numbers_go_round(
-            duplex in 1..20u32, flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
+            duplex in 1..20u32, flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), probing in 0..3u32,
+            open in 0..9u32,
         ) {
-            let layout = Layout::new(duplex, flows, flows / 2, floods, nodes);
-            let all = sources(&layout, flows, nodes, open);
+            let layout = Layout::new(duplex, flows, flows / 2, floods, nodes, probing);
+            let all = sources(&layout, flows, nodes, probing, open);
             prop_assert_eq!(all.len(), layout.sources(open, open / 2));
             prop_assert_eq!(all.len(), layout.sources(open / 2, open));
             let between = layout.between_routers() as u32;
@@ -356,9 +382,10 @@ mod tests {
         /// tested.
         #[test]
         fn owners_and_their_numbers_go_round(
-            flows in 0..20u32, late in 0..3u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
+            flows in 0..20u32, late in 0..3u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), probing in 0..3u32,
+            open in 0..9u32,
         ) {
-            let layout = Layout::new(1, flows + late, flows, floods, nodes);
+            let layout = Layout::new(1, flows + late, flows, floods, nodes, probing);
             let mut next = 0;
             let mut is_next = |owner, count: u32| {
                 let number = layout.number(owner);
@@ -376,6 +403,9 @@ mod tests {
             }
             for node in 0..nodes.unwrap_or(0) {
                 prop_assert!(is_next(Owner::Message(node), 1));
+            }
+            for gauge in 0..probing {
+                prop_assert!(is_next(Owner::Probe(gauge), 1));
             }
             for number in 0..open {
                 prop_assert!(is_next(Owner::Connection(number), 1));

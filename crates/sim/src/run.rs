@@ -156,6 +156,7 @@ impl Simulation {
             self.world.set_event(Source::Application(id), flow.start);
         }
         self.world.set_event(Source::Clock, Instant::ZERO + Span::from_secs(1));
+        (0..self.world.gauges.len() as u32).for_each(|gauge| self.world.await_probe(gauge));
         self.await_change();
         self.cooperate(|cooperation, context| cooperation.start(context));
     }
@@ -248,6 +249,7 @@ impl Simulation {
             Source::Changes => self.on_change(),
             Source::Gateway => self.on_gateway(),
             Source::Client(node) => self.on_client(node),
+            Source::Probes(gauge) => self.on_probes(gauge),
             Source::Connection { number, side } => self.on_connection_timer(number, side),
         }
     }
@@ -341,7 +343,7 @@ impl Simulation {
             Owner::Flow(flow) => Some(Mover::Flow(flow)),
             Owner::Message(node) => Some(Mover::Node(node)),
             Owner::Connection(number) => self.actors.connections.owner(number).map(Mover::Flow),
-            Owner::Forged { .. } => None,
+            Owner::Forged { .. } | Owner::Probe(_) => None,
         };
         let (Some(mover), Some(handovers)) = (mover, &mut self.actors.handovers) else { return false };
         match handovers.divert(mover, link, packet) {
@@ -393,6 +395,7 @@ impl Simulation {
                 self.on_application_packet(flow as usize, packet);
             }
             Owner::Message(node) => self.cooperate(|cooperation, context| cooperation.receive(node, packet, context)),
+            Owner::Probe(gauge) => self.world.take_probe(gauge, packet),
             Owner::Connection(number) => self.on_connection(number, packet),
         }
     }
@@ -488,6 +491,15 @@ impl Simulation {
     #[inline(never)]
     fn on_client(&mut self, node: u32) {
         self.cooperate(|cooperation, context| cooperation.wake_client(node, context));
+    }
+
+    /// Sends what a gateway that estimates the rates of its link sends to measure delays.
+    #[inline(never)]
+    fn on_probes(&mut self, gauge: u32) {
+        while let Some(mut packet) = self.world.probe(gauge) {
+            self.send(&mut packet);
+        }
+        self.world.await_probe(gauge);
     }
 
     // Changes of links and moves of hosts.

@@ -106,6 +106,32 @@ impl World {
             for shaper in gauge.step(links, *now, outlet) {
                 self.review(shaper);
             }
+            self.await_probe(watched.gauge);
+        }
+    }
+
+    /// Returns a packet that the gateway with this number sends now to measure delays.
+    pub fn probe(&mut self, gauge: u32) -> Option<Segment> {
+        let number = self.number(Owner::Probe(gauge));
+        self.gauges[gauge as usize].probe(number, self.now)
+    }
+
+    /// Takes such a packet at the end of its way.
+    pub fn take_probe(&mut self, gauge: u32, packet: &Segment) {
+        let Self { now, links, outlet, gauges, .. } = self;
+        let one = &mut gauges[gauge as usize];
+        if one.take_probe(packet, *now) {
+            for shaper in one.step(links, *now, outlet) {
+                self.review(shaper);
+            }
+        }
+        self.await_probe(gauge);
+    }
+
+    /// Sets the event of the probes of a gateway, if it has any.
+    pub fn await_probe(&mut self, gauge: u32) {
+        if let Some(at) = self.gauges[gauge as usize].next_probe() {
+            self.set_event(Source::Probes(gauge), at);
         }
     }
 

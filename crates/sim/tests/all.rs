@@ -3,6 +3,7 @@
 
 mod accecn;
 mod asymmetric;
+mod autorate;
 mod capture;
 mod changes;
 mod controls;

@@ -4,7 +4,8 @@
 //! A gateway shapes what it sends to a link, and what it takes from it, a little below the rate of the link, so that the queue
 //! is in the gateway. An estimator is shown each packet as it leaves the shaper to the link and as it arrives from the link, and
 //! tells the rates of both shapers. The files, in the order in which a packet meets them: [`trips`] finds the queues beyond the
-//! shaper, [`law`] makes a rate of them, [`delivery`] joins both.
+//! shaper, [`law`] makes a rate of them, [`delivery`] joins both. Beside it stands a published law, to compare: [`autorate`], which
+//! needs probes of its own.
 //!
 //! Ideas and where they are from:
 //! - The model of a path is its largest delivery rate and its smallest round trip: BBR (Cardwell et al., ACM Queue 14(5), 2016).
@@ -16,6 +17,7 @@
 //! Sans-IO: the caller passes time, packets and what it knows of its shapers. Cost: O(1) for each packet, no allocation; a step
 //! is O(flows that answered in it).
 
+pub mod autorate;
 pub mod delivery;
 pub mod law;
 pub mod trips;
@@ -25,6 +27,7 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use autorate::Autorate;
 pub use delivery::Delivery;
 
 /// A direction over the link.
@@ -96,6 +99,8 @@ pub trait Estimator {
 pub enum Law {
     /// [`Delivery`].
     Estimate,
+    /// [`Autorate`], with its published parameters.
+    Autorate,
 }
 
 /// An estimator of any law.
@@ -103,6 +108,8 @@ pub enum Law {
 pub enum AnyEstimator {
     /// [`Delivery`].
     Estimate(Box<Delivery>),
+    /// [`Autorate`].
+    Autorate(Box<Autorate>),
 }
 
 impl AnyEstimator {
@@ -110,6 +117,31 @@ impl AnyEstimator {
     pub fn new(law: Law, known: [Known; 2]) -> Self {
         match law {
             Law::Estimate => Self::Estimate(Box::new(Delivery::new(known))),
+            Law::Autorate => Self::Autorate(Box::new(Autorate::new(autorate::Params::of(known)))),
+        }
+    }
+
+    /// Returns when the next probe is to be sent; [`Instant::MAX`] with a law that has none, or needs none now. Changes with each
+    /// call of the other methods.
+    #[inline]
+    pub fn next_ping(&self) -> Instant {
+        match self {
+            Self::Estimate(_) => Instant::MAX,
+            Self::Autorate(one) => one.next_ping(),
+        }
+    }
+
+    /// Notes that a probe was sent.
+    pub fn sent(&mut self, now: Instant) {
+        if let Self::Autorate(one) = self {
+            one.sent(now);
+        }
+    }
+
+    /// Takes the answer to a probe: the delays of its two ways, in the order of [`Way`].
+    pub fn ping(&mut self, delays: [Span; 2], now: Instant) {
+        if let Self::Autorate(one) = self {
+            one.ping(delays, now);
         }
     }
 }
@@ -119,6 +151,7 @@ impl Estimator for AnyEstimator {
     fn pass<S: TcpView>(&mut self, way: Way, flow: u64, size: Bytes, segment: Option<&S>, now: Instant) {
         match self {
             Self::Estimate(one) => one.pass(way, flow, size, segment, now),
+            Self::Autorate(one) => one.pass(way, flow, size, segment, now),
         }
     }
 
@@ -126,24 +159,28 @@ impl Estimator for AnyEstimator {
     fn due(&self) -> Instant {
         match self {
             Self::Estimate(one) => one.due(),
+            Self::Autorate(one) => one.due(),
         }
     }
 
     fn step(&mut self, ours: [Ours; 2], now: Instant) -> [Rate; 2] {
         match self {
             Self::Estimate(one) => one.step(ours, now),
+            Self::Autorate(one) => one.step(ours, now),
         }
     }
 
     fn capacity(&self) -> [Rate; 2] {
         match self {
             Self::Estimate(one) => one.capacity(),
+            Self::Autorate(one) => one.capacity(),
         }
     }
 
     fn measured(&self) -> [bool; 2] {
         match self {
             Self::Estimate(one) => one.measured(),
+            Self::Autorate(one) => one.measured(),
         }
     }
 }

@@ -11,7 +11,9 @@ use serde::Deserialize;
 /// The keys of a link whose gateway is not told its rates.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct EstimateKeys {
-    /// Who tells the gateway at the first end of the link the rates. With `"estimate"` nobody does: it estimates them.
+    /// Who tells the gateway at the first end of the link the rates. With `"estimate"` nobody does: it estimates them. With
+    /// `"autorate"` it does so by the law of cake-autorate, with probes to a reflector behind the link; the first rates are its base
+    /// rates.
     rate_from: Option<Law>,
     /// The rate with which the gateway begins, from the first end to the second; by default that of the link.
     first_rate: Option<Rate>,

@@ -1,0 +1,1 @@
+"""Laws that estimate the rates of a link."""
