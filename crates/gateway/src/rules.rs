@@ -28,6 +28,9 @@ impl Firewall {
     }
 }
 
+/// How often rules are removed again that somebody else removes meanwhile.
+const TRIES: u32 = 3;
+
 /// The chains of one gateway. Whoever knows the number of the queue can open and remove them.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct Chains {
@@ -118,10 +121,16 @@ impl Chains {
     pub fn remove(&self) -> Result<bool, Error> {
         let mut any = false;
         for family in self.families() {
-            let lines = self.removal(&self.saved(family)?);
-            if !lines.is_empty() {
-                any = true;
-                self.restore(family, &lines)?;
+            let mut lines = self.removal(&self.saved(family)?);
+            any |= !lines.is_empty();
+            for tries in 0.. {
+                let Err(error) = self.restore(family, &lines) else { break };
+                // Guard and daemon may do this at the same time: then there is less to remove, or nothing.
+                let left = self.removal(&self.saved(family)?);
+                if tries == TRIES || left == lines {
+                    return Err(error);
+                }
+                lines = left;
             }
         }
         Ok(any)
