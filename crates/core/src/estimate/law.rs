@@ -66,10 +66,16 @@ const FOUND: f64 = 1.02;
 /// Downloads are sent on with this part of the capacity, between probes, and the target of their queue is this part.
 const CRUISE: f64 = 0.97;
 const CRUISE_TARGET: f64 = 0.5;
-const DRAIN: f64 = 0.1;
+const DRAIN: f64 = 0.15;
+/// A drain comes after so many round trips at the earliest.
+const TRIPS: f64 = 16.0;
 /// Seconds by which a queue changes if it is one, and by which it must fall at least in a test.
 const MOVES: f64 = 0.002;
 const LEAST_FALL: f64 = 0.008;
+/// In a test what we send is less by this part.
+const LESS: f64 = 0.05;
+/// A path does not become longer by more than this at once, and half of what it takes.
+const MOST_LONGER: f64 = 0.06;
 /// Steps in which a queue begins to show.
 const BEFORE: usize = 20;
 /// Seconds below zero to which a drain aims.
@@ -380,7 +386,9 @@ impl Govern {
         self.test = Some(Test { queues, ..test });
         // By so much a queue would have become shorter.
         let fall = felt.at.since(test.at).as_secs_f64() - (felt.bits - test.bits) / test.passes;
-        if fall < queues[1].max(3.0 * moves).max(LEAST_FALL) {
+        let span = felt.at.since(test.at).as_secs_f64();
+        let enough = queues[1].max(3.0 * moves).max(LEAST_FALL) + 2.0 * self.packet();
+        if fall < enough.max(LESS * span) || queues[0] > MOST_LONGER + self.newest_trip / 2.0 {
             return None;
         }
         eprintln!("{:.3} {:?} LONGER {:.4} {test:?} rate {:.0}", now.as_secs_f64(), self.way, queues[0], self.rate);
@@ -414,10 +422,12 @@ impl Govern {
         }
         let (target, standing) = (self.target(), self.standing());
         self.turn(step.now);
-        let (wanted, most) = match (self.phase, self.way) {
-            (Phase::Drain, _) => (-DRAINED, 1.0),
-            (Phase::Cruise, Way::In) => (target * tune(2, CRUISE_TARGET), tune(1, CRUISE)),
-            _ => (target, 1.0 + MORE),
+        let horizon = if self.way == Way::In { tune(0, 2.0 * HORIZON) } else { HORIZON };
+        let (wanted, most, horizon) = match (self.phase, self.way) {
+            // What is felt of a drain is its length, so that of a long path is gentle.
+            (Phase::Drain, _) => (-DRAINED, 1.0, horizon.max(DRAIN + self.trip)),
+            (Phase::Cruise, Way::In) => (target * tune(2, CRUISE_TARGET), tune(1, CRUISE), horizon),
+            _ => (target, 1.0 + MORE, horizon),
         };
         if standing < target / 2.0 && self.phase == Phase::Probe {
             self.grow(step.now, (target / HORIZON).min(MORE));
@@ -425,7 +435,6 @@ impl Govern {
             if standing >= target / 2.0 {
                 self.growth = 0.0;
             }
-            let horizon = if self.way == Way::In { tune(0, 2.0 * HORIZON) } else { HORIZON };
             let part = 1.0 + (wanted - self.predicted(step)) / horizon;
             self.rate = self.capacity * part.clamp(if self.way == Way::In { tune(3, LEAST) } else { LEAST }, most) / self.wasted();
         }
@@ -443,7 +452,7 @@ impl Govern {
         let lasts = match (self.phase, self.way) {
             (Phase::Drain, _) => DRAIN + self.trip,
             (Phase::Probe, Way::In) => tune(11, PROBE) + 2.0 * self.trip,
-            (Phase::Probe, Way::Out) => CYCLE,
+            (Phase::Probe, Way::Out) => CYCLE.max(TRIPS * self.trip),
             (Phase::Cruise, _) => tune(8, CYCLE / 2.0),
         };
         if now.since(self.since).as_secs_f64() < lasts {
