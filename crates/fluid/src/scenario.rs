@@ -66,6 +66,10 @@ fn model(scenario: &Scenario) -> Told<Model> {
     if loss > 0.0 {
         return Err(Refusal::new(&["topology", "loss"], "the equations have no wire that loses packets"));
     }
+    if link.estimate.is_some() {
+        let message = "the equations have no gateway that estimates rates";
+        return Err(Refusal::new(&["topology", "rate_from"], message));
+    }
     let written = [("", &link.queue), ("reverse_", &link.reverse_queue)];
     for (prefix, queue) in written {
         if let Some(key) = queue.impairments.key() {

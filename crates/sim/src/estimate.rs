@@ -2,24 +2,14 @@
 
 use crate::link::{Alteration, Link, Outlet};
 use crate::numbers::LinkDir;
-use crate::scenario::Estimate;
 use crate::segment::Segment;
-use penstock_core::estimate::{AnyEstimator, Estimator, Ours, Way};
+use penstock_core::estimate::{AnyEstimator, Estimator, Known, Law, Ours, Way};
 use penstock_core::fact::Fact;
 use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Rate, Span};
 
 /// A rate that differs by less than this part is not set anew.
 const SAME: f64 = 0.002;
-
-/// A link whose packets a gateway is shown as they arrive at its end.
-#[derive(Debug, Clone, Copy)]
-pub struct Watched {
-    /// Number of the gateway.
-    pub gauge: u32,
-    /// The way of the packets.
-    pub way: Way,
-}
 
 /// How much a shaper has sent, and could have sent, in bits.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,11 +30,10 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Creates the gateway whose shaper to the link is `shaper`.
-    pub fn new(estimate: &Estimate, shaper: LinkDir) -> Self {
-        let [out, inward] = estimate.known;
+    /// Creates the gateway whose shaper to the link is `shaper`, with what it knows of the rates there and back.
+    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir) -> Self {
         Self {
-            estimator: AnyEstimator::new(estimate.law, [inward, out]),
+            estimator: AnyEstimator::new(law, [inward, out]),
             shapers: [shaper.reverse(), shaper],
             before: Default::default(),
             ours: Default::default(),

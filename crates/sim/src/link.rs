@@ -15,13 +15,13 @@ use crate::access::AccessLinks;
 use crate::advice::Element;
 use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
-use crate::estimate::Watched;
 use crate::event::EventQueue;
 use crate::impair::{Behind, Impairments, Policer};
 use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::csi::Loss;
+use penstock_core::estimate::Way;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
@@ -71,6 +71,15 @@ impl Outlet {
             audit.edited(queue, &came, segment, now);
         }
     }
+}
+
+/// A link whose packets a gateway is shown as they arrive at its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched {
+    /// Number of the gateway.
+    pub gauge: u32,
+    /// The way of the packets.
+    pub way: Way,
 }
 
 /// A change of a property of a link.

@@ -9,9 +9,9 @@ use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
 use crate::actors::connections::Connections;
 use crate::actors::cooperation::{Cooperation, Member, NodeSetup, SocketState, Spec};
 use crate::actors::handovers::Move;
-use crate::estimate::{Gauge, Watched};
+use crate::estimate::Gauge;
 use crate::flow::Flow;
-use crate::link::{Capacity, Link, Queue};
+use crate::link::{Capacity, Link, Queue, Watched};
 use crate::numbers::{Layout, LinkDir, first_forged};
 use crate::probe::QueueProbe;
 use crate::scenario::paths::Graph;
@@ -254,7 +254,7 @@ impl<'a> Builder<'a> {
                 let queue = &mut self.links[watched.index()].queue;
                 (queue.watched, queue.relays) = (Some(Watched { gauge: self.gauges.len() as u32, way }), false);
             }
-            self.gauges.push(Gauge::new(estimate, shaper));
+            self.gauges.push(Gauge::new(estimate.law, estimate.known, shaper));
             self.shapers.insert(place, shaper);
         }
         if self.gauges.is_empty() {

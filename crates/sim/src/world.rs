@@ -1,9 +1,9 @@
 //! The network which moves packets: links, routes, pending events, and the time.
 
 use crate::access::AccessLinks;
-use crate::estimate::{Gauge, Watched};
+use crate::estimate::Gauge;
 use crate::event::EventQueue;
-use crate::link::{Link, Outlet};
+use crate::link::{Link, Outlet, Watched};
 use crate::numbers::{Layout, LinkDir, Owner, Source};
 use crate::segment::Segment;
 use penstock_core::packet::FlowId;
