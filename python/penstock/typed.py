@@ -1486,6 +1486,9 @@ class Police(TypedDict):
     rate: str  # Rate at which tokens come.
 
 
+Law = Literal["estimate"] | Literal["autorate"]
+
+
 class Reorder(TypedDict):
     by: str  # Delay of each of them, besides that of the link.
     share: float  # Part of the packets that are delayed.
@@ -1521,15 +1524,23 @@ class DumbbellTopology(TypedDict):
     access_rate: NotRequired[str]  # Rate of the access links of hosts.
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     delay: str
+    first_rate: NotRequired[str | None]
     framing: NotRequired[Framing | None]
+    highest: NotRequired[str | None]  # The highest one; by default twenty times the first.
     kind: Literal["dumbbell"]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     link_layer: NotRequired[str | None]
     loss: NotRequired[float]
+    lowest: NotRequired[
+        str | None
+    ]  # The lowest rate that the gateway takes for right; by default a twentieth of the first.
+    modem_limit: NotRequired[str | None]  # Limit of the queue of the modem, behind the gateway.
     mpu: NotRequired[int | None]  # The least size of a packet with its overhead on the link, in bytes, up to 256.
     overhead: NotRequired[int | None]  # Bytes that the link adds to each IP packet, from -64 to 256.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
+    provider_limit: NotRequired[str | None]  # Limit of the queue of the provider, at the second end.
     rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
+    rate_from: NotRequired[Law | None]  # Who tells the gateway at the first end of the link the rates
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
     reverse_aggregate: NotRequired[
         Aggregate | None
@@ -1538,9 +1549,12 @@ class DumbbellTopology(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_first_rate: NotRequired[str | None]  # The same from the second end to the first.
     reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
+    reverse_highest: NotRequired[str | None]  # The highest one from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
+    reverse_lowest: NotRequired[str | None]  # The lowest one from the second end to the first.
     reverse_mpu: NotRequired[int | None]  # The least size of a packet from the second end to the first.
     reverse_overhead: NotRequired[
         int | None
@@ -1557,14 +1571,22 @@ class ParkingLotTopologyHopsItem(TypedDict):
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     delay: str
+    first_rate: NotRequired[str | None]
     framing: NotRequired[Framing | None]
+    highest: NotRequired[str | None]  # The highest one; by default twenty times the first.
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     link_layer: NotRequired[str | None]
     loss: NotRequired[float]
+    lowest: NotRequired[
+        str | None
+    ]  # The lowest rate that the gateway takes for right; by default a twentieth of the first.
+    modem_limit: NotRequired[str | None]  # Limit of the queue of the modem, behind the gateway.
     mpu: NotRequired[int | None]  # The least size of a packet with its overhead on the link, in bytes, up to 256.
     overhead: NotRequired[int | None]  # Bytes that the link adds to each IP packet, from -64 to 256.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
+    provider_limit: NotRequired[str | None]  # Limit of the queue of the provider, at the second end.
     rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
+    rate_from: NotRequired[Law | None]  # Who tells the gateway at the first end of the link the rates
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
     reverse_aggregate: NotRequired[
         Aggregate | None
@@ -1572,9 +1594,12 @@ class ParkingLotTopologyHopsItem(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_first_rate: NotRequired[str | None]  # The same from the second end to the first.
     reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
+    reverse_highest: NotRequired[str | None]  # The highest one from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
+    reverse_lowest: NotRequired[str | None]  # The lowest one from the second end to the first.
     reverse_mpu: NotRequired[int | None]  # The least size of a packet from the second end to the first.
     reverse_overhead: NotRequired[
         int | None
@@ -1601,15 +1626,23 @@ class GraphTopologyLinksItem(TypedDict):
     b: str  # Router at the second end.
     bottleneck: NotRequired[bool | None]  # True if the queue is measured.
     delay: str
+    first_rate: NotRequired[str | None]
     framing: NotRequired[Framing | None]
+    highest: NotRequired[str | None]  # The highest one; by default twenty times the first.
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     link_layer: NotRequired[str | None]
     loss: NotRequired[float]
+    lowest: NotRequired[
+        str | None
+    ]  # The lowest rate that the gateway takes for right; by default a twentieth of the first.
+    modem_limit: NotRequired[str | None]  # Limit of the queue of the modem, behind the gateway.
     mpu: NotRequired[int | None]  # The least size of a packet with its overhead on the link, in bytes, up to 256.
     name: NotRequired[str | None]  # Name of the link.
     overhead: NotRequired[int | None]  # Bytes that the link adds to each IP packet, from -64 to 256.
     police: NotRequired[Police | None]  # A token bucket without a queue, from the first end to the second.
+    provider_limit: NotRequired[str | None]  # Limit of the queue of the provider, at the second end.
     rate: str  # Rate from the first end to the second, and back without `reverse_rate`.
+    rate_from: NotRequired[Law | None]  # Who tells the gateway at the first end of the link the rates
     reorder: NotRequired[Reorder | None]  # Some packets are overtaken, from the first end to the second.
     reverse_aggregate: NotRequired[
         Aggregate | None
@@ -1618,9 +1651,12 @@ class GraphTopologyLinksItem(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_first_rate: NotRequired[str | None]  # The same from the second end to the first.
     reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
+    reverse_highest: NotRequired[str | None]  # The highest one from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
+    reverse_lowest: NotRequired[str | None]  # The lowest one from the second end to the first.
     reverse_mpu: NotRequired[int | None]  # The least size of a packet from the second end to the first.
     reverse_overhead: NotRequired[
         int | None
@@ -1659,6 +1695,11 @@ class Scenario(TypedDict):
     warmup: NotRequired[str]  # Time at the beginning which the statistics by seconds leave out.
 
 
+class Estimated(TypedDict):
+    bps: int  # The rate in bits per second.
+    measured: bool  # True if a full link was seen; otherwise the rate is a lower bound, or the first one.
+
+
 class QueueBytes(TypedDict):
     max: int  # Largest number of bytes.
     mean: float  # Mean over time, in bytes.
@@ -1693,6 +1734,9 @@ class BottleneckSummary(TypedDict):
     drops_aqm: int  # Number of packets dropped by the AQM.
     drops_forced: int
     drops_overflow: int  # Number of packets dropped because there was no room.
+    estimate: NotRequired[
+        Estimated | None
+    ]  # What the gateway estimates of the link at the end; absent if it is told the rate.
     goodput_bps: float
     lost: int  # Number of packets which were sent and lost on the wire.
     marks: int  # Number of packets marked CE.

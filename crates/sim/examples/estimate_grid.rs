@@ -1,7 +1,7 @@
 //! Compares a gateway that estimates the rate of its link with one that is told: `estimate_grid [KEY=VALUE,VALUE...]...`.
 //!
-//! Prints a row for each link: use, the 95th percentile of the queue that is not in the gateway, and the delay of a call, all
-//! after 50 round trips and 10 s. The keys, with their values by default, are those of [`main`].
+//! Prints a row for each link: use, the 95th percentile of the queue that is not in the gateway, and the delay of a call, all after 50 round trips, and at
+//! least 10 s. [`KEYS`] are the keys with their values by default.
 
 use penstock_core::units::Span;
 use penstock_sim::{Column, Scenario, Simulation};
@@ -246,29 +246,35 @@ fn find<'a>(value: &'a serde_json::Value, key: &str) -> Option<&'a serde_json::V
     value.get(key).or_else(|| value.as_object()?.values().find_map(|inner| find(inner, key)))
 }
 
-type Keys = BTreeMap<&'static str, String>;
+/// The keys and their values by default.
+const KEYS: [(&str, &str); 12] = [
+    ("mbit", "0.5,1,2,5,20,100"),
+    ("rtt", "10,40,100,600"),
+    // Uploads and downloads: "4u1d" are four and one.
+    ("load", "1u,4u,8u,1d,4d,8d"),
+    ("aqm", "fq-codel"),
+    // What the gateway is told at first, as a multiple.
+    ("first", "1"),
+    // The queues behind the gateway in milliseconds, or "bdp".
+    ("fifo", "250"),
+    // Or "beams", "lte", "rain", "dsl".
+    ("form", "constant"),
+    // Or "autorate".
+    ("law", "estimate"),
+    ("cc", ""),
+    ("seed", "1"),
+    // With any value: what happens in each 100 ms.
+    ("trace", ""),
+    ("told", "yes"),
+];
 
-/// The keys with their values, those of the command line before the usual ones.
-fn keys() -> Keys {
-    let mut keys: Keys = [
-        ("mbit", "0.5,1,2,5,20,100"),
-        ("rtt", "10,40,100,600"),
-        ("load", "1u,4u,8u,1d,4d,8d"),
-        ("aqm", "fq-codel"),
-        ("first", "1"),
-        ("fifo", "250"),
-        ("form", "constant"),
-        ("law", "estimate"),
-        ("cc", ""),
-        ("seed", "1"),
-        ("trace", ""),
-        ("told", "yes"),
-    ]
-    .map(|(key, values)| (key, values.to_owned()))
-    .into();
+/// Returns the values of each key.
+fn given() -> BTreeMap<&'static str, Vec<String>> {
+    let list = |values: &str| values.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let mut keys: BTreeMap<&str, Vec<String>> = KEYS.map(|(key, values)| (key, list(values))).into();
     for arg in std::env::args().skip(1) {
         let (key, values) = arg.split_once('=').unwrap_or_else(|| panic!("{arg}: not KEY=VALUE"));
-        *keys.get_mut(key).unwrap_or_else(|| panic!("{key}: no such key")) = values.to_owned();
+        *keys.get_mut(key).unwrap_or_else(|| panic!("{key}: no such key")) = list(values);
     }
     keys
 }
@@ -277,54 +283,57 @@ fn number(text: &str) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("{text}: no number"))
 }
 
-/// The number of flows of a way in a load such as `4u1d`.
+/// Returns the number before a letter: the 4 of "4u1d" before "u".
 fn count(load: &str, way: char) -> u32 {
-    let before = load.find(way).map(|end| load[..end].rsplit(|c: char| !c.is_ascii_digit()).next());
-    before.flatten().map_or(0, |digits| number(digits) as u32)
+    let before = load.find(way).map_or("", |end| &load[..end]);
+    before.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// Every combination of the values of keys.
-fn all(keys: &Keys, names: &[&str]) -> Vec<Vec<String>> {
-    let one = |mut all: Vec<Vec<String>>, name: &&str| {
-        let values: Vec<&str> = keys[name].split(',').collect();
-        all = all.iter().flat_map(|head| values.iter().map(|v| [&head[..], &[(*v).to_owned()]].concat())).collect();
-        all
-    };
-    names.iter().fold(vec![Vec::new()], one)
+/// Lists each combination of values.
+fn combinations(keys: &BTreeMap<&'static str, Vec<String>>) -> Vec<BTreeMap<&'static str, String>> {
+    let mut all = vec![BTreeMap::new()];
+    // Those that change only what the gateway begins with come last, so that one told run serves all of them.
+    for key in ["form", "aqm", "mbit", "rtt", "load", "seed", "cc", "trace", "told", "law", "first", "fifo"] {
+        let with = |one: &BTreeMap<&'static str, String>, value: &String| {
+            let mut one = one.clone();
+            one.insert(key, value.clone());
+            one
+        };
+        all = all.iter().flat_map(|one| keys[key].iter().map(move |value| with(one, value))).collect();
+    }
+    all
 }
 
 fn main() {
-    let keys = keys();
     println!(
         "link, rtt, load, aqm, first, fifo, form | use told | use | behind p95 | call told p90 p99 | call p90 p99"
     );
-    let (mut misses, mut rows) = (0, 0);
-    for of in all(&keys, &["form", "aqm", "mbit", "rtt", "load", "seed"]) {
-        let [form, aqm, mbit, rtt, load, seed] = &of[..] else { continue };
-        let mut case = Case {
-            mbit: number(mbit),
-            rtt_ms: number(rtt),
-            up: count(load, 'u'),
-            down: count(load, 'd'),
-            aqm: aqm.clone(),
-            first: 1.0,
-            fifo_ms: 250.0,
-            form: form.clone(),
-            law: keys["law"].clone(),
-            cc: keys["cc"].clone(),
-            seed: number(seed) as u64,
-            trace: !keys["trace"].is_empty(),
+    let (mut misses, mut told) = (0, None);
+    let all = combinations(&given());
+    for one in &all {
+        let rtt_ms = number(&one["rtt"]);
+        let case = Case {
+            mbit: number(&one["mbit"]),
+            rtt_ms,
+            up: count(&one["load"], 'u'),
+            down: count(&one["load"], 'd'),
+            aqm: one["aqm"].clone(),
+            first: number(&one["first"]),
+            fifo_ms: if one["fifo"] == "bdp" { rtt_ms } else { number(&one["fifo"]) },
+            form: one["form"].clone(),
+            law: one["law"].clone(),
+            cc: one["cc"].clone(),
+            seed: number(&one["seed"]) as u64,
+            trace: !one["trace"].is_empty(),
         };
-        let told = (keys["told"] == "yes").then(|| case.play(true));
-        for of in all(&keys, &["first", "fifo"]) {
-            case.first = number(&of[0]);
-            case.fifo_ms = if of[1] == "bdp" { case.rtt_ms } else { number(&of[1]) };
-            let found = case.play(false);
-            rows += 1;
-            misses += usize::from(row(&case, load, told.as_ref(), &found));
+        let text = case.scenario(true);
+        if one["told"] == "yes" && told.as_ref().is_none_or(|(known, _)| *known != text) {
+            told = Some((text, case.play(true)));
         }
+        let found = case.play(false);
+        misses += usize::from(row(&case, &one["load"], told.as_ref().map(|(_, told)| told), &found));
     }
-    println!("{misses} of {rows} miss a bar");
+    println!("{misses} of {} miss a bar", all.len());
 }
 
 /// Prints a row; returns true if it misses a bar.

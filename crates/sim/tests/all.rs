@@ -11,6 +11,7 @@ mod cooperation;
 mod determinism;
 mod ecn;
 mod ern;
+mod estimates;
 mod handovers;
 mod impairments;
 mod invariants;

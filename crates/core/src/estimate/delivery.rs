@@ -68,3 +68,6 @@ impl Estimator for Delivery {
         self.ways.each_ref().map(Govern::measured)
     }
 }
+
+#[cfg(test)]
+mod tests;

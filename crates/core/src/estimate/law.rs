@@ -5,18 +5,23 @@
 //! - (1) delivered d = (b2 - b1) / (e2 - e1): bytes between two packets by the time between their ends at the link. For a packet
 //!   that left our shaper at l and waited for q, e = l + q; for one that arrived, e is its arrival. So our own spacing is none
 //!   of the link's.
-//! - (2) d = C while the link is busy, which is while q >= q0 / 3 in all samples between. Then m follows d: within [`NOISE`] as a
-//!   mean over [`MEAN`], and at once beyond. Otherwise d <= C, and m = max(m, d): m falls only while a queue shows that the link
-//!   is full.
+//! - (2) d = C while the link is busy, which is while q >= q0 / 3 in all samples between. Then m = d if d > m, or if q has
+//!   changed by more than [`MOVES`] meanwhile: within [`NOISE`] as a mean over [`MEAN`], and at once beyond. Otherwise d is no
+//!   more than what we let out, and m = max(m, d). A queue that does not move may be none, and then d is what we let out; so it
+//!   never lowers m.
 //! - (3) target q0 = [`TARGET`] + P / 2. With it the link is busy, so that (2) measures it all the time.
-//! - (4) R = m (1 + (q0 - q) / T), the rate that brings q to q0 within T (ABC, eq. 1). For uploads q is predicted: what has left
-//!   since, q + (B - b) / m - (now - l). Downloads answer a round trip later, which is added to T.
+//! - (4) R = m (1 + (q0 - q) / T), the rate that brings q to q0 within T (ABC, eq. 1). q is predicted. For uploads it is what has
+//!   left since, q + (B - b) / m - (now - l). For downloads it is q less what our shaper has sent on below m in the last round
+//!   trip, as senders answer to that. What the shaper's discipline drops comes in besides what it sends on; so R is divided by
+//!   the quotient of both, as the keyword `ingress` of CAKE counts drops.
 //! - (5) While q < q0 / 2 and our shaper is occupied, R = m (1 + g). g doubles with each round trip, from q0 / T to [`FASTEST`]:
-//!   a link that is faster than m is found within a bounded number of round trips. Before the first full link, g begins with
-//!   [`START`].
-//! - (6) Every [`CYCLE`] the target is below zero for a moment, so that the smallest times are seen again.
-//! - (7) A queue that does not fall while R is below [`LESS`] of what was delivered is none: the path has become longer, or the
-//!   smallest time was wrong. Then m is what it was, and the smallest times grow by q.
+//!   a link that is faster than m is found within a bounded number of round trips. Before the first full link, g is [`START`].
+//!   While nobody answers, R <= m.
+//! - (6) Uploads: every [`CYCLE`] the target is below zero for a moment, so that the smallest times are seen again. Downloads
+//!   come in bursts, which wait before the link whatever we do; so R <= [`CRUISE`] m but for a probe now and then.
+//! - (7) A queue that does not fall while we send less is none: the path has become longer, or the smallest time was wrong. By so
+//!   much it would have fallen: the time less what we sent by the rate that passed before. Then m is what it was before, and the
+//!   smallest times grow by q.
 //!
 //! Without traffic nothing is learned, and nothing changes.
 
@@ -26,57 +31,65 @@ use crate::units::{Instant, Rate, Span};
 
 /// Seconds of the target of the queue beyond the shaper, besides half a packet.
 const TARGET: f64 = 0.003;
-/// Seconds within which the queue is brought to the target.
+/// Seconds within which the queue is brought to the target: half of those of downloads.
 const HORIZON: f64 = 0.2;
-/// The queue is let grow by at most this part of the capacity.
+/// The rate is at least this part of the capacity, and above it by at most this part, to reach the target.
+const LEAST: f64 = 0.3;
 const MORE: f64 = 0.03;
-/// Shortest time over which delivery is measured, and packets that it has at least.
+/// Shortest time in seconds over which delivery is measured, and packets that it has at least.
 const WINDOW: f64 = 0.2;
 const PACKETS: f64 = 16.0;
-/// The same while a long queue stands.
+/// The same while a queue is longer than the target by [`MUCH`] seconds, or before the first full link.
 const SHORT: f64 = 0.1;
 const FEW: f64 = 6.0;
+const MUCH: f64 = 0.02;
+/// A queue that grows slowly shows over so many windows.
+const LONG: f64 = 4.0;
 /// What is delivered differs by this part without a change of the link.
 const NOISE: f64 = 0.1;
 /// Seconds of the mean of what is delivered.
 const MEAN: f64 = 0.5;
-/// Our shaper holds traffic back from this part of the time on.
+/// Our shaper holds traffic back from this part of the time on, as a mean over these seconds.
 const OCCUPIED: f64 = 0.85;
-/// Seconds of its mean.
 const OCCUPIED_MEAN: f64 = 0.1;
-/// The rate grows by at most this part of the capacity.
+/// g is at most this, and this before the first full link.
 const FASTEST: f64 = 0.5;
 const START: f64 = 1.0;
-/// The rate is at least this part of the capacity.
-const LEAST: f64 = 0.3;
-/// Seconds between two drains, and their length besides a round trip.
+/// Seconds without an answer, besides two round trips and [`PACKETS`], after which the rate is no more than the capacity.
+const SILENT: f64 = 0.1;
+/// Seconds between two drains, and round trips at least.
 const CYCLE: f64 = 4.0;
-/// Seconds of a probe, besides two round trips.
+const TRIPS: f64 = 16.0;
+/// Seconds of a drain besides a round trip, and those below zero at which it aims.
+const DRAIN: f64 = 0.15;
+const DRAINED: f64 = 0.01;
+/// Seconds of a probe of downloads, besides two round trips. One that finds so much more goes on.
 const PROBE: f64 = 0.3;
-/// A probe that finds so much more goes on.
 const FOUND: f64 = 1.02;
-/// Downloads are sent on with this part of the capacity, between probes, and the target of their queue is this part.
+/// Between probes downloads are sent on with this part of the capacity, and the target of their queue is this part of q0.
 const CRUISE: f64 = 0.97;
 const CRUISE_TARGET: f64 = 0.5;
-const DRAIN: f64 = 0.1;
-/// Seconds by which a queue changes if it is one, and by which it must fall at least in a test.
-const MOVES: f64 = 0.002;
-const LEAST_FALL: f64 = 0.008;
-/// Steps in which a queue begins to show.
-const BEFORE: usize = 20;
-/// Seconds below zero to which a drain aims.
-const DRAINED: f64 = 0.01;
-/// Bytes of a full packet.
-const PACKET: f64 = 1514.0;
 /// Seconds of the means of what arrives and of what is sent on, and the largest quotient of them.
 const SHARES: f64 = 3.0;
 const MOST_WASTED: f64 = 1.5;
-/// A queue that grows slowly shows over so many windows.
-const LONG: f64 = 4.0;
-/// The queue stands at the smallest of so many samples.
+/// Seconds by which a queue changes if it is one, and the part of it.
+const MOVES: f64 = 0.002;
+const FLAT: f64 = 0.03;
+/// A test takes these seconds at least, the queue must fall by these, and what we send is less by this part.
+const LEAST_TEST: f64 = 0.25;
+const LEAST_FALL: f64 = 0.008;
+const LESS: f64 = 0.05;
+/// A path does not become longer by more than these seconds at once, and half of what it takes.
+const MOST_LONGER: f64 = 0.06;
+/// Steps in which a queue begins to show.
+const BEFORE: usize = 20;
+/// Bytes of a full packet.
+const PACKET: f64 = 1514.0;
+/// Samples whose smallest one stands.
 const STANDS: usize = 3;
+/// Samples and steps that are kept.
 const MARKS: usize = 64;
-const HELD: usize = 64;
+const PASTS: usize = 64;
 
 /// A sample that was taken: when its packet ended at the link, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -190,7 +203,7 @@ pub struct Govern {
     before: f64,
     test: Option<Test>,
     /// What held after each of the last steps.
-    past: [Past; HELD],
+    past: [Past; PASTS],
     steps: usize,
     /// Mean length of a step, in seconds.
     pace: f64,
@@ -221,7 +234,7 @@ impl Govern {
             since: Instant::ZERO,
             before: bps(known.first),
             test: None,
-            past: [Past::default(); HELD],
+            past: [Past::default(); PASTS],
             steps: 0,
             pace: 0.025,
         }
@@ -245,6 +258,23 @@ impl Govern {
     /// Takes a step. Returns by how much the path has become longer, if it has.
     pub fn step(&mut self, step: &Step) -> Option<Span> {
         let dt = step.span.as_secs_f64();
+        self.account(step, dt);
+        let taken = step.sample.is_some_and(|sample| self.mark(&sample));
+        if !taken {
+            if step.now.since(self.answered).as_secs_f64() > 2.0 * self.trip + SILENT + PACKETS * self.packet() {
+                self.rate = self.rate.min(self.capacity);
+            }
+            return None;
+        }
+        self.answered = step.now;
+        self.learn(dt);
+        let longer = self.check();
+        self.govern(step);
+        longer
+    }
+
+    /// Counts what has passed and what we have sent on.
+    fn account(&mut self, step: &Step, dt: f64) {
         self.occupied += (step.busy - self.occupied) * dt / (dt + OCCUPIED_MEAN);
         self.pace += (dt - self.pace) / 16.0;
         let kept = dt / (dt + SHARES);
@@ -255,27 +285,14 @@ impl Govern {
         let less = dt * (1.0 - (step.busy * self.rate * self.wasted() / self.capacity).min(2.0));
         let sent = if self.way == Way::In { step.busy * self.rate * self.wasted() * dt } else { passed };
         self.passes += (sent / dt.max(1e-9) - self.passes) * dt / (dt + MEAN);
-        let Past { held, bits, .. } = self.past[(self.steps + HELD - 1) % HELD];
-        self.past[self.steps % HELD] =
+        let Past { held, bits, .. } = self.past[(self.steps + PASTS - 1) % PASTS];
+        self.past[self.steps % PASTS] =
             Past { at: step.now, held: held + less, bits: bits + sent, capacity: self.capacity };
         self.steps += 1;
         if let Some(trip) = step.trip {
             self.newest_trip = trip.as_secs_f64();
             self.trip += (trip.as_secs_f64() - self.trip) * dt / (dt + 1.0);
         }
-        let taken = step.sample.is_some_and(|sample| self.mark(&sample));
-        if !taken {
-            // We are no faster than what is known while nobody says what comes of it.
-            if step.now.since(self.answered).as_secs_f64() > 2.0 * self.trip + 0.1 {
-                self.rate = self.rate.min(self.capacity);
-            }
-            return None;
-        }
-        self.answered = step.now;
-        self.learn(dt);
-        let longer = self.check(step.now);
-        self.govern(step);
-        longer
     }
 
     fn nth(&self, back: usize) -> &Mark {
@@ -299,11 +316,12 @@ impl Govern {
         true
     }
 
-    /// The time of a full packet at the capacity.
+    /// Returns the time of a full packet at the capacity, in seconds.
     fn packet(&self) -> f64 {
         8.0 * PACKET / self.capacity
     }
 
+    /// Equation (3).
     fn target(&self) -> f64 {
         TARGET + self.packet() / 2.0
     }
@@ -335,7 +353,7 @@ impl Govern {
     /// Equation (2).
     fn learn(&mut self, dt: f64) {
         let (target, packet) = (self.target(), self.packet());
-        let long = self.standing() > target + 0.02 + packet;
+        let long = self.standing() > target + MUCH + packet;
         let (window, packets) = if long || !self.measured { (SHORT, FEW) } else { (WINDOW, PACKETS) };
         let Some(found) = self.delivered(window.max(packets * packet), target / 3.0) else { return };
         if found.least < target / 3.0 {
@@ -356,7 +374,7 @@ impl Govern {
     }
 
     /// Equation (7).
-    fn check(&mut self, _: Instant) -> Option<Span> {
+    fn check(&mut self) -> Option<Span> {
         let (queue, least) = (self.nth(0).queue, self.standing());
         if least <= self.target() + MOVES {
             self.test = None;
@@ -369,14 +387,16 @@ impl Govern {
         });
         let queues = [test.queues[0].min(queue), test.queues[1].max(queue)];
         let moves = queues[1] - queues[0];
-        if moves > MOVES + 0.06 * queue {
+        if moves > MOVES + FLAT * queue {
             self.test = Some(Test { at: felt.at, bits: felt.bits, queues: [queue; 2], ..test });
             return None;
         }
         self.test = Some(Test { queues, ..test });
         // By so much a queue would have become shorter.
         let fall = felt.at.since(test.at).as_secs_f64() - (felt.bits - test.bits) / test.passes;
-        if fall < queues[1].max(3.0 * moves).max(LEAST_FALL) {
+        let span = felt.at.since(test.at).as_secs_f64();
+        let enough = queues[1].max(3.0 * moves).max(LEAST_FALL) + 2.0 * self.packet();
+        if span < LEAST_TEST || fall < enough.max(LESS * span) || queues[0] > MOST_LONGER + self.newest_trip / 2.0 {
             return None;
         }
         (self.capacity, self.rate) = (test.capacity, test.capacity);
@@ -394,7 +414,7 @@ impl Govern {
     }
 
     fn past(&self, back: usize) -> Past {
-        self.past[(self.steps + HELD - 1 - back.min(self.steps.min(HELD) - 1)) % HELD]
+        self.past[(self.steps + PASTS - 1 - back.min(self.steps.min(PASTS) - 1)) % PASTS]
     }
 
     /// Returns by how many seconds of the capacity we had sent less than it, so long ago.
@@ -409,10 +429,12 @@ impl Govern {
         }
         let (target, standing) = (self.target(), self.standing());
         self.turn(step.now);
-        let (wanted, most) = match (self.phase, self.way) {
-            (Phase::Drain, _) => (-DRAINED, 1.0),
-            (Phase::Cruise, Way::In) => (target * CRUISE_TARGET, CRUISE),
-            _ => (target, 1.0 + MORE),
+        let horizon = if self.way == Way::In { 2.0 * HORIZON } else { HORIZON };
+        let (wanted, most, horizon) = match (self.phase, self.way) {
+            // What is felt of a drain is its length, so that of a long path is gentle.
+            (Phase::Drain, _) => (-DRAINED, 1.0, horizon.max(DRAIN + self.trip)),
+            (Phase::Cruise, Way::In) => (target * CRUISE_TARGET, CRUISE, horizon),
+            _ => (target, 1.0 + MORE, horizon),
         };
         if standing < target / 2.0 && self.phase == Phase::Probe {
             self.grow(step.now, (target / HORIZON).min(MORE));
@@ -420,7 +442,6 @@ impl Govern {
             if standing >= target / 2.0 {
                 self.growth = 0.0;
             }
-            let horizon = if self.way == Way::In { 2.0 * HORIZON } else { HORIZON };
             let part = 1.0 + (wanted - self.predicted(step)) / horizon;
             self.rate = self.capacity * part.clamp(LEAST, most) / self.wasted();
         }
@@ -438,7 +459,7 @@ impl Govern {
         let lasts = match (self.phase, self.way) {
             (Phase::Drain, _) => DRAIN + self.trip,
             (Phase::Probe, Way::In) => PROBE + 2.0 * self.trip,
-            (Phase::Probe, Way::Out) => CYCLE,
+            (Phase::Probe, Way::Out) => CYCLE.max(TRIPS * self.trip),
             (Phase::Cruise, _) => CYCLE / 2.0,
         };
         if now.since(self.since).as_secs_f64() < lasts {
@@ -482,3 +503,6 @@ impl Govern {
         self.held(0.0) - self.held(self.newest_trip)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,12 +10,16 @@
 //! segment that leaves twice ends all samples (Karn, RFC 6298 §3): then something beyond the shaper lost it, and it counts as
 //! *lost beyond*.
 //!
+//! A receiver holds the acknowledgment of a single segment back for up to [`DELAYED`]. Where that fits the queue that stands
+//! better, it is subtracted.
+//!
 //! The smallest sample is kept for each flow and each kind: a full packet takes longer than a small one by its own transmission,
-//! 24 ms at 0.5 Mbit/s. A flow that begins while a queue stands begins with its sample less that queue.
+//! 24 ms at 0.5 Mbit/s. A flow is *sure* of it if a packet was alone: so little had passed that the link had sent it already.
+//! Flows that are sure tell the queue; the others, which may have begun in a queue, take their smallest times from them.
 //!
 //! The clock of the far end, which segments carry, splits a sample: what an arriving segment takes longer than the fastest since
-//! its timestamp is the queue of the way in ([`Clock`]); the rest is the queue of the way out. Ticks of 1 ms and of 1 us are
-//! recognized.
+//! its timestamp is the queue of the way in; the rest is the queue of the way out (LEDBAT, RFC 6817 §2.2). Ticks of 1 ms and of
+//! 1 us are recognized. Without such a clock both directions that are loaded have the queue.
 //!
 //! State: a table of fixed size with a place for each hash. The flow of a place keeps it until it is silent for [`SILENT`].
 
@@ -146,7 +150,7 @@ impl Least {
     /// has not waited.
     fn above(&mut self, sample: i64, queue: i64, alone: bool) -> i64 {
         let least = match self.least {
-            _ if alone => sample,
+            None if alone => sample,
             None => sample - queue,
             Some(least) => least.min(sample),
         };
@@ -536,3 +540,6 @@ impl Trips {
 fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
+
+#[cfg(test)]
+mod tests;
