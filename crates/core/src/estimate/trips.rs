@@ -123,7 +123,7 @@ impl Records {
         while self.len > 0 {
             let first = *self.at(0);
             let proven = if first.echo { echo.filter(|_| segment.payload_len() > 0) } else { Some(ack) };
-            if !proven.is_some_and(|number| !is_before(number, first.number)) {
+            if proven.is_none_or(|number| is_before(number, first.number)) {
                 break;
             }
             // An echo of a later timestamp was sent for a later segment, which was not recorded.
