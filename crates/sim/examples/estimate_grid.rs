@@ -191,7 +191,7 @@ impl Case {
                 (now["home"][1] - before["home"][1]) / 1e5,
                 (now["home-reverse"][1] - before["home-reverse"][1]) / 1e5,
                 of(0),
-                of(2),
+                of(1),
             );
             before = now;
         }

@@ -14,6 +14,8 @@ use probes::Probes;
 
 /// A rate that differs by less than this part is not set anew.
 const SAME: f64 = 0.002;
+/// The discipline is told of a rate that differs by more than this part from the last that it was told.
+const TOLD: f64 = 0.05;
 
 /// How much a shaper has sent, and could have sent, in bits.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,6 +31,8 @@ pub struct Gauge {
     /// The shapers, in the order of [`Way`].
     shapers: [LinkDir; 2],
     before: [Sent; 2],
+    /// The rates of which the disciplines were told, in bit/s.
+    told: [f64; 2],
     ours: [Ours; 2],
     at: Instant,
     /// `None` if the law has none.
@@ -51,6 +55,7 @@ impl Gauge {
             estimator: AnyEstimator::new(law, [inward, out]),
             shapers: [shaper.reverse(), shaper],
             before: Default::default(),
+            told: [inward, out].map(|known| known.first.as_bps() as f64),
             ours: Default::default(),
             at: Instant::ZERO,
             probes: has_probes(law).then(|| Box::new(Probes::new(routes))),
@@ -107,18 +112,21 @@ impl Gauge {
             self.ours[way].busy = self.ours[way].busy + Span::from_secs_f64(part.clamp(0.0, 1.0) * span);
         }
         let rates = self.estimator.step(self.ours, now);
-        let set = |(shaper, rate): (LinkDir, Rate)| {
+        let set = |((shaper, rate), told): ((LinkDir, Rate), &mut f64)| {
             let link = &mut links[shaper.index()];
             let before = link.rate().as_bps() as f64;
             if (rate.as_bps() as f64 - before).abs() <= SAME * before {
                 return None;
             }
             link.alter(Alteration::Rate(rate), now, outlet);
-            link.tell(&Fact::Rate(rate), now, outlet);
+            if (rate.as_bps() as f64 - *told).abs() > TOLD * *told {
+                *told = rate.as_bps() as f64;
+                link.tell(&Fact::Rate(rate), now, outlet);
+            }
             Some(shaper)
         };
         let changed: [Option<LinkDir>; 2] = {
-            let mut pairs = self.shapers.into_iter().zip(rates).map(set);
+            let mut pairs = self.shapers.into_iter().zip(rates).zip(&mut self.told).map(set);
             [pairs.next().flatten(), pairs.next().flatten()]
         };
         changed.into_iter().flatten()
