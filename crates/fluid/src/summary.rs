@@ -266,6 +266,7 @@ fn bottleneck(
         marks: run.marked.round() as u64,
         lost: 0,
         policed: None,
+        estimate: None,
         scone: None,
         bursts: None,
         reordered: None,
