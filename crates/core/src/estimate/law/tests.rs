@@ -19,7 +19,7 @@ impl Play {
     }
 
     fn step(&mut self, bytes: u64, queue: f64, busy: f64) -> Option<Span> {
-        self.now = self.now + Span::from_millis(25);
+        self.now += Span::from_millis(25);
         self.bytes += bytes;
         let sample = Some(Sample { queue: (queue * 1e6) as i64, at: self.now, bytes: self.bytes });
         let trip = Some(Span::from_secs_f64(0.04 + queue / 1e3));
