@@ -134,6 +134,7 @@ KINDS: dict[str, Kind] = {
             "memory_limit": _size("memlimit"),
             "overhead": lambda value: ["overhead", str(value)] if value else [],
             "mpu": lambda value: ["mpu", str(value)] if value else [],
+            "wash": lambda value: ["wash"] if value else [],
         },
         {"target": None, "mtu": None, "perturbation": None},
         limit="",

@@ -214,8 +214,9 @@ def _check_parts(reading: _Reading) -> None:
         for key, message in _IMPAIRMENTS.items():
             if key in spec:
                 raise reading.refuse((*place.link, key), message)
-        for key in _at(reading.written, place.link).keys() - network.KEYS - _IMPAIRMENTS.keys():
-            raise reading.refuse((*place.link, key), f"the emulator has no `{key}`")
+        for key in _at(reading.written, place.link):
+            if key not in network.KEYS | _IMPAIRMENTS.keys():
+                raise reading.refuse((*place.link, key), f"the emulator has no `{key}`")
         forward = tree if reading.is_dumbbell else spec
         _check_discipline(reading, place.aqm, forward.get("aqm", network.DROPTAIL))
         _check_discipline(reading, place.reverse_aqm, spec.get("reverse_aqm", network.DROPTAIL))
