@@ -6,19 +6,19 @@
 //!   that left our shaper at l and waited for q, e = l + q; for one that arrived, e is its arrival. So our own spacing is none
 //!   of the link's.
 //! - (2) d = C while the link is busy, which is while q >= q0 / 3 in all samples between. Then m = d if d > m, or if q has
-//!   changed by more than [`MOVES`] meanwhile: within [`NOISE`] as a mean over [`MEAN`], and at once beyond. Otherwise d is no
+//!   changed by more than `MOVES` meanwhile: within `NOISE` as a mean over `MEAN`, and at once beyond. Otherwise d is no
 //!   more than what we let out, and m = max(m, d). A queue that does not move may be none, and then d is what we let out; so it
 //!   never lowers m.
-//! - (3) target q0 = [`TARGET`] + P / 2. With it the link is busy, so that (2) measures it all the time.
+//! - (3) target q0 = `TARGET` + P / 2. With it the link is busy, so that (2) measures it all the time.
 //! - (4) R = m (1 + (q0 - q) / T), the rate that brings q to q0 within T (ABC, eq. 1). q is predicted. For uploads it is what has
 //!   left since, q + (B - b) / m - (now - l). For downloads it is q less what our shaper has sent on below m in the last round
 //!   trip, as senders answer to that. What the shaper's discipline drops comes in besides what it sends on; so R is divided by
 //!   the quotient of both, as the keyword `ingress` of CAKE counts drops.
-//! - (5) While q < q0 / 2 and our shaper is occupied, R = m (1 + g). g doubles with each round trip, from q0 / T to [`FASTEST`]:
-//!   a link that is faster than m is found within a bounded number of round trips. Before the first full link, g is [`START`].
+//! - (5) While q < q0 / 2 and our shaper is occupied, R = m (1 + g). g doubles with each round trip, from q0 / T to `FASTEST`:
+//!   a link that is faster than m is found within a bounded number of round trips. Before the first full link, g is `START`.
 //!   While nobody answers, R <= m.
-//! - (6) Uploads: every [`CYCLE`] the target is below zero for a moment, so that the smallest times are seen again. Downloads
-//!   come in bursts, which wait before the link whatever we do; so R <= [`CRUISE`] m but for a probe now and then.
+//! - (6) Uploads: every `CYCLE` the target is below zero for a moment, so that the smallest times are seen again. Downloads
+//!   come in bursts, which wait before the link whatever we do; so R <= `CRUISE` m but for a probe now and then.
 //! - (7) A queue that does not fall while we send less is none: the path has become longer, or the smallest time was wrong. By so
 //!   much it would have fallen: the time less what we sent by the rate that passed before. Then m is what it was before, and the
 //!   smallest times grow by q.

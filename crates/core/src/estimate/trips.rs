@@ -10,7 +10,7 @@
 //! segment that leaves twice ends all samples (Karn, RFC 6298 §3): then something beyond the shaper lost it, and it counts as
 //! *lost beyond*.
 //!
-//! A receiver holds the acknowledgment of a single segment back for up to [`DELAYED`]. Where that fits the queue that stands
+//! A receiver holds the acknowledgment of a single segment back for up to `DELAYED`. Where that fits the queue that stands
 //! better, it is subtracted.
 //!
 //! The smallest sample is kept for each flow and each kind: a full packet takes longer than a small one by its own transmission,
@@ -21,7 +21,7 @@
 //! its timestamp is the queue of the way in; the rest is the queue of the way out (LEDBAT, RFC 6817 §2.2). Ticks of 1 ms and of
 //! 1 us are recognized. Without such a clock both directions that are loaded have the queue.
 //!
-//! State: a table of fixed size with a place for each hash. The flow of a place keeps it until it is silent for [`SILENT`].
+//! State: a table of fixed size with a place for each hash. The flow of a place keeps it until it is silent for `SILENT`.
 
 use super::{Known, Way};
 use crate::packet::{TcpFlags, TcpView};
