@@ -4,12 +4,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use penstock_conntrack::Config as Flows;
+use penstock_core::link_layer::{Framing, LinkLayer};
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_core::wire::RealPacket;
-use penstock_conntrack::Config as Flows;
 use penstock_shaper::bottleneck::{Config, Delivery};
 use penstock_shaper::classify::Classifier;
 use penstock_shaper::direction::Direction;
@@ -51,7 +52,9 @@ impl Input<'_> {
     fn config(&mut self) -> Config {
         let name = NAMES[usize::from(self.byte()) % NAMES.len()];
         let aqm = AnyConfig::default_of(name).expect("it is in the registry");
-        Config { aqm, rate: self.rate(), delay: Span::from_millis(u64::from(self.byte())), limit: self.limit() }
+        let framing = [Framing::None, Framing::Atm, Framing::Ptm][usize::from(self.byte() % 3)];
+        let layer = LinkLayer { overhead: i32::from(self.byte()) - 64, mpu: self.byte().into(), framing };
+        Config { aqm, rate: self.rate(), layer, delay: Span::from_millis(u64::from(self.byte())), limit: self.limit() }
     }
 
     /// A segment of one of eight connections, between an end with two hosts and one with one, with this number in its
@@ -213,7 +216,8 @@ fuzz_target!(|data: &[u8]| {
     for direction in Direction::BOTH {
         let bottleneck = world.path.direction(direction);
         bottleneck.check().expect("its counters add up");
-        let on_the_wire = bottleneck.server.stats().sent.packets - bottleneck.line.delivered.packets - bottleneck.lost();
+        let on_the_wire =
+            bottleneck.server.stats().sent.packets - bottleneck.line.delivered.packets - bottleneck.lost();
         waiting += bottleneck.server.backlog().packets + on_the_wire;
     }
     assert_eq!(world.arrived, world.delivered + world.fates.dropped + waiting, "no packet is lost or doubled");
