@@ -1,5 +1,5 @@
-//! What can be set while packets pass: rate, delay, loss and limit of each direction, what the link adds to packets, and the parameters of its
-//! discipline.
+//! What can be set while packets pass: rate, delay, loss and limit of each direction, what its link adds to packets, and the
+//! parameters of its discipline.
 //!
 //! A discipline gets other parameters, or another limit, by a new one in its place
 //! ([`Bottleneck::replace`](penstock_shaper::bottleneck::Bottleneck::replace)): packets that wait leave under the old parameters.

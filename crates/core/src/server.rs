@@ -268,6 +268,7 @@ mod tests {
     use super::*;
     use crate::ack::AckPath;
     use crate::judge::Aqm;
+    use crate::link_layer::Framing;
     use crate::packet::FlowId;
     use crate::qdisc::DropReason;
     use crate::queue::Fifo;
@@ -367,6 +368,16 @@ mod tests {
         live(&mut both);
         assert_eq!(both.1.0[1], (2, false, 7500, 11_500));
         assert_eq!((both.0.busy(), both.0.qdisc().aqm().0[0]), (Span::from_micros(6500), ("told", 0)));
+    }
+
+    /// 1000 B and 44 B more are 22 cells of 53 B.
+    #[test]
+    fn another_layer_holds_from_the_next_packet_on_and_is_told() {
+        let mut both = server(&[1, 2]);
+        both.0.set_layer(LinkLayer { overhead: 44, mpu: 0, framing: Framing::Atm }, us(5500));
+        assert_eq!(both.0.qdisc().aqm().0, [("told", 0)]);
+        live(&mut both);
+        assert_eq!(both.1.0, [(1, false, 5000, 6000), (2, false, 6000, 7166)]);
     }
 
     #[test]

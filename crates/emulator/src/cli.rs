@@ -460,11 +460,11 @@ fn layers(own: &LinkOptions, file: Option<[LinkLayer; 2]>) -> Result<[LinkLayer;
         written.iter().filter_map(|(key, value)| keys.set(key, value)).collect::<Result<(), ConfigError>>()?;
         Ok(keys)
     };
-    let user = |e: ConfigError| Error::User(format!("--layer {}: {}", e.key, e.message));
+    let user = |option: &'static str| move |e: ConfigError| Error::User(format!("{option} {}: {}", e.key, e.message));
     let there = read(&own.layer).and_then(|keys| keys.over(file.map_or_else(LinkLayer::default, |both| both[0])));
-    let there = there.map_err(user)?;
+    let there = there.map_err(user("--layer"))?;
     let otherwise = file.filter(|_| own.layer.is_empty()).map_or(there, |both| both[1]);
-    let back = read(&own.reverse_layer).and_then(|keys| keys.over(otherwise)).map_err(user)?;
+    let back = read(&own.reverse_layer).and_then(|keys| keys.over(otherwise)).map_err(user("--reverse-layer"))?;
     Ok([there, back])
 }
 

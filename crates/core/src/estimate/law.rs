@@ -393,8 +393,8 @@ impl Govern {
         }
         self.test = Some(Test { queues, ..test });
         // By so much a queue would have become shorter.
-        let fall = felt.at.since(test.at).as_secs_f64() - (felt.bits - test.bits) / test.passes;
         let span = felt.at.since(test.at).as_secs_f64();
+        let fall = span - (felt.bits - test.bits) / test.passes;
         let enough = queues[1].max(3.0 * moves).max(LEAST_FALL) + 2.0 * self.packet();
         if span < LEAST_TEST || fall < enough.max(LESS * span) || queues[0] > MOST_LONGER + self.newest_trip / 2.0 {
             return None;

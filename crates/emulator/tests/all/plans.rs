@@ -139,6 +139,8 @@ fn options_say_what_the_link_adds() {
     {
         let wrong = all(FILE, &["--layer", word], &()).unwrap_err();
         assert!(wrong.contains("--layer") && wrong.contains(why), "{wrong}");
+        let wrong = all(FILE, &["--reverse-layer", word], &()).unwrap_err();
+        assert!(wrong.contains("--reverse-layer") && wrong.contains(why), "{wrong}");
     }
     assert!(
         parse(&["--layer", "overhed=3"]).is_err_and(|wrong| wrong.to_string().contains("link_layer, overhead, mpu"))
