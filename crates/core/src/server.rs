@@ -26,12 +26,17 @@ pub trait Observer<P>: PacketObserver<P> {
     fn sent(&mut self, packet: P, lost: bool, end: Instant, now: Instant);
 }
 
+/// A discipline is told an estimated rate that differs by more than this part from the last that it was told.
+const TOLD: f64 = 0.05;
+
 /// A discipline and a transmitter.
 #[derive(Debug)]
 pub struct Server<P, Q> {
     queues: Succession<P, Q>,
     rng: Rng,
     wire: Serializer,
+    /// The rate of which the discipline was told.
+    told: Rate,
     layer: LinkLayer,
     /// What the link loses, and the stations behind it; `None` if it loses nothing.
     pub loss: Option<Loss>,
@@ -48,6 +53,7 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
             queues: Succession::new(qdisc),
             rng,
             wire: Serializer::new(rate),
+            told: rate,
             layer: LinkLayer::default(),
             loss: None,
             transmitting: false,
@@ -98,6 +104,11 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
         self.busy
     }
 
+    /// Returns the time of all transmissions up to `now`.
+    pub fn busy_by(&self, now: Instant) -> Span {
+        self.busy - self.busy_until.since(now)
+    }
+
     /// Returns what waits.
     #[inline]
     pub fn backlog(&self) -> Backlog {
@@ -118,21 +129,42 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
     /// one that kept the rate of an outage would block the link for long after it. Nothing must be due at `now`. Returns when
     /// the last transmission ends, or has ended.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) -> Instant {
+        let end = self.transmit_at(rate, now);
+        self.tell_rate(now);
+        end
+    }
+
+    /// Does what [`Server::set_rate`] does with the next one of many rates that differ little, such as those of an estimator:
+    /// the discipline is told one that differs by more than 5 % from the last that it was told.
+    pub fn follow_rate(&mut self, rate: Rate, now: Instant) -> Instant {
+        let end = self.transmit_at(rate, now);
+        if (rate.as_bps() as f64 - self.told.as_bps() as f64).abs() > TOLD * self.told.as_bps() as f64 {
+            self.tell_rate(now);
+        }
+        end
+    }
+
+    fn transmit_at(&mut self, rate: Rate, now: Instant) -> Instant {
         let before = std::mem::replace(&mut self.wire, Serializer::new(rate)).rate();
         if self.transmitting {
             let rest = self.busy_until.since(now);
             let left = rest.at_rate(before, rate).max(Span::from_nanos(1)); // nothing is due at `now`
             (self.busy_until, self.busy) = (now + left, self.busy - rest + left);
         }
-        self.on_fact(&Fact::Rate(self.layer.of_packets(rate)), now);
         self.busy_until
+    }
+
+    /// Tells the discipline the rate at which packets pass.
+    fn tell_rate(&mut self, now: Instant) {
+        self.told = self.rate();
+        self.on_fact(&Fact::Rate(self.layer.of_packets(self.told)), now);
     }
 
     /// Lets the link add other bytes to the packets whose transmission begins later, and tells the discipline the rate at which
     /// packets pass then.
     pub fn set_layer(&mut self, layer: LinkLayer, now: Instant) {
         self.layer = layer;
-        self.on_fact(&Fact::Rate(layer.of_packets(self.rate())), now);
+        self.tell_rate(now);
     }
 
     /// Puts a discipline in the place of the present one, which keeps its packets.

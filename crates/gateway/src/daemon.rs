@@ -10,7 +10,7 @@ use crate::file::{File, Interfaces, Keys};
 use crate::gate::{self, Arrived, Traffic};
 use crate::held::{Held, Origin};
 use crate::link::source::From;
-use crate::link::steer::{self, Passed, Steer};
+use crate::link::steer::{Passed, Steer};
 use crate::report::{self, Common, Delays, State, Status};
 use crate::scone::Advice;
 use crate::settings::Settings;
@@ -30,6 +30,7 @@ use penstock_core::packet::{NodeId, Packet};
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::tree::Tree;
 use penstock_core::rng::Streams;
+use penstock_core::server::Server;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use penstock_linux::links::LinkWatch;
 use penstock_linux::random;
@@ -81,8 +82,7 @@ struct Own {
     /// When the last sleep ended, and whether because packets have come.
     woken: Instant,
     has_packets: bool,
-    /// When the next step and the next sign of life are due.
-    step: Instant,
+    /// When the next sign of life is due.
     beat: Instant,
 }
 
@@ -234,26 +234,31 @@ impl Daemon {
     }
 
     fn step(&mut self, now: Instant, desk: &mut Desk<Self>) {
-        self.own.step = now + steer::STEP;
         let of = |d: Direction| (self.path.direction(d), self.own.observed[d.index()].bytes);
         let [(down, seen_down), (up, seen_up)] = Direction::BOTH.map(of);
         let bytes = [down.server.stats().arrived.bytes + seen_down, up.line.delivered.bytes + seen_up];
-        let passed = Passed { bytes, busy: [down.server.busy(), up.server.busy()] };
+        let servers = [&down.server, &up.server];
+        let passed = Passed { bytes, busy: servers.map(|one| one.busy_by(now)), layers: servers.map(Server::layer) };
         let Some(rates) = self.traffic.taps.steer.step(now, passed, self.settings.rates()) else { return };
-        self.set_rates(rates);
+        let follows = self.traffic.taps.steer.source.settings.from == From::Estimate;
+        self.set_rates(rates, follows);
         desk.forget_status();
-        if self.traffic.taps.steer.source.settings.from != From::Estimate {
+        if !follows {
             let [down, up] = rates;
             desk.note(format!("the rates are now {down} down and {up} up"));
         }
     }
 
-    /// The source of the rates has others; only the rates change.
-    fn set_rates(&mut self, rates: [Rate; 2]) {
+    /// The source of the rates has others; only the rates change. An estimate is followed in small steps.
+    fn set_rates(&mut self, rates: [Rate; 2], follows: bool) {
         let now = self.release();
         for direction in Direction::BOTH {
-            let at = direction.index();
-            self.path.direction_mut(direction).set_rate(rates[at], now);
+            let (at, one) = (direction.index(), self.path.direction_mut(direction));
+            if follows {
+                one.follow_rate(rates[at], now)
+            } else {
+                one.set_rate(rates[at], now)
+            }
             self.settings.ways[at].rate = rates[at];
         }
         self.share(now);
@@ -306,7 +311,7 @@ impl Appliance for Daemon {
         let now = self.release();
         self.traffic.gate.flush(&mut self.traffic.pool);
         self.enforce(now);
-        if now >= self.own.step {
+        if now >= self.traffic.taps.steer.due() {
             self.step(now, desk);
         }
         if self.own.woken >= self.own.beat {
@@ -322,7 +327,7 @@ impl Appliance for Daemon {
             PollFd::new(rest.slow, if_true(rest.serves)),
             PollFd::new(self.traffic.gate.as_fd(), if_true(self.traffic.pool.has_buffer())),
         ];
-        let next = [Some(rest.until), self.path.next_due(), Some(self.own.step), Some(self.own.beat)];
+        let next = [Some(rest.until), self.path.next_due(), Some(self.traffic.taps.steer.due()), Some(self.own.beat)];
         let next = next.into_iter().flatten().min().unwrap_or(rest.until).min(now + LONGEST_SLEEP);
         let timeout = next.since(now);
         self.own.stalls.note(self.own.woken, now);

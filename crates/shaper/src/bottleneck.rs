@@ -98,6 +98,16 @@ impl<P: Packet> Bottleneck<P> {
     /// [`Bottleneck::poll`] has returned `None` for this `now`.
     pub fn set_rate(&mut self, rate: Rate, now: Instant) {
         let end = self.server.set_rate(rate, now);
+        self.goes_on(rate, now, end);
+    }
+
+    /// Does what [`Bottleneck::set_rate`] does with the next one of many rates that differ little ([`Server::follow_rate`]).
+    pub fn follow_rate(&mut self, rate: Rate, now: Instant) {
+        let end = self.server.follow_rate(rate, now);
+        self.goes_on(rate, now, end);
+    }
+
+    fn goes_on(&mut self, rate: Rate, now: Instant, end: Instant) {
         self.line.ends(end);
         if let Some(log) = &mut self.line.records.log {
             log.events.push((now, Event::Rate(rate, end)));

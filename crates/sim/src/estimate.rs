@@ -8,6 +8,7 @@ use crate::numbers::LinkDir;
 use crate::segment::Segment;
 use penstock_core::estimate::{AnyEstimator, Estimator, Known, Law, Ours, Way};
 use penstock_core::fact::Fact;
+use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::Packet;
 use penstock_core::units::{Instant, Rate, Span};
 use probes::Probes;
@@ -28,8 +29,9 @@ struct Sent {
 #[derive(Debug)]
 pub struct Gauge {
     estimator: AnyEstimator,
-    /// The shapers, in the order of [`Way`].
+    /// The shapers, and what the link adds to packets, in the order of [`Way`].
     shapers: [LinkDir; 2],
+    layers: [LinkLayer; 2],
     before: [Sent; 2],
     /// The rates of which the disciplines were told, in bit/s.
     told: [f64; 2],
@@ -48,12 +50,14 @@ pub fn has_probes(law: Law) -> bool {
 }
 
 impl Gauge {
-    /// Creates the gateway whose shaper to the link is `shaper`, with what it knows of the rates to the link and back. With a law that
-    /// [has probes](has_probes), `routes` lead over shaper and link to its end, and back.
-    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir, routes: [u32; 2]) -> Self {
+    /// Creates the gateway whose shaper to the link is `shaper` of `links`, with what it knows of the rates to the link and back. With a
+    /// law that [has probes](has_probes), `routes` lead over shaper and link to its end, and back.
+    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir, links: &[Link], routes: [u32; 2]) -> Self {
+        let shapers = [shaper.reverse(), shaper];
         Self {
             estimator: AnyEstimator::new(law, [inward, out]),
-            shapers: [shaper.reverse(), shaper],
+            layers: shapers.map(|shaper| links[shaper.index()].layer()),
+            shapers,
             before: Default::default(),
             told: [inward, out].map(|known| known.first.as_bps() as f64),
             ours: Default::default(),
@@ -89,7 +93,7 @@ impl Gauge {
 
     /// Shows a packet. Returns true when a step is due.
     pub fn pass(&mut self, way: Way, packet: &mut Segment, now: Instant) -> bool {
-        let (flow, size) = (u64::from(packet.flow), packet.size());
+        let (flow, size) = (u64::from(packet.flow), self.layers[way as usize].on_wire(packet.size()));
         self.estimator.pass(way, flow, size, packet.tcp().map(|segment| &*segment), now);
         now >= self.estimator.due()
     }

@@ -3,7 +3,8 @@
 //! A segment that leaves is recorded, and the answer to it ends a sample:
 //! - A segment with payload is answered by the acknowledgment whose last segment it is. A delayed ACK waits for the second
 //!   segment, which our own shaper may have held; so a sample begins when that one left.
-//! - An acknowledgment is answered by the data that echoes its timestamp (RFC 7323 §4.1).
+//! - An acknowledgment is answered by the data that echoes its timestamp (RFC 7323 §4.1). After a pause the far end had nothing
+//!   to send, and its answer tells only that the path takes no longer.
 //!
 //! Nothing that our shaper did is in a sample: packets are shown as they leave it. What it dropped has never left, and shows as a
 //! hole; the segment that fills the hole left once, so its sample is right, while those that waited for it show nothing. A
@@ -14,7 +15,8 @@
 //! better, it is subtracted.
 //!
 //! The smallest sample is kept for each flow and each kind: a full packet takes longer than a small one by its own transmission,
-//! 24 ms at 0.5 Mbit/s. A flow is *sure* of it if a packet was alone: so little had passed that the link had sent it already.
+//! 24 ms at 0.5 Mbit/s. Once the rate of the link is known, that of full packets is at most the one of small packets, such as those
+//! of the handshake, and their own transmission. A flow is *sure* of it if a packet was alone: so little had passed that the link had sent it already.
 //! Flows that are sure tell the queue; the others, which may have begun in a queue, take their smallest times from them.
 //!
 //! The clock of the far end, which segments carry, splits a sample: what an arriving segment takes longer than the fastest since
@@ -41,6 +43,8 @@ const COUNTED: usize = 32;
 const DELAYED: i64 = 40_000_000;
 /// A packet of more bytes is a full one.
 const FULL: u64 = 600;
+/// Bytes of the largest one that is common.
+const PACKET: f64 = 1500.0;
 /// An acknowledgment of up to so many bytes is one of a single segment.
 const SINGLE: u32 = 1500;
 /// After this time the tick of a far end's clock shows.
@@ -146,9 +150,9 @@ struct Least {
 }
 
 impl Least {
-    /// Takes a sample; returns by how much it is above the smallest. The first one has waited for `queue`; one that was alone
-    /// has not waited.
-    fn above(&mut self, sample: i64, queue: i64, alone: bool) -> i64 {
+    /// Takes a sample; returns by how much it is above the smallest, which is no more than `most`. The first one has waited for
+    /// `queue`; one that was alone has not waited.
+    fn above(&mut self, sample: i64, queue: i64, alone: bool, most: i64) -> i64 {
         let least = match self.least {
             None if alone => sample,
             None => sample - queue,
@@ -158,7 +162,12 @@ impl Least {
             self.sure = SURE;
         }
         self.least = Some(least);
-        sample - least
+        sample - least.min(most)
+    }
+
+    /// Returns what a packet takes at most whose transmission takes `more`; no bound if nothing is known.
+    fn and(&self, more: Option<i64>) -> i64 {
+        self.least.zip(more).map_or(i64::MAX, |(least, more)| least.saturating_add(more))
     }
 
     fn raise(&mut self, by: i64) {
@@ -189,8 +198,15 @@ struct Clock {
 }
 
 impl Clock {
-    /// Takes a segment that arrives; returns by how much it is later than the fastest. `queue` is the queue that stands.
-    fn late<S: TcpView>(&mut self, segment: &S, full: bool, (queue, alone): (i64, bool), now: Instant) -> Option<i64> {
+    /// Takes a segment that arrives; returns by how much it is later than the fastest. `queue` is the queue that stands, `more` what
+    /// a full packet takes longer.
+    fn late<S: TcpView>(
+        &mut self,
+        segment: &S,
+        full: bool,
+        (queue, alone, more): (i64, bool, Option<i64>),
+        now: Instant,
+    ) -> Option<i64> {
         let val = segment.timestamps()?.val;
         let begun = *self.begun.get_or_insert_with(|| {
             self.newest = val;
@@ -209,13 +225,14 @@ impl Clock {
         let mut late = [0; 2];
         for (tick, ns) in TICK_NS.iter().enumerate() {
             let sample = (span.as_nanos() as i64).wrapping_sub(self.ticks.wrapping_mul(*ns));
-            late[tick] = self.least[tick][usize::from(full)].above(sample, queue, alone);
+            let most = if full { self.least[tick][0].and(more.map(|more| more + ns)) } else { i64::MAX };
+            late[tick] = self.least[tick][usize::from(full)].above(sample, queue, alone, most);
         }
         self.tick.map(|tick| late[tick])
     }
 
     fn is_sure(&self, full: bool) -> bool {
-        self.tick.is_some_and(|tick| self.least[tick][usize::from(full)].sure == SURE)
+        self.tick.is_some_and(|tick| self.least[tick][..=usize::from(full)].iter().any(|least| least.sure == SURE))
     }
 }
 
@@ -229,6 +246,8 @@ struct Flow {
     val: Option<u32>,
     /// The newest acknowledgment that arrived.
     acked: Option<u32>,
+    /// When data arrived last.
+    sent: Instant,
     holes: [(u32, u32); HOLES],
     records: Records,
     clock: Clock,
@@ -357,6 +376,10 @@ pub struct Trips {
     before: [(f64, Instant); 2],
     /// Bytes per second that the link carries at least, and what it is thought to carry.
     carries: [[f64; 2]; 2],
+    /// What a full packet takes longer than a small one, if the rate of the link is known.
+    longer: [Option<i64>; 2],
+    /// The smallest round trip of all, in nanoseconds.
+    floor: i64,
     trip: Option<Span>,
     lost: u64,
     drifted: Instant,
@@ -371,6 +394,8 @@ impl Default for Trips {
             standing: [0; 2],
             before: Default::default(),
             carries: [[1.0; 2]; 2],
+            longer: [None; 2],
+            floor: i64::MAX,
             trip: None,
             lost: 0,
             drifted: Instant::ZERO,
@@ -388,6 +413,7 @@ impl Trips {
     pub fn carries(&mut self, way: Way, rate: Rate, measured: bool) {
         let bytes = rate.as_bps() as f64 / 8.0;
         self.carries[way as usize] = [bytes / if measured { 2.0 } else { Known::FACTOR as f64 }, bytes];
+        self.longer[way as usize] = measured.then_some((1e9 * PACKET / bytes) as i64);
     }
 
     /// Shows a packet as it leaves the shaper or arrives from the link.
@@ -450,7 +476,12 @@ impl Trips {
 
     fn arrives<S: TcpView>(&mut self, place: usize, (size, alone): (Bytes, bool), segment: &S, now: Instant) {
         let (flow, full) = (&mut self.places[place], size.get() > FULL);
-        let late = flow.clock.late(segment, full, (self.standing[Way::In as usize], alone), now);
+        let [more_in, more_out] = self.longer;
+        let pause = now.since(flow.sent);
+        if segment.payload_len() > 0 {
+            flow.sent = now;
+        }
+        let late = flow.clock.late(segment, full, (self.standing[Way::In as usize], alone, more_in), now);
         if let Some(queue) = late {
             let sure = flow.clock.is_sure(full);
             let sample = Sample { queue, at: now, bytes: self.bytes[Way::In as usize] };
@@ -463,9 +494,19 @@ impl Trips {
         flow.acked = Some(segment.ack());
         let Some(record) = flow.records.answered(segment) else { return };
         let trip = now.since(record.left);
-        let standing = self.standing.iter().sum();
+        let standing: i64 = self.standing.iter().sum();
+        // A full packet takes its own transmission longer than a small one, so the handshake tells what it takes at most.
+        let of = |is: bool, more: Option<i64>| if is { more } else { Some(0) };
+        let more = of(record.full, more_out).zip(of(full, more_in)).map(|(out, inward)| out + inward);
+        let small = flow.least[0][0];
         let least = &mut flow.least[usize::from(record.full)][usize::from(full)];
-        let above = least.above(trip.as_nanos() as i64, standing, record.alone && alone && !record.echo);
+        let alone = record.alone && alone && !record.echo;
+        let ns = trip.as_nanos() as i64;
+        self.floor = self.floor.min(ns);
+        let above = least.above(ns, standing.min(ns - self.floor), alone, small.and(more));
+        if record.echo && 4 * pause.as_nanos() > 3 * trip.as_nanos() {
+            return; // the far end had nothing to send
+        }
         self.trip = Some(self.trip.map_or(trip, |before| before.min(trip)));
         let mut queue = (above - late.unwrap_or(0)).max(0);
         // An acknowledgment of a single segment may have been held back: what fits the queue that stands counts.
@@ -475,7 +516,8 @@ impl Trips {
         }
         let round = if late.is_some() { Way::Out as usize } else { 2 };
         let of = Of { place, out_full: record.full, in_full: full };
-        let sure = least.sure == SURE && (late.is_none() || flow.clock.is_sure(full));
+        let sure = (least.sure == SURE || small.sure == SURE && more.is_some())
+            && (late.is_none() || flow.clock.is_sure(full));
         self.rounds[round].add(of, Sample { queue, at: record.left, bytes: record.bytes }, sure);
     }
 
@@ -529,6 +571,7 @@ impl Trips {
         }
         self.drifted = now;
         let by = (span.as_nanos() as f64 * DRIFT) as i64;
+        self.floor = self.floor.saturating_add(by);
         for flow in self.places.iter_mut().filter(|flow| now.since(flow.seen) < SILENT) {
             flow.least.as_flattened_mut().iter_mut().for_each(|least| least.raise(by));
             flow.clock.least.as_flattened_mut().iter_mut().for_each(|least| least.raise(by));

@@ -5,15 +5,13 @@ use crate::link::script::Told;
 use crate::link::timetable::Timetable;
 use jiff::civil::Time;
 use penstock_core::config::ConfigError;
+use penstock_core::estimate::Known;
 use penstock_core::units::{Instant, Rate, Span};
 use penstock_grammar::link::{self, MAX_DELAY, MAX_RATE};
 use penstock_grammar::range::within;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
-
-/// Without `lowest` and `highest`, rates up to so many times lower or higher than `rate` are right.
-const FACTOR: u64 = 20;
 
 /// What tells the rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
@@ -80,9 +78,8 @@ impl Keys {
         }
         let given = [(self.lowest, self.highest), (self.reverse_lowest, self.reverse_highest)];
         let bounds = [0, 1].map(|at| {
-            let (bps, (lowest, highest)) = (rates[at].as_bps(), given[at]);
-            let most = Rate::from_bps(bps.saturating_mul(FACTOR)).min(MAX_RATE);
-            lowest.unwrap_or(Rate::from_bps((bps / FACTOR).max(1)))..=highest.unwrap_or(most)
+            let (around, (lowest, highest)) = (Known::around(rates[at]), given[at]);
+            lowest.unwrap_or(around.lowest)..=highest.unwrap_or(around.highest.min(MAX_RATE))
         });
         let keys =
             [("rate", "timetable", &self.timetable), ("reverse_rate", "reverse_timetable", &self.reverse_timetable)];

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use crate::held::Held;
-use crate::link::estimate::{Estimator, Seen};
 use crate::link::script::Script;
 use crate::link::source::{From, Settings, Source, Standing};
 use crate::link::timetable;
@@ -10,31 +9,35 @@ use crate::link::trips::{Trips, View};
 use crate::link::verdict::{Found, Verdict, Ways};
 use crate::tap::{Around, Entries, Known, Tap};
 use penstock_conntrack::SipHash;
+use penstock_core::estimate::{self, AnyEstimator, Estimator, Law, Ours, Way};
+use penstock_core::link_layer::LinkLayer;
+use penstock_core::packet::Packet as _;
 use penstock_core::units::{Instant, Rate, Span};
-use penstock_core::wire::RealPacket;
+use penstock_core::wire::{FlowKey, RealPacket, Transport};
 use penstock_shaper::classify::PacketFacts;
 use penstock_shaper::direction::Direction;
 use serde_json::{Value, json};
 
-pub const STEP: Span = Span::from_millis(100);
-/// A direction is the one whose link is full if it fills at least this part of what the fuller one does.
-const LOADED: f64 = 0.5;
+/// How often the source is asked, and where the bottleneck is. An estimator has steps of its own.
+const STEP: Span = Span::from_millis(100);
 /// A rate that differs by less than this part is not set anew.
-const SAME: f64 = 0.005;
+const SAME: f64 = 0.002;
 
-/// What has passed since the start, of both directions: bytes that came from the WAN and that were sent there, and for how
-/// long our shaper was occupied.
+/// What has passed since the start, of both directions: bytes that came from the WAN and that were sent there, for how
+/// long our shaper was occupied, and what the link adds to packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Passed {
     pub bytes: [u64; 2],
     pub busy: [Span; 2],
+    pub layers: [LinkLayer; 2],
 }
 
 #[derive(Debug)]
 pub struct Steer {
     pub source: Source,
     script: Option<Script>,
-    estimators: Option<[Estimator; 2]>,
+    estimator: Option<AnyEstimator>,
+    hash: SipHash,
     trips: Trips,
     verdict: Verdict,
     view: View,
@@ -48,34 +51,53 @@ fn script(settings: &Settings) -> Result<Option<Script>, Error> {
     (settings.from == From::Command).then(start).transpose()
 }
 
-/// Makes the estimates of both directions, if the rates are estimated.
-fn estimators(settings: &Settings) -> Option<[Estimator; 2]> {
-    let estimator = |d: Direction| {
-        let bounds = &settings.bounds[d.index()];
-        Estimator::new(settings.rates[d.index()], *bounds.start(), *bounds.end(), d == Direction::Reverse)
+/// Makes the estimator, if the rates are estimated.
+fn estimator(settings: &Settings) -> Option<AnyEstimator> {
+    let known = |way: Way| {
+        let (first, bounds) = (settings.rates[way as usize], &settings.bounds[way as usize]);
+        estimate::Known { first, lowest: *bounds.start(), highest: *bounds.end() }
     };
-    (settings.from == From::Estimate).then(|| Direction::BOTH.map(estimator))
+    (settings.from == From::Estimate).then(|| AnyEstimator::new(Law::Estimate, Way::BOTH.map(known)))
 }
 
 impl Steer {
     /// Begins with the settings of the file; starts the script if there is one.
     pub fn start(settings: Settings, hash: SipHash) -> Result<Self, Error> {
-        let (script, estimators, source) =
-            (script(&settings)?, estimators(&settings), Source::new(settings, Instant::ZERO));
+        let (script, estimator, source) =
+            (script(&settings)?, estimator(&settings), Source::new(settings, Instant::ZERO));
         let (verdict, view, last) = Default::default();
-        Ok(Self { source, script, estimators, trips: Trips::new(hash), verdict, view, last, passing: [0.0; 2] })
+        Ok(Self { source, script, estimator, hash, trips: Trips::default(), verdict, view, last, passing: [0.0; 2] })
     }
 
     /// Goes on with other settings, unless that fails; what is known of round trips stays.
     pub fn restart(&mut self, settings: Settings, now: Instant) -> Result<(), Error> {
         self.script = script(&settings)?;
-        self.estimators = estimators(&settings);
+        self.estimator = estimator(&settings);
         self.source = Source::new(settings, now);
         Ok(())
     }
 
+    /// Returns when [`Steer::step`] is to be called next.
+    pub fn due(&self) -> Instant {
+        let look = self.last.0 + STEP;
+        self.estimator.as_ref().map_or(look, |estimator| estimator.due().min(look))
+    }
+
     /// Takes a step; returns the rates that the shaper must get, if they are others than `set`.
     pub fn step(&mut self, now: Instant, passed: Passed, set: [Rate; 2]) -> Option<[Rate; 2]> {
+        if now >= self.last.0 + STEP {
+            self.look(now, passed, set);
+        }
+        let wanted = match &mut self.estimator {
+            Some(_) if self.source.standing(now) == Standing::ByHand => None,
+            Some(estimator) => Some(estimator.step(passed.busy.map(|busy| Ours { busy }), now)),
+            None => self.source.rates(now),
+        };
+        wanted.filter(|wanted| (0..2).any(|at| differ(wanted[at], set[at])))
+    }
+
+    /// Looks where the bottleneck is.
+    fn look(&mut self, now: Instant, passed: Passed, set: [Rate; 2]) {
         let (before, old) = std::mem::replace(&mut self.last, (now, passed));
         let span = now.since(before).max(Span::from_millis(1));
         let bytes = [0, 1].map(|at| passed.bytes[at].saturating_sub(old.bytes[at]));
@@ -84,29 +106,26 @@ impl Steer {
         self.view = self.trips.view(now);
         let ways = Ways { bps: self.passing, busy, set };
         self.verdict.step(&ways, self.view.risen, self.view.least, self.source.settings.keys.round_trip);
-        let loaded = loaded(busy);
-        let seen = [0, 1].map(|at| Seen {
-            span,
-            bytes: bytes[at],
-            busy: busy[at],
-            queue: self.view.queue,
-            base: self.view.least.unwrap_or_default(),
-            loaded: loaded[at],
-        });
-        self.wanted(now, &seen).filter(|wanted| (0..2).any(|at| differ(wanted[at], set[at])))
     }
 
-    fn wanted(&mut self, now: Instant, seen: &[Seen; 2]) -> Option<[Rate; 2]> {
-        match &mut self.estimators {
-            Some(_) if self.source.standing(now) == Standing::ByHand => None,
-            Some([down, up]) => Some([down.step(&seen[0]), up.step(&seen[1])]),
-            None => self.source.rates(now),
+    /// Shows a packet as it leaves to the WAN, or as it comes from there.
+    fn show(&mut self, direction: Direction, packet: &RealPacket, now: Instant) {
+        let tcp = matches!(packet.headers().transport, Transport::Tcp { .. });
+        let key = if tcp { FlowKey::of(packet.bytes(), packet.headers()) } else { None };
+        let hash = key.as_ref().map(|key| self.hash.of(key.as_bytes()));
+        if let (Some(key), Some(hash)) = (key, hash) {
+            self.trips.show(direction, (key, hash), packet, now);
+        }
+        if let Some(estimator) = &mut self.estimator {
+            let way = Way::BOTH[direction.index()];
+            let size = self.last.1.layers[direction.index()].on_wire(packet.size());
+            estimator.pass(way, hash.unwrap_or_default(), size, hash.map(|_| packet), now);
         }
     }
 
     /// Returns what is wrong, as sentences. A bottleneck that is not here is none while rates are estimated: they follow it.
     pub fn marks(&self, now: Instant) -> impl Iterator<Item = String> {
-        let behind = if self.estimators.is_none() { self.verdict.mark() } else { None };
+        let behind = if self.estimator.is_none() { self.verdict.mark() } else { None };
         self.source.mark(now).into_iter().chain(behind)
     }
 
@@ -123,8 +142,8 @@ impl Steer {
         let Found { behind, risen_ms, accelerator } = &self.verdict.found;
         json!({
             "source": self.source.report(now),
-            "estimate_bps": self.estimators.as_ref().map(|both| both.each_ref().map(|one| one.estimate().as_bps())),
-            "estimate_measured": self.estimators.as_ref().map(|both| both.each_ref().map(|one| one.measured)),
+            "estimate_bps": self.estimator.as_ref().map(|one| one.capacity().map(Rate::as_bps)),
+            "estimate_measured": self.estimator.as_ref().map(Estimator::measured),
             // In the last 100 ms.
             "passing_bps": self.passing.map(|bps| bps as u64),
             "flows": self.view.flows,
@@ -144,16 +163,16 @@ impl Tap for Steer {
     /// Packets are shown as they come from the WAN, and as they leave to it.
     fn arrives(&mut self, direction: Direction, held: &mut Held, _: &PacketFacts, around: &mut Around<'_>) {
         if direction == Direction::Forward {
-            self.trips.show(direction, held.packet(), around.now);
+            self.show(direction, held.packet(), around.now);
         }
     }
     fn leaves(&mut self, direction: Direction, held: &Held, now: Instant) {
         if direction == Direction::Reverse {
-            self.trips.show(direction, held.packet(), now);
+            self.show(direction, held.packet(), now);
         }
     }
     fn passes(&mut self, direction: Direction, packet: &RealPacket, now: Instant) {
-        self.trips.show(direction, packet, now);
+        self.show(direction, packet, now);
     }
     fn tick(&mut self, around: &mut Around<'_>) {
         self.source.clock(timetable::clock(), around.now);
@@ -166,24 +185,6 @@ impl Tap for Steer {
     }
 }
 
-/// Returns which directions are those whose link is full, if it is.
-fn loaded(busy: [f64; 2]) -> [bool; 2] {
-    busy.map(|part| part > LOADED * busy[0].max(busy[1]))
-}
-
 fn differ(a: Rate, b: Rate) -> bool {
     a.as_bps().abs_diff(b.as_bps()) as f64 > SAME * b.as_bps() as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_direction_is_loaded_if_it_fills_at_least_half_of_what_the_fuller_one_does() {
-        for (busy, expected) in [([0.2, 0.15], [true; 2]), ([0.2, 0.05], [true, false]), ([0.4, 1.0], [false, true])] {
-            assert_eq!(loaded(busy), expected, "{busy:?}");
-        }
-        assert_eq!(loaded([0.0; 2]), [false; 2]);
-    }
 }

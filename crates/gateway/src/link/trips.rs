@@ -5,10 +5,9 @@
 //! counts, so a probe begins anew after each. A table of fixed size has a place for each hash; the flow of a place stays
 //! until it is silent.
 
-use penstock_conntrack::SipHash;
 use penstock_core::rtt::RttProbe;
 use penstock_core::units::{Instant, Span};
-use penstock_core::wire::{FlowKey, RealPacket, Transport};
+use penstock_core::wire::{FlowKey, RealPacket};
 use penstock_shaper::direction::Direction;
 
 /// Number of places, a power of two.
@@ -23,7 +22,6 @@ const FRESH: Span = Span::from_millis(300);
 #[derive(Debug)]
 pub struct Trips {
     places: Vec<Option<Flow>>,
-    hash: SipHash,
     forgotten: Instant,
 }
 
@@ -83,18 +81,16 @@ fn smaller(a: Option<Span>, b: Option<Span>) -> Option<Span> {
     a.into_iter().chain(b).min()
 }
 
-impl Trips {
-    pub fn new(hash: SipHash) -> Self {
-        Self { places: (0..PLACES).map(|_| None).collect(), hash, forgotten: Instant::ZERO }
+impl Default for Trips {
+    fn default() -> Self {
+        Self { places: (0..PLACES).map(|_| None).collect(), forgotten: Instant::ZERO }
     }
+}
 
-    /// Shows a packet as it leaves to the WAN, or as it comes from there.
-    pub fn show(&mut self, direction: Direction, packet: &RealPacket, now: Instant) {
-        if !matches!(packet.headers().transport, Transport::Tcp { .. }) {
-            return;
-        }
-        let Some(key) = FlowKey::of(packet.bytes(), packet.headers()) else { return };
-        let place = &mut self.places[self.hash.of(key.as_bytes()) as usize % PLACES];
+impl Trips {
+    /// Shows a segment as it leaves to the WAN, or as it comes from there: its connection, and a hash of that.
+    pub fn show(&mut self, direction: Direction, (key, hash): (FlowKey, u64), packet: &RealPacket, now: Instant) {
+        let place = &mut self.places[hash as usize % PLACES];
         if place.as_ref().is_none_or(|flow| flow.key != key) {
             if place.as_ref().is_some_and(|flow| now.since(flow.seen) < SILENT) {
                 return;
@@ -145,6 +141,7 @@ fn median(mut values: Vec<Span>) -> Option<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_conntrack::SipHash;
     use penstock_core::packet::FlowId;
 
     /// A segment of 100 bytes of payload with a timestamp and its echo, between the ports 5000 and `port`.
@@ -164,6 +161,15 @@ mod tests {
         RealPacket::new(bytes, FlowId(1))
     }
 
+    fn named(packet: &RealPacket) -> (FlowKey, u64) {
+        let key = FlowKey::of(packet.bytes(), packet.headers()).unwrap();
+        (key, SipHash(1, 2).of(key.as_bytes()))
+    }
+
+    fn show(trips: &mut Trips, direction: Direction, packet: &RealPacket, now: Instant) {
+        trips.show(direction, named(packet), packet, now);
+    }
+
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
     }
@@ -176,15 +182,15 @@ mod tests {
     fn play(trips: &mut Trips, port: u16, begin: u64, times: &[u64]) -> u64 {
         for (n, trip) in times.iter().enumerate() {
             let (sent, n) = (begin + 200 * n as u64, begin as u32 + n as u32);
-            trips.show(Direction::Reverse, &segment(port, true, 100 * n, 10 + n, 1), at(sent));
-            trips.show(Direction::Forward, &segment(port, false, 100 * n, 10 + n, 10 + n), at(sent + trip));
+            show(trips, Direction::Reverse, &segment(port, true, 100 * n, 10 + n, 1), at(sent));
+            show(trips, Direction::Forward, &segment(port, false, 100 * n, 10 + n, 10 + n), at(sent + trip));
         }
         begin + 200 * times.len() as u64
     }
 
     #[test]
     fn a_queue_behind_the_wan_is_what_round_trips_take_longer() {
-        let mut trips = Trips::new(SipHash(1, 2));
+        let mut trips = Trips::default();
         let end = play(&mut trips, 80, 0, &[50, 40, 45, 120, 130]);
         let view = trips.view(at(end));
         assert_eq!((view.flows, view.wan, view.queue, view.least), (1, ms(120), ms(80), ms(40)));
@@ -193,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_median_of_the_flows_counts() {
-        let mut trips = Trips::new(SipHash(1, 2));
+        let mut trips = Trips::default();
         for (port, late) in [(80, 0), (81, 30), (82, 200)] {
             play(&mut trips, port, 0, &[40, 40, 40 + late, 40 + late]);
         }
@@ -202,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_no_queue_after_a_minute() {
-        let mut trips = Trips::new(SipHash(1, 2));
+        let mut trips = Trips::default();
         let end = play(&mut trips, 80, 0, &[40; 5]);
         trips.view(at(end));
         for second in 1..80 {
@@ -218,17 +224,14 @@ mod tests {
     /// Two flows want the same place. The one that is there keeps it while it is not silent for five seconds.
     #[test]
     fn a_flow_keeps_its_place_until_it_is_silent() {
-        let mut trips = Trips::new(SipHash(1, 2));
-        let key = |port: u16| {
-            let packet = segment(port, true, 0, 1, 1);
-            FlowKey::of(packet.bytes(), packet.headers()).unwrap()
-        };
-        let place = |port: u16| SipHash(1, 2).of(key(port).as_bytes()) as usize % PLACES;
+        let mut trips = Trips::default();
+        let of = |port: u16| named(&segment(port, true, 0, 1, 1));
+        let place = |port: u16| of(port).1 as usize % PLACES;
         let rival = (81..).find(|port| place(*port) == place(80)).unwrap();
         let mut shown = |port: u16, ms: u64| {
-            trips.show(Direction::Reverse, &segment(port, true, 0, 1, 1), at(ms));
+            show(&mut trips, Direction::Reverse, &segment(port, true, 0, 1, 1), at(ms));
             let holder = trips.places[place(80)].as_ref().unwrap();
-            (holder.key == key(80), holder.seen)
+            (holder.key == of(80).0, holder.seen)
         };
         assert_eq!(shown(80, 100), (true, at(100)));
         assert_eq!(shown(80, 1000), (true, at(1000)));

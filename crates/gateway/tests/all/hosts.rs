@@ -2,7 +2,7 @@
 //! when gateway or agent are killed.
 
 use crate::link::GATEWAY;
-use crate::scene::{DIVIDED, ENFORCED, HOSTS, PART, PAYLOAD, Scene, TCP, WEIGHTS, mean, seconds, send};
+use crate::scene::{DIVIDED, ENFORCED, HOSTS, PART, PAYLOAD, Scene, TCP, WEIGHTS, mean, median, seconds, send};
 use nix::sys::signal::Signal;
 use penstock_linux::testing::{Transfer, bpf, skip, wait_until};
 use serde_json::Value;
@@ -31,8 +31,11 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
 
     // All four hosts send as much as they may.
     let rates: Vec<Vec<f64>> = scene.transfers(7).into_iter().map(seconds).collect();
-    let shares: Vec<f64> =
-        rates.iter().zip(WEIGHTS).map(|(rate, weight)| mean(&rate[4..7]) / (PART * weight as f64 * PAYLOAD)).collect();
+    let shares: Vec<f64> = rates
+        .iter()
+        .zip(WEIGHTS)
+        .map(|(rate, weight)| median(&rate[4..7]) / (PART * weight as f64 * PAYLOAD))
+        .collect();
     eprintln!("rates in budgets: {shares:.3?} of {rates:.0?}");
     let status = scene.ask_gateway().unwrap();
     assert_eq!(status["c2ml"]["holders"], 4);
@@ -108,7 +111,7 @@ fn liars_are_held_to_their_parts(discipline: &str, more: &str) {
     let honest: Vec<Vec<f64>> = honest.into_iter().map(seconds).collect();
     drop(flood);
     drop(dead);
-    let shares = [0, 1].map(|at| mean(&honest[at][7..11]) / (part * WEIGHTS[2 + at] as f64 * PAYLOAD));
+    let shares = [0, 1].map(|at| median(&honest[at][4..11]) / (part * WEIGHTS[2 + at] as f64 * PAYLOAD));
     let (nodes, strangers) = passed(&before, &after);
     let flooded = nodes.iter().find(|(address, _)| address == "10.90.1.2").unwrap().1;
     eprintln!("{discipline}: of their parts honest hosts get {shares:.3?}, the flood {:.3}", flooded / part);

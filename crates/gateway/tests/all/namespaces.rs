@@ -509,6 +509,26 @@ fn a_bottleneck_behind_the_gateway_is_marked() {
     assert!(status["link"]["wan_least_ms"].as_f64().unwrap() >= 40.0, "{}", status["link"]);
 }
 
+/// Four uploads over 2 Mbit/s, of which the file says 4. The rate that carried less than a tenth of such a link was taken from our own
+/// spacing and from pauses of programs.
+#[test]
+fn a_rate_that_nobody_tells_is_found_and_used() {
+    let Some(mut lab) = Lab::new("--rate 2Mbit/s --delay 10ms --limit 62kB --reverse-limit 62kB") else { return };
+    let estimated = format!("{}rate_from = \"estimate\"\n", LINK.replace("10Mbit/s", "4Mbit/s"));
+    let gateway = lab.govern(&format!("{estimated}[discipline]\nname = \"fq-codel\"\n"));
+    let run = transfer(&lab, "-C cubic -P 4 -t 12 -O 4");
+    let status = gateway.end();
+    let link = lab.end_link();
+    let used = run["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / (2e6 * 1448.0 / 1500.0);
+    let estimate = status["link"]["estimate_bps"][1].as_f64().unwrap() / 2e6;
+    eprintln!("used {used:.3}, thought {estimate:.3}, behind {:?}", link.forward.sojourn_ms);
+    if link.disturbed || status["stalled"]["times"].as_u64() != Some(0) {
+        return eprintln!("disturbed: {:?}, {}", link.disturbed_by, status["stalled"]);
+    }
+    assert!(used > 0.85 && (0.8..1.2).contains(&estimate), "{used} {estimate}");
+    assert!(link.forward.sojourn_ms.p50 < 40.0, "the modem alone holds 248 ms: {:?}", link.forward.sojourn_ms);
+}
+
 /// Page, Prometheus, status and the rules of the kernel tell the same numbers.
 #[test]
 fn every_number_of_the_page_is_that_of_the_status() {

@@ -289,3 +289,10 @@ pub fn seconds(transfer: Transfer) -> Vec<f64> {
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
+
+/// Returns the middle one of an odd number of values: what a second in which a busy machine stood still does not change.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}

@@ -164,6 +164,61 @@ fn clocks_of_far_ends_tell_the_directions_apart() {
     assert_eq!(round(&mut ladder, 10, 15), [Some(15), Some(10)]);
 }
 
+/// The far end answers a request after 160 ms. That is the time of its program, and no queue. While data comes without a pause the
+/// echo of an acknowledgment tells the round trip. The clock of the far end has ticks of 10 ms, so it does not tell the directions apart.
+#[test]
+fn the_time_in_which_the_far_end_has_nothing_to_send_is_no_queue() {
+    let stamped = |val: u32, ecr: u32, segment| PlainSegment { timestamps: Some(Timestamps { val, ecr }), ..segment };
+    let mut ladder = Ladder(Trips::default());
+    let plain = PlainSegment::new(FlowId(0), TcpFlags::ACK);
+    ladder.out(0, &stamped(1, 0, plain)).back(40, &stamped(94, 1, data(0)));
+    ladder.out(60, &stamped(2, 94, plain)).back(220, &stamped(112, 2, data(1)));
+    assert_eq!(ladder.queue_ms(230), None);
+    ladder.out(300, &stamped(3, 112, plain));
+    for (n, ms) in [(2, 320), (3, 340), (4, 360)] {
+        ladder.back(ms, &stamped(120 + n, 2, data(n)));
+    }
+    ladder.back(390, &stamped(129, 3, data(5)));
+    assert_eq!(ladder.queue_ms(400), Some(50), "90 ms, and data came 30 ms before");
+}
+
+/// A flow began in a queue of 100 ms, and its handshake did not. Once the rate of the link is known, 1 Mbit/s, a full packet takes
+/// 12 ms longer than one of the handshake.
+#[test]
+fn the_handshake_tells_what_full_packets_take() {
+    let begun = || {
+        let mut ladder = Ladder(Trips::default());
+        let syn = PlainSegment { seq: u32::MAX, ..PlainSegment::new(FlowId(0), TcpFlags::SYN) };
+        ladder.out(0, &syn).back(40, &ack(0)).queue_ms(50);
+        ladder
+    };
+    for (measured, queue) in [(false, 0), (true, 100)] {
+        let mut ladder = begun();
+        ladder.0.carries(Way::Out, Rate::from_bps(1_000_000), measured);
+        for n in 0..3 {
+            let left = 100 + 200 * u64::from(n);
+            ladder.out(left, &data(2 * n)).out(left, &data(2 * n + 1)).back(left + 152, &ack(2 * n + 2));
+            assert_eq!(ladder.queue_ms(left + 160), Some(queue), "measured {measured}, pair {n}");
+        }
+    }
+}
+
+/// A queue of 200 ms was seen. A connection that begins then and answers within 41 ms was not in it.
+#[test]
+fn a_flow_that_begins_has_waited_for_no_longer_than_the_fastest_allows() {
+    let mut ladder = Ladder::begun();
+    ladder.out(100, &data(2)).out(100, &data(3)).back(340, &ack(4));
+    assert_eq!(ladder.queue_ms(350), Some(200));
+    for n in 0..3 {
+        let left = 400 + 100 * u64::from(n);
+        let [first, second] = [data(2 * n), data(2 * n + 1)];
+        ladder.out_of(FLOW + 1, left, &first).out_of(FLOW + 1, left, &second);
+        ladder.back_of(FLOW + 1, left + 41, &ack(2 * n + 2));
+        let queue = ladder.queue_ms(left + 50).unwrap();
+        assert!(queue <= 1, "{queue} ms, pair {n}");
+    }
+}
+
 #[test]
 fn records_are_thinned_out_and_never_grow() {
     let mut ladder = Ladder::begun();
