@@ -167,9 +167,10 @@ impl<P: Packet, Q: Qdisc<P>> Server<P, Q> {
         self.tell_rate(now);
     }
 
-    /// Puts a discipline in the place of the present one, which keeps its packets.
+    /// Puts a discipline in the place of the present one, which keeps its packets. It must have been built for the present rate.
     pub fn replace(&mut self, qdisc: Q, now: Instant) {
         self.queues.replace(qdisc);
+        self.told = self.rate();
         self.tell_channels(now);
     }
 
@@ -400,6 +401,21 @@ mod tests {
         live(&mut both);
         assert_eq!(both.1.0[1], (2, false, 7500, 11_500));
         assert_eq!((both.0.busy(), both.0.qdisc().aqm().0[0]), (Span::from_micros(6500), ("told", 0)));
+    }
+
+    /// Rates of 8, 8.3, 8.5 and 8.1 Mbit/s: only the third differs by more than 5 % from what was told, 8, and the last does not
+    /// from 8.5.
+    #[test]
+    fn a_rate_that_is_followed_holds_at_once_and_is_told_if_it_differs_by_much() {
+        let mut both = server(&[1]);
+        let mut told = |rate: u64| {
+            let end = both.0.follow_rate(Rate::from_bps(rate), us(5000));
+            (end.since(us(5000)).as_nanos() / 1000 == 8_000_000_000 / rate, both.0.qdisc().aqm().0.len())
+        };
+        assert_eq!([8_300_000, 8_500_000, 8_100_000].map(&mut told), [(true, 0), (true, 1), (true, 1)]);
+        both.0.set_rate(Rate::from_bps(8_100_000), us(5000));
+        assert_eq!(both.0.qdisc().aqm().0.len(), 2, "what somebody sets is always told");
+        assert_eq!((both.0.busy_by(us(5000)), both.0.busy_by(us(5300))), (Span::ZERO, Span::from_micros(300)));
     }
 
     /// 1000 B and 44 B more are 22 cells of 53 B.
