@@ -17,11 +17,12 @@
 //! - (5) While q < q0 / 2 and our shaper is occupied, R = m (1 + g). g doubles with each round trip, from q0 / T to `FASTEST`:
 //!   a link that is faster than m is found within a bounded number of round trips. Before the first full link, g is `START`.
 //!   While nobody answers, R <= m.
-//! - (6) Uploads: every `CYCLE` the target is below zero for a moment, so that the smallest times are seen again. Downloads
-//!   come in bursts, which wait before the link whatever we do; so R <= `CRUISE` m but for a probe now and then.
+//! - (6) Uploads: `CYCLE` after a queue was seen the target is below zero for a moment, so that the smallest times are seen again.
+//!   Downloads come in bursts, which wait before the link whatever we do; so after a queue was seen R <= `CRUISE` m, but for a probe
+//!   now and then. Until a queue shows, R stays above m while the shaper is occupied for half of the time: senders grow slowly.
 //! - (7) A queue that does not fall while we send less is none: the path has become longer, or the smallest time was wrong. By so
 //!   much it would have fallen: the time less what we sent by the rate that passed before. Then m is what it was before, and the
-//!   smallest times grow by q.
+//!   smallest times grow by q. A queue at the target must fall as well while (6) sends less.
 //!
 //! Without traffic nothing is learned, and nothing changes.
 
@@ -60,9 +61,12 @@ const SILENT: f64 = 0.1;
 /// Seconds between two drains, and round trips at least.
 const CYCLE: f64 = 4.0;
 const TRIPS: f64 = 16.0;
-/// Seconds of a drain besides a round trip, and those below zero at which it aims.
+/// Seconds in which downloads are sent on a little slower.
+const CRUISES: f64 = 2.0;
+/// Seconds of a drain besides a round trip, and those below zero at which it aims, besides packets.
 const DRAIN: f64 = 0.15;
-const DRAINED: f64 = 0.01;
+const DRAINED: f64 = 0.008;
+const DRAINED_PACKETS: f64 = 3.0;
 /// Seconds of a probe of downloads, besides two round trips. One that finds so much more goes on.
 const PROBE: f64 = 0.3;
 const FOUND: f64 = 1.02;
@@ -193,6 +197,8 @@ pub struct Govern {
     growth: f64,
     doubles: Instant,
     phase: Phase,
+    /// True once a queue was seen in this phase.
+    filled: bool,
     /// Means of the bits of a step that passed, and of those that our shaper sent.
     shares: [f64; 2],
     /// Mean of what our shaper sends, in bit/s.
@@ -231,6 +237,7 @@ impl Govern {
             passes: 0.0,
             bytes: 0,
             phase: Phase::Probe,
+            filled: false,
             since: Instant::ZERO,
             before: bps(known.first),
             test: None,
@@ -268,7 +275,7 @@ impl Govern {
         }
         self.answered = step.now;
         self.learn(dt);
-        let longer = self.check();
+        let longer = self.check(step.now);
         self.govern(step);
         longer
     }
@@ -374,9 +381,11 @@ impl Govern {
     }
 
     /// Equation (7).
-    fn check(&mut self) -> Option<Span> {
+    fn check(&mut self, now: Instant) -> Option<Span> {
         let (queue, least) = (self.nth(0).queue, self.standing());
-        if least <= self.target() + MOVES {
+        // While less is sent on purpose a queue at the target must fall as well.
+        let less = self.phase != Phase::Probe || now.since(self.since).as_secs_f64() < self.trip + SHORT;
+        if least <= if less { MOVES } else { self.target() + MOVES } {
             self.test = None;
             return None;
         }
@@ -396,7 +405,8 @@ impl Govern {
         let span = felt.at.since(test.at).as_secs_f64();
         let fall = span - (felt.bits - test.bits) / test.passes;
         let enough = queues[1].max(3.0 * moves).max(LEAST_FALL) + 2.0 * self.packet();
-        if span < LEAST_TEST || fall < enough.max(LESS * span) || queues[0] > MOST_LONGER + self.newest_trip / 2.0 {
+        let (shortest, part) = if less { (LEAST_TEST / 2.0, LESS / 5.0) } else { (LEAST_TEST, LESS) };
+        if span < shortest || fall < enough.max(part * span) || queues[0] > MOST_LONGER + self.newest_trip / 2.0 {
             return None;
         }
         (self.capacity, self.rate) = (test.capacity, test.capacity);
@@ -432,7 +442,7 @@ impl Govern {
         let horizon = if self.way == Way::In { 2.0 * HORIZON } else { HORIZON };
         let (wanted, most, horizon) = match (self.phase, self.way) {
             // What is felt of a drain is its length, so that of a long path is gentle.
-            (Phase::Drain, _) => (-DRAINED, 1.0, horizon.max(DRAIN + self.trip)),
+            (Phase::Drain, _) => (-DRAINED - DRAINED_PACKETS * self.packet(), 1.0, horizon.max(DRAIN + self.trip)),
             (Phase::Cruise, Way::In) => (target * CRUISE_TARGET, CRUISE, horizon),
             _ => (target, 1.0 + MORE, horizon),
         };
@@ -441,6 +451,9 @@ impl Govern {
         } else {
             if standing >= target / 2.0 {
                 self.growth = 0.0;
+                if !std::mem::replace(&mut self.filled, true) && self.phase == Phase::Probe {
+                    (self.since, self.before) = (step.now, self.capacity);
+                }
             }
             let part = 1.0 + (wanted - self.predicted(step)) / horizon;
             self.rate = self.capacity * part.clamp(LEAST, most) / self.wasted();
@@ -456,19 +469,23 @@ impl Govern {
 
     /// Goes on to the next phase, when it is time.
     fn turn(&mut self, now: Instant) {
+        // Until a queue shows there is nothing to drain, and senders may need longer to fill the link.
+        if self.phase == Phase::Probe && !self.filled {
+            return;
+        }
         let lasts = match (self.phase, self.way) {
             (Phase::Drain, _) => DRAIN + self.trip,
             (Phase::Probe, Way::In) => PROBE + 2.0 * self.trip,
             (Phase::Probe, Way::Out) => CYCLE.max(TRIPS * self.trip),
-            (Phase::Cruise, _) => CYCLE / 2.0,
+            (Phase::Cruise, _) => CRUISES,
         };
         if now.since(self.since).as_secs_f64() < lasts {
             return;
         }
         let found = self.capacity > FOUND * self.before;
-        (self.since, self.before) = (now, self.capacity);
+        (self.since, self.before, self.filled) = (now, self.capacity, false);
         self.phase = match (self.phase, self.way) {
-            (Phase::Probe, Way::In) if found || !self.measured => Phase::Probe,
+            (Phase::Probe, Way::In) if found => Phase::Probe,
             (Phase::Probe, Way::In) => Phase::Cruise,
             (Phase::Probe, Way::Out) => Phase::Drain,
             (Phase::Drain | Phase::Cruise, _) => Phase::Probe,
@@ -477,7 +494,7 @@ impl Govern {
 
     fn grow(&mut self, now: Instant, slowest: f64) {
         if self.occupied < OCCUPIED {
-            self.rate = self.rate.max(self.capacity);
+            self.rate = if self.occupied < OCCUPIED / 2.0 { self.capacity } else { self.rate.max(self.capacity) };
             return;
         }
         if now >= self.doubles {

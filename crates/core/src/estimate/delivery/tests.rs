@@ -144,3 +144,14 @@ fn a_path_that_becomes_longer_lowers_nothing_for_long() {
     let ((p95, most), used) = (home.queue(), home.used.as_secs_f64() / 10.0);
     assert!(used >= 0.95 && p95 <= most, "used {used:.3}, p95 {p95:.1} ms");
 }
+
+/// It takes 4 ms more, which is about the queue that we want, and the link is five times as fast. Without a drain that would look like
+/// a full link for ever.
+#[test]
+fn a_path_that_becomes_longer_by_the_target_hides_no_faster_link() {
+    let mut home = Home::new(10_000_000, 4, 1.0);
+    home.play(Span::from_secs(10));
+    (home.trip, home.link) = (Span::from_millis(44), 50_000_000);
+    home.play(Span::from_secs(18));
+    assert!((home.capacity() - 1.0).abs() < 0.1, "{:.3} of the link after eight seconds", home.capacity());
+}
