@@ -29,8 +29,9 @@ struct Sent {
 #[derive(Debug)]
 pub struct Gauge {
     estimator: AnyEstimator,
-    /// The shapers, and what the link adds to packets, in the order of [`Way`].
+    /// The shapers, the directions of the link, and what these add to packets, in the order of [`Way`].
     shapers: [LinkDir; 2],
+    link: [LinkDir; 2],
     layers: [LinkLayer; 2],
     before: [Sent; 2],
     /// The rates of which the disciplines were told, in bit/s.
@@ -44,18 +45,26 @@ pub struct Gauge {
 /// True if a gateway with this law sends probes.
 pub fn has_probes(law: Law) -> bool {
     match law {
-        Law::Estimate => false,
+        Law::Estimate | Law::Oracle | Law::LateOracle => false,
         Law::Autorate => true,
     }
 }
 
 impl Gauge {
-    /// Creates the gateway whose shaper to the link is `shaper` of `links`, with what it knows of the rates to the link and back. With a
-    /// law that [has probes](has_probes), `routes` lead over shaper and link to its end, and back.
-    pub fn new(law: Law, [out, inward]: [Known; 2], shaper: LinkDir, links: &[Link], routes: [u32; 2]) -> Self {
-        let shapers = [shaper.reverse(), shaper];
+    /// Creates the gateway of a `link` of `links` whose shaper to it is `shaper`, with what it knows of the rates to the link and back.
+    /// With a law that [has probes](has_probes), `routes` lead over shaper and link to its end, and back.
+    pub fn new(
+        law: Law,
+        [out, inward]: [Known; 2],
+        [shaper, link]: [LinkDir; 2],
+        links: &[Link],
+        routes: [u32; 2],
+    ) -> Self {
+        let (shapers, link) = ([shaper.reverse(), shaper], [link.reverse(), link]);
+        let trip = link.iter().fold(Span::ZERO, |trip, one| trip + links[one.index()].delay());
         Self {
-            estimator: AnyEstimator::new(law, [inward, out]),
+            estimator: AnyEstimator::new(law, [inward, out], trip),
+            link,
             layers: shapers.map(|shaper| links[shaper.index()].layer()),
             shapers,
             before: Default::default(),
@@ -115,6 +124,7 @@ impl Gauge {
             let part = (sent.bits - before.bits) / (sent.capacity - before.capacity).max(1.0);
             self.ours[way].busy = self.ours[way].busy + Span::from_secs_f64(part.clamp(0.0, 1.0) * span);
         }
+        self.estimator.tell(self.link.map(|one| links[one.index()].rate()), now);
         let rates = self.estimator.step(self.ours, now);
         let set = |((shaper, rate), told): ((LinkDir, Rate), &mut f64)| {
             let link = &mut links[shaper.index()];

@@ -263,7 +263,7 @@ impl<'a> Builder<'a> {
             } else {
                 [END; 2]
             };
-            self.gauges.push(Gauge::new(estimate.law, estimate.known, shaper, &self.links, routes));
+            self.gauges.push(Gauge::new(estimate.law, estimate.known, there, &self.links, routes));
             self.shapers.insert(place, shaper);
         }
         if self.gauges.is_empty() {

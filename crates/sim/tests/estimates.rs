@@ -83,6 +83,21 @@ fn a_link_that_changes_is_followed() {
     }
 }
 
+/// 20 Mbit/s become 5. Who knows it 140 ms later has sent 15 Mbit/s too much by then, which take 420 ms. A step takes 25 ms: who knows
+/// it at once has sent too much for up to that time.
+#[test]
+fn a_late_oracle_knows_the_rate_a_round_trip_and_a_tenth_of_a_second_later() {
+    let rest = "flows = [{ kind = \"cbr\", rate = \"30Mbit/s\" }]\n\
+                changes = [{ link = \"bottleneck\", at = \"20s\", rate = \"5Mbit/s\" }]";
+    for (law, range) in [("oracle", 0.0..0.075 + 0.01), ("late-oracle", 0.42..0.42 + 0.075 + 0.01)] {
+        let link = format!("rate_from = \"{law}\"\nmodem_limit = \"2MB\"\nprovider_limit = \"2MB\"\n");
+        let found = run(&home(20, &link, rest));
+        let waited = queue(&found, "bottleneck-modem").queue_delay_ms.max / 1e3;
+        assert!(range.contains(&waited), "{law}: {waited} s");
+        assert!(queue(&found, "bottleneck").utilization > 0.98, "{law}");
+    }
+}
+
 #[test]
 fn a_scenario_that_is_written_out_has_what_the_gateway_knows() {
     let first = read(&home(2, ESTIMATE, "flows = [{ kind = \"bulk\" }]"));

@@ -4,8 +4,8 @@
 //! A gateway shapes what it sends to a link, and what it takes from it, a little below the rate of the link, so that the queue
 //! is in the gateway. An estimator is shown each packet as it leaves the shaper to the link and as it arrives from the link, and
 //! tells the rates of both shapers. The files, in the order in which a packet meets them: [`trips`] finds the queues beyond the
-//! shaper, [`law`] makes a rate of them, [`delivery`] joins both. Beside it stands a published law, to compare: [`autorate`], which
-//! needs probes of its own.
+//! shaper, [`law`] makes a rate of them, [`delivery`] joins both. Beside it stand a published law, to compare: [`autorate`], which
+//! needs probes of its own, and what no law can beat: [`oracle`].
 //!
 //! Ideas and where they are from:
 //! - The model of a path is its largest delivery rate and its smallest round trip: BBR (Cardwell et al., ACM Queue 14(5), 2016).
@@ -20,6 +20,7 @@
 pub mod autorate;
 pub mod delivery;
 pub mod law;
+pub mod oracle;
 pub mod trips;
 
 use crate::packet::TcpView;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use autorate::Autorate;
 pub use delivery::Delivery;
+pub use oracle::Oracle;
 
 /// A direction over the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +103,10 @@ pub enum Law {
     Estimate,
     /// [`Autorate`], with its published parameters.
     Autorate,
+    /// [`Oracle`]: the true rates at once.
+    Oracle,
+    /// [`Oracle`]: the true rates a round trip and [`oracle::LATE`] later.
+    LateOracle,
 }
 
 /// An estimator of any law.
@@ -110,14 +116,20 @@ pub enum AnyEstimator {
     Estimate(Box<Delivery>),
     /// [`Autorate`].
     Autorate(Box<Autorate>),
+    /// [`Oracle`].
+    Oracle(Oracle),
 }
 
 impl AnyEstimator {
-    /// Creates the estimator of a law, with what is known of both directions, in the order of [`Way`].
-    pub fn new(law: Law, known: [Known; 2]) -> Self {
+    /// Creates the estimator of a law, with what is known of both directions, in the order of [`Way`]. `trip` is the round trip over
+    /// the link, which only an oracle needs.
+    pub fn new(law: Law, known: [Known; 2], trip: Span) -> Self {
+        let oracle = |late: Span| Self::Oracle(Oracle::new(known.map(|known| known.first), late));
         match law {
             Law::Estimate => Self::Estimate(Box::new(Delivery::new(known))),
             Law::Autorate => Self::Autorate(Box::new(Autorate::new(autorate::Params::of(known)))),
+            Law::Oracle => oracle(Span::ZERO),
+            Law::LateOracle => oracle(trip + oracle::LATE),
         }
     }
 
@@ -126,8 +138,15 @@ impl AnyEstimator {
     #[inline]
     pub fn next_ping(&self) -> Instant {
         match self {
-            Self::Estimate(_) => Instant::MAX,
+            Self::Estimate(_) | Self::Oracle(_) => Instant::MAX,
             Self::Autorate(one) => one.next_ping(),
+        }
+    }
+
+    /// Tells what the link carries now, in the order of [`Way`]; only an oracle listens.
+    pub fn tell(&mut self, rates: [Rate; 2], now: Instant) {
+        if let Self::Oracle(one) = self {
+            one.tell(rates, now);
         }
     }
 
@@ -152,6 +171,7 @@ impl Estimator for AnyEstimator {
         match self {
             Self::Estimate(one) => one.pass(way, flow, size, segment, now),
             Self::Autorate(one) => one.pass(way, flow, size, segment, now),
+            Self::Oracle(one) => one.pass(way, flow, size, segment, now),
         }
     }
 
@@ -160,6 +180,7 @@ impl Estimator for AnyEstimator {
         match self {
             Self::Estimate(one) => one.due(),
             Self::Autorate(one) => one.due(),
+            Self::Oracle(one) => one.due(),
         }
     }
 
@@ -167,6 +188,7 @@ impl Estimator for AnyEstimator {
         match self {
             Self::Estimate(one) => one.step(ours, now),
             Self::Autorate(one) => one.step(ours, now),
+            Self::Oracle(one) => one.step(ours, now),
         }
     }
 
@@ -174,6 +196,7 @@ impl Estimator for AnyEstimator {
         match self {
             Self::Estimate(one) => one.capacity(),
             Self::Autorate(one) => one.capacity(),
+            Self::Oracle(one) => one.capacity(),
         }
     }
 
@@ -181,6 +204,7 @@ impl Estimator for AnyEstimator {
         match self {
             Self::Estimate(one) => one.measured(),
             Self::Autorate(one) => one.measured(),
+            Self::Oracle(one) => one.measured(),
         }
     }
 }

@@ -57,7 +57,7 @@ fn estimator(settings: &Settings) -> Option<AnyEstimator> {
         let (first, bounds) = (settings.rates[way as usize], &settings.bounds[way as usize]);
         estimate::Known { first, lowest: *bounds.start(), highest: *bounds.end() }
     };
-    (settings.from == From::Estimate).then(|| AnyEstimator::new(Law::Estimate, Way::BOTH.map(known)))
+    (settings.from == From::Estimate).then(|| AnyEstimator::new(Law::Estimate, Way::BOTH.map(known), Span::ZERO))
 }
 
 impl Steer {

@@ -417,7 +417,7 @@ fn no_value_is_too_large() {
 #[test]
 fn only_this_law_sends_probes() {
     let known = Params::default().known;
-    let mut autorate = AnyEstimator::new(Law::Autorate, known);
+    let mut autorate = AnyEstimator::new(Law::Autorate, known, Span::ZERO);
     assert_eq!(autorate.next_ping(), Instant::ZERO);
     autorate.sent(Instant::ZERO);
     assert_eq!(autorate.next_ping(), Instant::ZERO + Span::from_millis(50));
@@ -426,5 +426,5 @@ fn only_this_law_sends_probes() {
     (0..4).for_each(|_| autorate.ping([Span::from_millis(600), Span::from_millis(100)], later));
     assert_eq!(autorate.capacity(), [15_000_000, 20_000_000].map(Rate::from_bps));
     assert_eq!(autorate.measured(), [true, false]);
-    assert_eq!(AnyEstimator::new(Law::Estimate, known).next_ping(), Instant::MAX);
+    assert_eq!(AnyEstimator::new(Law::Estimate, known, Span::ZERO).next_ping(), Instant::MAX);
 }

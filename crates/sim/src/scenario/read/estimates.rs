@@ -13,7 +13,7 @@ use serde::Deserialize;
 pub(super) struct EstimateKeys {
     /// Who tells the gateway at the first end of the link the rates. With `"estimate"` nobody does: it estimates them. With
     /// `"autorate"` it does so by the law of cake-autorate, with probes to a reflector behind the link; the first rates are its base
-    /// rates.
+    /// rates. `"oracle"` tells the true rates, and `"late-oracle"` does so one round trip over the link and 100 ms later.
     rate_from: Option<Law>,
     /// The rate with which the gateway begins, from the first end to the second; by default that of the link.
     first_rate: Option<Rate>,
