@@ -1486,7 +1486,7 @@ class Police(TypedDict):
     rate: str  # Rate at which tokens come.
 
 
-Law = Literal["estimate"] | Literal["autorate"]
+Law = Literal["estimate"] | Literal["autorate"] | Literal["oracle"] | Literal["late-oracle"]
 
 
 class Reorder(TypedDict):

@@ -419,8 +419,8 @@ fn shapers(source: &Text<'_>, ways: &[Config; 2]) -> Result<(), Diagnosis> {
         let Some(bandwidth) = cake.bandwidth.filter(|bandwidth| *bandwidth > way.rate) else { continue };
         let (rate, key) = (way.rate, if of_both { "discipline" } else { table });
         let what = format!(
-            "the shaper of the {name} has {bandwidth}, which is above the rate of its link, {rate}: leave `bandwidth` out, as \
-             the gateway shapes to the rate of the link, or write a [reverse_discipline]"
+            "the shaper of the {name} has {bandwidth}, which is above the rate of its link, {rate}: write one that is not \
+             above it, or leave `bandwidth` out, or write a [reverse_discipline]"
         );
         return Err(source.at(&[key, "bandwidth"], &what));
     }

@@ -25,6 +25,19 @@ struct Sent {
     capacity: f64,
 }
 
+/// What a gateway is told of itself and its link, to the link and back.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    /// How it finds the rates.
+    pub law: Law,
+    /// What it knows of them.
+    pub rates: [Known; 2],
+    /// What the link adds to packets.
+    pub layers: [LinkLayer; 2],
+    /// The round trip over the link.
+    pub trip: Span,
+}
+
 /// The gateway before a link.
 #[derive(Debug)]
 pub struct Gauge {
@@ -51,21 +64,15 @@ pub fn has_probes(law: Law) -> bool {
 }
 
 impl Gauge {
-    /// Creates the gateway of a `link` of `links` whose shaper to it is `shaper`, with what it knows of the rates to the link and back.
-    /// With a law that [has probes](has_probes), `routes` lead over shaper and link to its end, and back.
-    pub fn new(
-        law: Law,
-        [out, inward]: [Known; 2],
-        [shaper, link]: [LinkDir; 2],
-        links: &[Link],
-        routes: [u32; 2],
-    ) -> Self {
+    /// Creates the gateway whose shaper is `shaper`, before `link`. With a law that [has probes](has_probes), `routes` lead over both
+    /// to the end of the link, and back.
+    pub fn new(known: &Told, [shaper, link]: [LinkDir; 2], routes: [u32; 2]) -> Self {
         let (shapers, link) = ([shaper.reverse(), shaper], [link.reverse(), link]);
-        let trip = link.iter().fold(Span::ZERO, |trip, one| trip + links[one.index()].delay());
+        let (law, [out, inward], [out_layer, in_layer]) = (known.law, known.rates, known.layers);
         Self {
-            estimator: AnyEstimator::new(law, [inward, out], trip),
+            estimator: AnyEstimator::new(law, [inward, out], known.trip),
             link,
-            layers: shapers.map(|shaper| links[shaper.index()].layer()),
+            layers: [in_layer, out_layer],
             shapers,
             before: Default::default(),
             told: [inward, out].map(|known| known.first.as_bps() as f64),

@@ -458,11 +458,6 @@ impl Link {
         }
     }
 
-    /// Returns what the link adds to each packet.
-    pub fn layer(&self) -> LinkLayer {
-        self.line.layer
-    }
-
     /// Tells the discipline a fact at `now`.
     pub fn tell(&mut self, fact: &Fact, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);

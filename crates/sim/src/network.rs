@@ -9,7 +9,7 @@ use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
 use crate::actors::connections::Connections;
 use crate::actors::cooperation::{Cooperation, Member, NodeSetup, SocketState, Spec};
 use crate::actors::handovers::Move;
-use crate::estimate::{Gauge, has_probes};
+use crate::estimate::{Gauge, Told, has_probes};
 use crate::flow::Flow;
 use crate::link::{Capacity, Link, Queue, Watched};
 use crate::numbers::{Layout, LinkDir, first_forged};
@@ -263,7 +263,9 @@ impl<'a> Builder<'a> {
             } else {
                 [END; 2]
             };
-            self.gauges.push(Gauge::new(estimate.law, estimate.known, there, &self.links, routes));
+            let (layers, [out, back]) = ([spec.queue.layer, spec.reverse_queue.layer], spec.link.delays());
+            let told = Told { law: estimate.law, rates: estimate.known, layers, trip: out + back };
+            self.gauges.push(Gauge::new(&told, there, routes));
             self.shapers.insert(place, shaper);
         }
         if self.gauges.is_empty() {

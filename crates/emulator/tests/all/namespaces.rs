@@ -160,6 +160,24 @@ fn codel_keeps_the_delay_short_where_a_full_buffer_does_not() {
     assert!(droptail.forward("/dropped/overflow") > 0 && droptail.drops() == droptail.forward("/dropped/overflow"));
 }
 
+/// CAKE has a tin for the codepoint that packets carry. Without tins it is one of eleven flows.
+#[test]
+fn expedited_forwarding_keeps_its_rate_beside_ten_uploads() {
+    for (tins, keeps) in [("diffserv4", true), ("besteffort", false)] {
+        let Some(bed) = testbed() else { return };
+        let set = ["--set".to_owned(), format!("tins={tins}"), "--set".to_owned(), "bandwidth=1Mbit/s".to_owned()];
+        let link = ["--rate", "1Mbit/s", "--delay", "10ms", "--realtime", "--aqm", "cake"];
+        let words: Vec<&str> = link.into_iter().chain(set.iter().map(String::as_str)).collect();
+        let emulator = Program::ready(emulator(&bed, &words), &["ready"]);
+        let kept = bed.expedited("l", ["r", "10.77.0.2"]);
+        let report = report(emulator);
+        if report["disturbed"] == Value::Bool(true) {
+            return skip(format!("disturbed by {}", report["disturbed_by"]));
+        }
+        assert!(if keeps { kept >= 0.995 } else { kept < 0.9 }, "{tins}: {kept}");
+    }
+}
+
 #[test]
 fn red_drops_early_and_never_for_want_of_room() {
     let Some(red) = undisturbed(&["--aqm", "red", "--limit", "1000p"]) else { return };
