@@ -45,6 +45,20 @@ impl Opening {
         if self.from_inside { (&self.opener, &self.other) } else { (&self.other, &self.opener) }
     }
 
+    /// Returns the same for an element that is shown what comes in so much later than who took the times: on the way back segments
+    /// have a delay behind the queue. The answer to what went out comes so much later there, and what goes out so much sooner.
+    #[must_use]
+    pub fn shown_later(mut self, by: Span) -> Self {
+        let (out, back) = if self.from_inside {
+            (&mut self.asked, &mut self.answered)
+        } else {
+            (&mut self.answered, &mut self.asked)
+        };
+        *out = out.map(|out| out + by);
+        *back = back.map(|back| back.saturating_sub(by).max(Span::from_nanos(1)));
+        self
+    }
+
     /// Returns the times from an outbound segment to its answer, and from an inbound one.
     pub fn halves(&self) -> (Option<Span>, Option<Span>) {
         if self.from_inside { (self.asked, self.answered) } else { (self.answered, self.asked) }
@@ -120,5 +134,25 @@ impl Fact {
             Self::Class { flow, .. } | Self::FlowGone(flow) | Self::Opened(Opening { flow, .. }) => Whom::Flow(flow),
             Self::Owner { node, .. } | Self::Budget { node, .. } | Self::Gone(node) => Whom::Node(node),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What goes out takes 10 ms to the other host, which answers at once, and answers arrive 30 ms after they were taken.
+    #[test]
+    fn answers_that_are_shown_later_make_the_way_out_longer_and_the_way_back_shorter() {
+        let (ms, greeting) = (Span::from_millis, Greeting { isn: 0, end: 1, window_scale: None, mss: None });
+        let [asked, answered] = [10, 30].map(|time| Some(ms(time)));
+        let opening = |from_inside| {
+            let flow = FlowId(1);
+            Opening { flow, from_inside, opener: greeting, other: greeting, asked, answered }
+        };
+        assert_eq!(opening(true).shown_later(ms(30)).halves(), (Some(ms(40)), Some(Span::from_nanos(1))));
+        assert_eq!(opening(false).shown_later(ms(4)).halves(), (Some(ms(34)), Some(ms(6))));
+        let unknown = Opening { answered: None, ..opening(true) };
+        assert_eq!(unknown.shown_later(ms(30)).halves(), (Some(ms(40)), None));
     }
 }

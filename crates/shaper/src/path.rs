@@ -6,6 +6,7 @@ use crate::classify::PacketFacts;
 use crate::direction::Direction;
 use crate::tap::Taps;
 use penstock_core::csi::{Channel, Loss, Stations};
+use penstock_core::fact::Fact;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
@@ -60,9 +61,14 @@ impl<P: Packet> Path<P> {
     /// Tells both disciplines the facts that come with a packet. Call this before the packet arrives.
     pub fn tell(&mut self, facts: &PacketFacts, now: Instant) {
         for direction in Direction::BOTH {
+            let delay = self.0[direction.opposite().index()].line.delay;
             let server = &mut self.0[direction.index()].server;
             let codepoints = server.qdisc().reads_codepoints();
-            facts.told(direction, codepoints).for_each(|fact| server.on_fact(&fact, now));
+            facts.told(direction, codepoints).for_each(|fact| match fact {
+                // Who took the times saw packets as they came in; the discipline sees those of the other direction as they arrive.
+                Fact::Opened(opening) => server.on_fact(&Fact::Opened(opening.shown_later(delay)), now),
+                fact => server.on_fact(&fact, now),
+            });
         }
     }
 

@@ -49,12 +49,15 @@ pub struct Sent {
     pub len: u32,
     /// The protocol in the IP header: [`TCP`], or [`OTHER`] so that nobody tracks the packet.
     pub protocol: u8,
+    /// Its timestamp, and the one that it echoes.
+    pub stamps: Option<[u32; 2]>,
 }
 
 impl Sent {
     /// Writes the packet into a buffer and returns its length.
     fn write(&self, buffer: &mut [u8]) -> usize {
-        let options = if self.flags & SYN != 0 { 8 } else { 0 };
+        let greets = if self.flags & SYN != 0 { 8 } else { 0 };
+        let options = greets + if self.stamps.is_some() { 12 } else { 0 };
         let length = 40 + options + self.len as usize;
         buffer[..40 + options].fill(0);
         (buffer[0], buffer[8], buffer[9]) = (0x45, 64, self.protocol);
@@ -67,8 +70,14 @@ impl Sent {
         buffer[28..32].copy_from_slice(&self.ack.to_be_bytes());
         (buffer[32], buffer[33]) = (((20 + options) * 4) as u8, self.flags);
         buffer[34..36].copy_from_slice(&60_000u16.to_be_bytes());
-        if options > 0 {
+        if greets > 0 {
             buffer[40..48].copy_from_slice(&[2, 4, (MSS >> 8) as u8, MSS as u8, 1, 3, 3, SCALE]);
+        }
+        if let Some([val, echo]) = self.stamps {
+            let at = 40 + greets;
+            buffer[at..at + 4].copy_from_slice(&[1, 1, 8, 10]);
+            buffer[at + 4..at + 8].copy_from_slice(&val.to_be_bytes());
+            buffer[at + 8..at + 12].copy_from_slice(&echo.to_be_bytes());
         }
         length
     }
@@ -117,6 +126,8 @@ struct Bulk {
     window: u32,
     congestion_window: u32,
     received: u32,
+    /// The newest timestamps of client and server that the other one has seen.
+    heard: [u32; 2],
     timed: Option<(u32, Instant)>,
     measures: Measures,
 }
@@ -201,6 +212,7 @@ impl Lab {
             window: 0,
             congestion_window: 10 * MSS,
             received: 0,
+            heard: [0; 2],
             timed: None,
             measures: Measures::default(),
         };
@@ -281,8 +293,16 @@ impl Lab {
     }
 
     fn start(&mut self, flow: usize) {
-        let ends = self.bulk[flow].ends;
-        self.arrive(&Sent { direction: Forward, ends, flags: SYN, seq: 999, ack: 0, len: 0, protocol: TCP });
+        self.send(flow, Forward, SYN, [999, 0], 0);
+    }
+
+    /// Sends a segment of a bulk flow with these numbers, with a timestamp as hosts of today have them.
+    fn send(&mut self, flow: usize, direction: Direction, flags: u8, [seq, ack]: [u32; 2], len: u32) {
+        let Bulk { ends: [client, server], heard, .. } = self.bulk[flow];
+        let (ends, echo) =
+            if direction == Forward { ([client, server], heard[1]) } else { ([server, client], heard[0]) };
+        let stamps = Some([1000 + (self.now.as_nanos() / 1_000_000) as u32, echo]);
+        self.arrive(&Sent { direction, ends, flags, seq, ack, len, protocol: TCP, stamps });
     }
 
     /// Lets the host at the end of the path take a packet.
@@ -293,9 +313,10 @@ impl Lab {
         let client = if direction == Forward { (word(12), port(20)) } else { (word(16), port(22)) };
         let (flags, seq, ack, window) = (bytes[33], word(24), word(28), u32::from(port(34)));
         let len = u32::from(port(2)) - 20 - u32::from(bytes[32] >> 4) * 4;
-        let protocol = bytes[9];
+        let (protocol, val) = (bytes[9], word(if flags & SYN != 0 { 52 } else { 44 }.min(bytes.len() - 4)));
         self.pool.give(packet.into_bytes());
         let Some(flow) = self.by_port.get(&client).copied().filter(|_| protocol == TCP) else { return };
+        self.bulk[flow].heard[direction.index()] = val;
         match direction {
             Forward => self.serve(flow, flags, seq, len),
             Reverse => self.acknowledge(flow, flags, ack, window),
@@ -304,24 +325,15 @@ impl Lab {
 
     fn serve(&mut self, flow: usize, flags: u8, seq: u32, len: u32) {
         let bulk = &mut self.bulk[flow];
-        let back = [bulk.ends[1], bulk.ends[0]];
         if flags & SYN != 0 {
             bulk.received = seq + 1;
-            return self.arrive(&Sent {
-                direction: Reverse,
-                ends: back,
-                flags: SYN | ACK,
-                seq: 4999,
-                ack: seq + 1,
-                len: 0,
-                protocol: TCP,
-            });
+            return self.send(flow, Reverse, SYN | ACK, [4999, seq + 1], 0);
         }
         if len > 0 {
             assert_eq!(seq, bulk.received, "flow {flow} lost a segment");
             bulk.received = seq.wrapping_add(len);
             let ack = bulk.received;
-            self.arrive(&Sent { direction: Reverse, ends: back, flags: ACK, seq: 5000, ack, len: 0, protocol: TCP });
+            self.send(flow, Reverse, ACK, [5000, ack], 0);
         }
     }
 
@@ -333,8 +345,7 @@ impl Lab {
         bulk.acked = ack;
         if flags & SYN != 0 {
             bulk.window = window;
-            let ends = bulk.ends;
-            self.arrive(&Sent { direction: Forward, ends, flags: ACK, seq: 1000, ack: 5000, len: 0, protocol: TCP });
+            self.send(flow, Forward, ACK, [1000, 5000], 0);
         } else {
             bulk.window = window << SCALE;
             bulk.congestion_window = bulk.congestion_window.saturating_add(newly).min(1 << 24);
@@ -364,10 +375,10 @@ impl Lab {
             if in_flight + MSS > bulk.window.min(bulk.congestion_window) {
                 return;
             }
-            let (ends, seq) = (bulk.ends, bulk.sent);
+            let seq = bulk.sent;
             bulk.sent = bulk.sent.wrapping_add(MSS);
             bulk.timed.get_or_insert((bulk.sent, now));
-            self.arrive(&Sent { direction: Forward, ends, flags: ACK, seq, ack: 5000, len: MSS, protocol: TCP });
+            self.send(flow, Forward, ACK, [seq, 5000], MSS);
         }
     }
 }
@@ -379,7 +390,7 @@ pub fn forged_syn(direction: Direction, n: u32, answered: bool) -> Vec<(Span, Se
     let far = (0xc000_0209, 80);
     let ends = if direction == Forward { [near, far] } else { [far, near] };
     let seq = n.wrapping_mul(0x85eb_ca6b);
-    let syn = Sent { direction, ends, flags: SYN, seq, ack: 0, len: 0, protocol: TCP };
+    let syn = Sent { direction, ends, flags: SYN, seq, ack: 0, len: 0, protocol: TCP, stamps: None };
     let back = Sent {
         direction: direction.opposite(),
         ends: [ends[1], ends[0]],
@@ -388,6 +399,7 @@ pub fn forged_syn(direction: Direction, n: u32, answered: bool) -> Vec<(Span, Se
         ack: seq.wrapping_add(1),
         len: 0,
         protocol: TCP,
+        stamps: None,
     };
     let mut packets = vec![(Span::ZERO, syn)];
     packets.extend(answered.then_some((Span::from_millis(25), back)));
@@ -403,7 +415,7 @@ pub fn short_connection(n: u32, asked: u32) -> Vec<(Span, Sent)> {
     let after = next.wrapping_add(asked);
     let sent = |step: u64, direction: Direction, flags: u8, seq: u32, ack: u32, len: u32| {
         let ends = if direction == Forward { there } else { back };
-        (Span::from_millis(30 * step), Sent { direction, ends, flags, seq, ack, len, protocol: TCP })
+        (Span::from_millis(30 * step), Sent { direction, ends, flags, seq, ack, len, protocol: TCP, stamps: None })
     };
     let mut packets = vec![
         sent(0, Forward, SYN, isn, 0, 0),
@@ -425,5 +437,8 @@ pub fn short_connection(n: u32, asked: u32) -> Vec<(Span, Sent)> {
 /// A datagram of 48 bytes from a host on the left to a port of a server.
 pub fn datagram(port: u16) -> Vec<(Span, Sent)> {
     let ends = [(0x0a00_0007, 5353), (0xc000_0209, port)];
-    vec![(Span::ZERO, Sent { direction: Forward, ends, flags: 0, seq: 28 << 16, ack: 0, len: 8, protocol: UDP })]
+    vec![(
+        Span::ZERO,
+        Sent { direction: Forward, ends, flags: 0, seq: 28 << 16, ack: 0, len: 8, protocol: UDP, stamps: None },
+    )]
 }
