@@ -14,10 +14,11 @@ use penstock_linux::random::bytes;
 use penstock_linux::signals::{Relay, Request};
 use penstock_linux::stalls::{Stalls, Suspension};
 use penstock_linux::tun::Cidr;
-use penstock_linux::udp::Socket;
+use penstock_linux::udp::{Side, Socket};
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 #[test]
 fn the_own_namespace_is_found_by_any_of_its_names() {
@@ -99,6 +100,42 @@ fn the_first_datagrams_of_all_nodes_find_room() {
     let mut buffer = [0; 1200];
     let arrived = std::iter::from_fn(|| socket.udp().recv(&mut buffer).ok()).count();
     assert_eq!(arrived, 2000);
+}
+
+/// Says again to each peer what it said.
+#[derive(Default)]
+struct Echo(Vec<(SocketAddr, Vec<u8>)>);
+
+impl Side for Echo {
+    fn receive(&mut self, from: SocketAddr, datagram: &[u8], _: Instant) {
+        self.0.push((from, datagram.to_vec()));
+    }
+    fn poll(&mut self, _: Instant) {}
+    fn next_timeout(&self) -> Option<Instant> {
+        None
+    }
+    fn transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.0.pop()
+    }
+}
+
+/// A peer that is connected takes answers from the address that it has asked, and from no other. The system would answer from
+/// 127.0.0.1, which is the nearest.
+#[test]
+fn a_host_answers_from_the_address_that_was_asked() {
+    for (any, asked) in
+        [("0.0.0.0:0", "127.0.0.2"), ("0.0.0.0:0", "127.0.0.1"), ("[::]:0", "127.0.0.3"), ("[::]:0", "::1")]
+    {
+        let Ok(mut socket) = Socket::bind(any.parse().unwrap()) else { return eprintln!("skipped: no {any}") };
+        let port = socket.udp().local_addr().unwrap().port();
+        let peer = UdpSocket::bind(if asked.contains(':') { "[::1]:0" } else { "127.0.0.1:0" }).unwrap();
+        peer.connect((asked.parse::<IpAddr>().unwrap(), port)).unwrap();
+        peer.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        peer.send(b"who?").unwrap();
+        let (mut side, mut buffer) = (Echo::default(), [0; 16]);
+        socket.turn(&mut side, &mut || Instant::ZERO);
+        assert_eq!(peer.recv(&mut buffer).map_err(|e| format!("{any} {asked}: {e}")), Ok(4));
+    }
 }
 
 #[test]
