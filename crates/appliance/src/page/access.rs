@@ -6,6 +6,7 @@ use crate::page::keys::{Hash, Settings};
 use penstock_linux::random;
 use sha2::{Digest, Sha256};
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,10 @@ use std::time::{Duration, Instant};
 pub const SESSION: Duration = Duration::from_secs(12 * 3600);
 /// Number of logins at a time; the oldest one goes.
 const MOST: usize = 64;
-/// After a wrong token nobody can try for so long.
+/// After a wrong token the next wrong one waits for so long.
 const PAUSE: Duration = Duration::from_millis(700);
+/// Number of wrong ones that wait; further ones are answered at once, so that those who guess hold few threads.
+const MOST_WAITING: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -36,7 +39,9 @@ pub struct Access {
     readers: Vec<Hash>,
     operators: Vec<Hash>,
     sessions: Mutex<Vec<(String, Role, Instant)>>,
+    /// Held while a wrong token waits, and how many want to.
     trying: Mutex<()>,
+    waiting: AtomicUsize,
 }
 
 impl Access {
@@ -68,15 +73,18 @@ impl Access {
         found.map(|(_, role, _)| *role)
     }
 
-    /// Returns the role of a token. A wrong one takes time, one after another.
+    /// Returns the role of a token. Wrong ones take time, one after another, and the right one does not wait for them.
     fn token(&self, token: &str) -> Option<Role> {
-        let _turn = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = Sha256::digest(token.as_bytes());
         let is = |known: &Hash| known.iter().zip(hash.iter()).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0;
         let has = |known: &[Hash], role| known.iter().any(is).then_some(role);
         let role = has(&self.operators, Role::Operator).or(has(&self.readers, Role::Reader));
         if role.is_none() {
-            std::thread::sleep(PAUSE);
+            if self.waiting.fetch_add(1, Ordering::Relaxed) < MOST_WAITING {
+                let _turn = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
+                std::thread::sleep(PAUSE);
+            }
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
         role
     }
@@ -138,6 +146,17 @@ mod tests {
         assert_eq!(access.role(&cookie), Some(Role::Operator));
         access.log_out(&cookie);
         assert_eq!(access.role(&cookie), None);
+    }
+
+    /// Somebody else's wrong token waits for ever: the right one is taken, and further wrong ones find no place to wait.
+    #[test]
+    fn who_guesses_delays_nobody_who_knows() {
+        let access = access(&["look"], &[]);
+        let _turn = access.trying.lock().unwrap();
+        access.waiting.store(MOST_WAITING, Ordering::Relaxed);
+        assert_eq!(access.role(&request("Authorization: Bearer look\r\n")), Some(Role::Reader));
+        assert!(access.log_in("look").unwrap().is_some() && access.log_in("guess").unwrap().is_none());
+        assert_eq!(access.waiting.load(Ordering::Relaxed), MOST_WAITING);
     }
 
     #[test]

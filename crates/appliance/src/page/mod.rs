@@ -9,6 +9,7 @@ pub mod history;
 mod http;
 pub mod keys;
 pub mod metrics;
+mod places;
 pub mod process;
 mod sampler;
 mod serve;

@@ -6,6 +6,7 @@ use crate::page::Content;
 use crate::page::access::Access;
 use crate::page::history::History;
 use crate::page::keys::Settings;
+use crate::page::places::Places;
 use crate::page::sampler::{Sampler, unix_time};
 use crate::page::serve::{self, Shared};
 use crate::second::Second;
@@ -18,7 +19,6 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 /// A page that ended is started again after this time.
 const AGAIN: Span = Span::from_secs(10);
@@ -110,7 +110,7 @@ fn open(content: &'static Content, settings: Option<&Settings>, name: &str) -> R
     });
     let sampler = Sampler::new(content, connection, History::with(content, day, unix_time()));
     let access = Access::new(settings);
-    Ok((listener, Arc::new(Shared { sampler, access, tls, clients: AtomicUsize::new(0) })))
+    Ok((listener, Arc::new(Shared { sampler, access, tls, places: Places::default() })))
 }
 
 fn give_up_rights() -> nix::Result<()> {

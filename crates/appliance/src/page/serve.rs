@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::page::access::{Access, Role, SESSION};
 use crate::page::http::{self, Request, Response};
 use crate::page::metrics;
+use crate::page::places::Places;
 use crate::page::sampler::Sampler;
 use crate::socket::message::Request as Order;
 use penstock_linux::tcp::{self, Listener, Stream};
@@ -14,11 +15,8 @@ use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Number of clients at a time; further ones are sent away.
-const MOST: usize = 32;
 /// A client that neither asks nor reads is disconnected.
 const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -56,7 +54,7 @@ pub struct Shared {
     pub sampler: Sampler,
     pub access: Access,
     pub tls: Option<Arc<ServerConfig>>,
-    pub clients: AtomicUsize,
+    pub places: Places,
 }
 
 /// Serves at a listener for as long as the process lives.
@@ -68,29 +66,25 @@ pub fn run(listener: &Listener, shared: &Arc<Shared>) {
             continue;
         };
         let shared = Arc::clone(shared);
-        if shared.clients.fetch_add(1, Ordering::Relaxed) >= MOST {
-            shared.clients.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        std::thread::spawn(move || {
-            let _ = shared.client(stream);
-            shared.clients.fetch_sub(1, Ordering::Relaxed);
-        });
+        std::thread::spawn(move || shared.client(stream));
     }
 }
 
 impl Shared {
     fn client(&self, stream: Stream) -> io::Result<()> {
+        let Some(place) = self.places.take(&stream)? else { return Ok(()) };
+        let trust = || place.trust();
         match &self.tls {
-            None => self.converse(stream),
+            None => self.converse(stream, trust),
             Some(config) => {
                 let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
-                self.converse(StreamOwned::new(connection, stream))
+                self.converse(StreamOwned::new(connection, stream), trust)
             }
         }
     }
 
-    fn converse(&self, mut stream: impl Read + Write) -> io::Result<()> {
+    /// Answers requests until the client has no more. `trust` is called when one shows that it may look.
+    fn converse(&self, mut stream: impl Read + Write, trust: impl Fn()) -> io::Result<()> {
         let mut left = Vec::new();
         loop {
             let request = match http::read(&mut stream, &mut left) {
@@ -101,14 +95,14 @@ impl Shared {
                     return Response::error(code, "this request is not understood").write(&mut stream, &last);
                 }
             };
-            self.answer(&request).write(&mut stream, &request)?;
+            self.answer(&request, &trust).write(&mut stream, &request)?;
             if request.last {
                 return Ok(());
             }
         }
     }
 
-    fn answer(&self, request: &Request) -> Response {
+    fn answer(&self, request: &Request, trust: &impl Fn()) -> Response {
         let content = self.sampler.content;
         let reads = matches!(request.method.as_str(), "GET" | "HEAD");
         if let Some((_, kind, text)) = FILES
@@ -123,6 +117,7 @@ impl Shared {
             return self.log_in(request);
         }
         let Some(role) = self.access.role(request) else { return self.stranger(request) };
+        trust();
         match (request.method.as_str(), request.path.as_str()) {
             ("GET" | "HEAD", "/") => Response::new(HTML, content.html),
             ("GET", "/api/now") => {
@@ -239,7 +234,11 @@ mod tests {
             }
         });
         let sampler = Sampler::new(&CONTENT, connection, History::with(&CONTENT, None, 0));
-        Shared { sampler, access: access(readers, operators), tls: None, clients: AtomicUsize::new(0) }
+        Shared { sampler, access: access(readers, operators), tls: None, places: Places::default() }
+    }
+
+    fn answer(page: &Shared, request: &Request) -> Response {
+        page.answer(request, &|| ())
     }
 
     /// A request with a line of its head and a body.
@@ -253,7 +252,7 @@ mod tests {
     #[test]
     fn each_address_has_its_content_and_its_method() {
         let page = shared("addresses", &[], &[]);
-        let answer = |what: &str| page.answer(&request(what, HERE, ""));
+        let answer = |what: &str| answer(&page, &request(what, HERE, ""));
         for (what, code, kind) in [
             ("GET /", 200, HTML),
             ("HEAD /", 200, HTML),
@@ -284,7 +283,7 @@ mod tests {
     #[test]
     fn history_is_of_a_second_to_a_day() {
         let page = shared("history", &[], &[]);
-        let code = |query: &&str| page.answer(&request(&format!("GET /api/history{query}"), HERE, "")).code;
+        let code = |query: &&str| answer(&page, &request(&format!("GET /api/history{query}"), HERE, "")).code;
         assert_eq!(["", "?span=1", "?span=86400", "?span=x"].each_ref().map(code), [200; 4]);
         assert_eq!(["?span=0", "?span=86401", "?span=-1"].each_ref().map(code), [400; 3]);
     }
@@ -292,42 +291,42 @@ mod tests {
     #[test]
     fn a_stranger_sees_the_form_and_nothing_else() {
         let page = shared("stranger", &["look"], &[]);
-        let form = page.answer(&request("GET /", HERE, ""));
+        let form = answer(&page, &request("GET /", HERE, ""));
         let text = |response: &Response| String::from_utf8(response.body.clone()).unwrap();
         assert!(form.code == 200 && !text(&form).contains("{{") && !text(&form).contains("no token"));
         assert!(text(&form).contains("cellar"));
-        assert!(text(&page.answer(&request("GET /?wrong", HERE, ""))).contains("This is no token of this cellar."));
+        assert!(text(&answer(&page, &request("GET /?wrong", HERE, ""))).contains("This is no token of this cellar."));
         for what in ["POST /", "GET /api/now", "GET /metrics", "POST /api/set"] {
-            let told = page.answer(&request(what, HERE, ""));
+            let told = answer(&page, &request(what, HERE, ""));
             assert!(told.code == 401 && told.lines.contains("WWW-Authenticate: Bearer"), "{what}");
         }
-        assert_eq!(page.answer(&request("GET /kit.js", HERE, "")).code, 200);
+        assert_eq!(answer(&page, &request("GET /kit.js", HERE, "")).code, 200);
         let open = shared("rebound", &[], &[]);
-        assert_eq!(open.answer(&request("GET /", "Host: rebound.example", "")).code, 421);
+        assert_eq!(answer(&open, &request("GET /", "Host: rebound.example", "")).code, 421);
     }
 
     #[test]
     fn who_logs_in_gets_a_cookie_that_only_this_page_sees() {
         let page = shared("login", &["look"], &[]);
-        let told = page.answer(&request("POST /login", HERE, "other=1&token=+look+"));
+        let told = answer(&page, &request("POST /login", HERE, "other=1&token=+look+"));
         assert!(told.code == 303 && told.lines.starts_with("Location: /\r\n"), "{told:?}");
         let cookie = told.lines.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")).unwrap();
         let words: Vec<&str> = cookie.split("; ").collect();
         assert_eq!(words[1..], ["Max-Age=43200", "Path=/", "HttpOnly", "SameSite=Strict"]);
         let line = format!("Cookie: {}", words[0]);
-        assert_eq!(page.answer(&request("GET /metrics", &line, "")).code, 200);
-        let out = page.answer(&request("POST /logout", &line, ""));
+        assert_eq!(answer(&page, &request("GET /metrics", &line, "")).code, 200);
+        let out = answer(&page, &request("POST /logout", &line, ""));
         assert!(out.lines.contains("Set-Cookie: penstock=; Max-Age=0;"), "{out:?}");
-        assert_eq!(page.answer(&request("GET /metrics", &line, "")).code, 401);
-        let wrong = page.answer(&request("POST /login", HERE, "token=x"));
+        assert_eq!(answer(&page, &request("GET /metrics", &line, "")).code, 401);
+        let wrong = answer(&page, &request("POST /login", HERE, "token=x"));
         assert!(wrong.code == 303 && wrong.lines.starts_with("Location: /?wrong\r\n"), "{wrong:?}");
-        assert_eq!(page.answer(&request("GET /login", HERE, "")).code, 401, "only a form logs in");
+        assert_eq!(answer(&page, &request("GET /login", HERE, "")).code, 401, "only a form logs in");
         // A browser then never sends it over a connection that others can read.
         let tls = ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into());
         let tls = tls.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
         let tls = tls.with_cert_resolver(Arc::new(rustls::server::ResolvesServerCertUsingSni::new()));
         let page = Shared { tls: Some(Arc::new(tls)), ..page };
-        let told = page.answer(&request("POST /login", HERE, "token=look"));
+        let told = answer(&page, &request("POST /login", HERE, "token=look"));
         assert!(told.lines.contains("; HttpOnly; SameSite=Strict; Secure\r\n"), "{told:?}");
     }
 
@@ -336,7 +335,7 @@ mod tests {
         let page = shared("set", &["look"], &["change"]);
         let set = |token: &str, kind: &str, body: &str| {
             let lines = format!("Authorization: Bearer {token}\r\nContent-Type: {kind}");
-            let told = page.answer(&request("POST /api/set", &lines, body));
+            let told = answer(&page, &request("POST /api/set", &lines, body));
             (told.code, String::from_utf8(told.body).unwrap())
         };
         let asked = r#"{"values": {"rate": "5Mbit/s"}, "for": "5s", "confirm": null}"#;
@@ -356,7 +355,7 @@ mod tests {
             let (mut client, server) = UnixStream::pair().unwrap();
             client.write_all(text.as_bytes()).unwrap();
             client.shutdown(std::net::Shutdown::Write).unwrap();
-            page.converse(server).unwrap();
+            page.converse(server, || ()).unwrap();
             let mut told = String::new();
             client.read_to_string(&mut told).unwrap();
             told.split("HTTP/1.1 ").skip(1).map(|one| one[..3].to_owned()).collect::<Vec<_>>()
