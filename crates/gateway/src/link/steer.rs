@@ -77,10 +77,11 @@ impl Steer {
         Ok(())
     }
 
-    /// Returns when [`Steer::step`] is to be called next.
+    /// Returns when [`Steer::step`] is to be called next. An estimator rests while somebody has set the rates.
     pub fn due(&self) -> Instant {
         let look = self.last.0 + STEP;
-        self.estimator.as_ref().map_or(look, |estimator| estimator.due().min(look))
+        let estimator = self.estimator.as_ref().filter(|_| !self.source.by_hand);
+        estimator.map_or(look, |estimator| estimator.due().min(look))
     }
 
     /// Takes a step; returns the rates that the shaper must get, if they are others than `set`.
@@ -187,4 +188,34 @@ impl Tap for Steer {
 
 fn differ(a: Rate, b: Rate) -> bool {
     a.as_bps().abs_diff(b.as_bps()) as f64 > SAME * b.as_bps() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steer() -> Steer {
+        let mbps = |n: u64| Rate::from_bps(n * 1_000_000);
+        let keys = serde_json::from_str(r#"{"rate_from": "estimate"}"#).unwrap();
+        let bounds = [(); 2].map(|()| mbps(1)..=mbps(100));
+        let settings = Settings { from: From::Estimate, rates: [mbps(20), mbps(2)], bounds, keys };
+        Steer::start(settings, SipHash(1, 2)).unwrap()
+    }
+
+    /// A step that is always due would keep a processor busy.
+    #[test]
+    fn after_each_step_the_next_one_is_later_whoever_sets_the_rates() {
+        let (mut steer, rates) = (steer(), [Rate::from_bps(5_000_000); 2]);
+        for by_hand in [false, true, false] {
+            steer.source.by_hand = by_hand;
+            let begin = steer.due();
+            for _ in 0..20 {
+                let now = steer.due();
+                let set = steer.step(now, Passed::default(), rates);
+                assert_eq!(set.is_some(), !by_hand, "what somebody has set stays");
+                assert!(steer.due() > now, "{now:?}, by hand: {by_hand}");
+            }
+            assert!(steer.due() > begin + STEP);
+        }
+    }
 }
