@@ -1,8 +1,8 @@
 //! Places for clients of the page, of which there are few: so who holds many and shows nothing must not lock others out.
 //!
 //! When all places are taken, a client goes that has not shown yet that it may look: of the address with most of those, the one
-//! that is there for longest. So a client that asks soon after it has come keeps its place, whatever others do. Only if all others
-//! may look is the newest sent away.
+//! that is there for longest. So a client keeps its place if it asks before all others have been replaced. Only if all others may
+//! look is the newest sent away.
 
 use penstock_linux::tcp::Stream;
 use std::io;

@@ -5,7 +5,7 @@
 //! is in the gateway. An estimator is shown each packet as it leaves the shaper to the link and as it arrives from the link, and
 //! tells the rates of both shapers. The files, in the order in which a packet meets them: [`trips`] finds the queues beyond the
 //! shaper, [`law`] makes a rate of them, [`delivery`] joins both. Beside it stand a published law, to compare: [`autorate`], which
-//! needs probes of its own, and what no law can beat: [`oracle`].
+//! needs probes of its own, and who is told the true rates: [`oracle`].
 //!
 //! Ideas and where they are from:
 //! - The model of a path is its largest delivery rate and its smallest round trip: BBR (Cardwell et al., ACM Queue 14(5), 2016).

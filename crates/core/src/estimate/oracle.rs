@@ -1,7 +1,8 @@
-//! Laws that are told the true rates, at once or later: bounds for those that have to find them.
+//! Laws that are told the true rates, at once or later, to compare laws with that have to find them.
 //!
-//! Who hears of a change only by what it does to packets hears of it after a round trip, and needs a few packets to believe it. So
-//! an oracle that is late by both is what such a law can reach at best.
+//! Who hears of a change only by what it does to packets hears of it after a round trip, and needs a few packets to believe it: the
+//! late oracle is late by both. It sets the rate of the link and drains no queue that has come by then, so a law that does may have
+//! shorter delays where rates change all the time.
 
 use super::{Estimator, Ours, Way};
 use crate::packet::TcpView;

@@ -16,7 +16,8 @@
 //!
 //! The smallest sample is kept for each flow and each kind: a full packet takes longer than a small one by its own transmission,
 //! 24 ms at 0.5 Mbit/s. Once the rate of the link is known, that of full packets is at most the one of small packets, such as those
-//! of the handshake, and their own transmission. A flow is *sure* of it if a packet was alone: so little had passed that the link had sent it already.
+//! of the handshake, and their own transmission. A flow is *sure* of it if a packet was alone: so little had passed that the link had
+//! sent it already.
 //! Flows that are sure tell the queue; the others, which may have begun in a queue, take their smallest times from them.
 //!
 //! The clock of the far end, which segments carry, splits a sample: what an arriving segment takes longer than the fastest since
