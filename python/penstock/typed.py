@@ -355,6 +355,22 @@ class PinkDiscipline(TypedDict):
     window: NotRequired[Window]
 
 
+Part = (
+    Literal["hosts"]
+    | Literal["windows"]
+    | Literal["common"]
+    | Literal["others"]
+    | Literal["young"]
+    | Literal["floor"]
+    | Literal["pace"]
+)
+
+
+class WeirDiscipline(TypedDict):
+    name: Literal["weir"]
+    without: NotRequired[list[Part]]
+
+
 class ChokeDiscipline(TypedDict):
     ecn: NotRequired[bool]  # Mark ECN-capable packets where RED would drop them below max_threshold.
     gentle: NotRequired[bool]  # Let RED's probability rise to 1 between max_threshold and twice that.
@@ -788,7 +804,7 @@ class ModularDiscipline(TypedDict):
     weights: NotRequired[FlowSets]
 
 
-class Other47Discipline(TypedDict):
+class Other48Discipline(TypedDict):
     name: str
 
 
@@ -816,6 +832,7 @@ Discipline = (
         "sfb",
         "qrm",
         "pink",
+        "weir",
         "choke",
         "dualpi2",
         "fq-codel",
@@ -863,6 +880,7 @@ Discipline = (
     | SfbDiscipline
     | QrmDiscipline
     | PinkDiscipline
+    | WeirDiscipline
     | ChokeDiscipline
     | Dualpi2Discipline
     | FqCodelDiscipline
@@ -886,7 +904,7 @@ Discipline = (
     | DoubleDrrDiscipline
     | DoubleWf2qPlusDiscipline
     | ModularDiscipline
-    | Other47Discipline
+    | Other48Discipline
 )
 
 
@@ -1208,6 +1226,7 @@ class Tcp(TypedDict):
     limited_transmit: NotRequired[bool]  # Limited transmit (RFC 3042).
     min_rto: NotRequired[str]  # Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux 200 ms).
     mss: NotRequired[str]  # Largest payload of a segment.
+    opaque: NotRequired[bool]  # No element of the network sees the header of the transport, as with QUIC.
     optimistic_ack: NotRequired[str]
     profile: NotRequired[str]  # The profile whose values the keys of hosts have that the file does not give.
     prr: NotRequired[bool]  # Proportional rate reduction (RFC 9937).
@@ -1235,6 +1254,7 @@ BulkFlow = TypedDict(
         "from": "NotRequired[str | None]",
         "kind": "Literal['bulk']",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "start": "NotRequired[str]",
         "start_spread": "NotRequired[str]",
         "start_step": "NotRequired[str]",
@@ -1257,6 +1277,7 @@ TransferFlow = TypedDict(
         "from": "NotRequired[str | None]",
         "kind": "Literal['transfer']",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "size": "str",
         "start": "NotRequired[str]",
         "start_spread": "NotRequired[str]",
@@ -1280,6 +1301,7 @@ CbrFlow = TypedDict(
         "from": "NotRequired[str | None]",
         "kind": "Literal['cbr']",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "packet_size": "NotRequired[str | list[str] | None]",
         "packet_weights": "NotRequired[list[float] | None]",
         "rate": "str",
@@ -1307,6 +1329,7 @@ OnoffFlow = TypedDict(
         "mean_off": "str",
         "mean_on": "str",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "packet_size": "NotRequired[str | list[str] | None]",
         "packet_weights": "NotRequired[list[float] | None]",
         "rate": "str",
@@ -1332,6 +1355,7 @@ SynfloodFlow = TypedDict(
         "from": "NotRequired[str | None]",
         "kind": "Literal['synflood']",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "per_second": "float",
         "start": "NotRequired[str]",
         "start_spread": "NotRequired[str]",
@@ -1359,6 +1383,7 @@ HttpFlow = TypedDict(
         "idle_distribution": "NotRequired[str | None]",
         "kind": "Literal['http']",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "packets": "NotRequired[int | None]",
         "size": "NotRequired[str | None]",
         "start": "NotRequired[str]",
@@ -1386,6 +1411,7 @@ WebFlow = TypedDict(
         "max_size": "NotRequired[str | None]",
         "mean_size": "NotRequired[str | None]",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "per_second": "NotRequired[float | None]",
         "shape": "NotRequired[float | None]",
         "start": "NotRequired[str]",
@@ -1412,6 +1438,7 @@ VoipFlow = TypedDict(
         "mean_off": "NotRequired[str | None]",
         "mean_on": "NotRequired[str | None]",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "start": "NotRequired[str]",
         "start_spread": "NotRequired[str]",
         "start_step": "NotRequired[str]",
@@ -1439,6 +1466,7 @@ VideoFlow = TypedDict(
         "i_frame_ratio": "NotRequired[float | None]",
         "kind": "Literal['video']",
         "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
         "packet_size": "NotRequired[str | list[str] | None]",
         "rate": "str",
         "spread": "NotRequired[float | None]",

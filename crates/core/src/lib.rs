@@ -110,4 +110,5 @@ pub mod suggest;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod units;
+pub mod weir;
 pub mod wire;

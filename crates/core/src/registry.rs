@@ -53,6 +53,7 @@ registry! {
     Qrm crate::ack::qrm::Config, "qrm", "ack-path", "refuses what a node sends beyond its budget; the queue stays below the bandwidth-delay product", "002 §3.1";
     =>
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
+    Weir crate::weir::Config, "weir", "ack-path", "no parameters: hosts first, windows for TCP, fair queues with an AQM for all else", "this project";
     Choke aqm::choke::Config, "choke", "aqm", "compares an arrival with a packet drawn from the queue and drops both if of one flow", "Pan, Prabhakar, Psounis 2000";
     DualPi2 aqm::dualpi2::Config, "dualpi2", "aqm", "PI2 with a queue of its own for L4S traffic, coupled to the classic one", "RFC 9332";
     FqCodel fq::Config<aqm::codel::Config>, "fq-codel", "flow-queueing", "a queue with CoDel for each flow; flows take turns, new ones first", "RFC 8290";

@@ -67,7 +67,7 @@ use crate::ack_path::{AckPath, Kept};
 use crate::allocation::Members;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
+use crate::packet::{FlowId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
@@ -80,6 +80,7 @@ mod flow;
 mod growth;
 mod handover;
 mod handshake;
+mod hosts;
 mod kept;
 mod lists;
 mod owners;
@@ -93,10 +94,12 @@ mod tests;
 pub use behind::Queue;
 pub use census::{CensusError, PinkStats};
 pub use config::{Behind, Config, RateFrom, Reallocation, Sampling, Shrink, Window};
+pub use hosts::Standing;
 
 use backlog::Backlogs;
 use census::Census;
-use flow::{COARSE, FIN_SENT, Flight, Flow, GROWS, HELD, KNOWN, LACKING, Phase, SHORT, up};
+use flow::{COARSE, FIN_SENT, Flight, Flow, GROWS, HELD, KNOWN, LACKING, Phase, up};
+use hosts::Hosts;
 use owners::Owners;
 use rate::Estimator;
 use share::{CREDIT, MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of, wire_rate};
@@ -110,6 +113,10 @@ pub struct Pink {
     flows: Vec<Flow>,
     census: Census,
     owners: Owners,
+    /// Sums over hosts, if shares are those of hosts first.
+    hosts: Option<Box<Hosts>>,
+    /// How the last segment stands to its window.
+    standing: Option<(FlowId, u32, Standing)>,
     /// The rate BW that is shared out now.
     rate: Rate,
     estimator: Option<Box<Estimator>>,
@@ -160,6 +167,8 @@ impl Pink {
             census: Census::new(config),
             flows: Vec::new(),
             owners: Owners::default(),
+            hosts: None,
+            standing: None,
             rate,
             estimator: (config.rate_from == RateFrom::Estimated).then(|| Box::new(Estimator::new(rate))),
             surplus: 0,
@@ -266,19 +275,6 @@ impl Pink {
         }
     }
 
-    /// Returns the level: the window that a flow would get if it could use it. A flow which does not count is treated
-    /// as if it sent now; before its first data are acknowledged, flows which open at that time are included as well.
-    /// The flow's own state and claim play no part.
-    #[inline]
-    fn level_of(&self, flow: &Flow, rtt: Span) -> u64 {
-        if self.counts(flow) {
-            return self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
-        }
-        let own = u64::from(flow.listed.is_some());
-        let others = if flow.flight() == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
-        self.shares.level_of_newcomer(others, rtt)
-    }
-
     /// Returns true with "demand".
     #[inline]
     fn demands(&self) -> bool {
@@ -347,21 +343,6 @@ impl Pink {
         self.flows[id].forget_interval();
     }
 
-    /// Notes data of a flow in its first flight: if the last segment is a short one, the flow has nothing more to send. It
-    /// leaves to others at once what it does not use, so that many short flows cost what they send.
-    fn note_short(&mut self, id: usize, stamped: bool) {
-        let flow = &self.flows[id];
-        let new = flow.flight() == Flight::First && flow.is_busy() && flow.is(SHORT);
-        if !self.demands() || !new || self.wants_less(id) {
-            return;
-        }
-        if let (Some(rtt), Some(end)) = (flow.round_trip(), flow.probe.outbound_end()) {
-            let full = time_of(flow.segment(stamped), self.rate);
-            let claim = rate_of(u64::from(end.wrapping_sub(flow.acked)), rtt + full);
-            self.set_lacking(id, Some(claim));
-        }
-    }
-
     fn context<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> AckContext {
         let flow = &self.flows[id];
         let syn = segment.flags().has(TcpFlags::SYN);
@@ -369,7 +350,7 @@ impl Pink {
         let full = flow.segment(segment.timestamps().is_some());
         let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight() == Flight::None));
         let rtt = seen.map(|rtt| rtt + time_of(full, self.rate));
-        let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
+        let level = rtt.map_or(0, |rtt| self.level_of(id, full, rtt));
         let (taken, users) = rtt.map_or((MAX_WINDOW, 1), |rtt| self.taken(id, budget, rtt));
         let held_back = self.demands() && self.owners.has_node(id) && taken < MAX_WINDOW.min(level + full);
         AckContext {
@@ -419,6 +400,43 @@ impl Pink {
         }
     }
 
+    /// Returns the window of a flow with this share at an ACK, before growth: it ends a round and steps if that is due.
+    #[inline]
+    fn due_window(
+        &mut self,
+        id: usize,
+        ack: u32,
+        share: u64,
+        before: Option<u64>,
+        lacks: bool,
+        context: &AckContext,
+    ) -> u64 {
+        let &AckContext { full, unit, .. } = context;
+        let (steady, coarse) = (self.config.window == Window::Steady, COARSE * unit > full);
+        let beyond = if steady { self.backlogs.beyond(full, coarse, self.rate) } else { Span::ZERO };
+        let settled = steady && (self.flows[id].has(GROWS) || lacks);
+        let flow = &mut self.flows[id];
+        let owed = flow.credit;
+        let most = if steady { flow.most_owed(stride(full, unit)) } else { 0 }.max(CREDIT * full.max(unit));
+        let due = flow.turn_round(ack, most, settled, context.now, |flow| match context.rtt {
+            Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
+            _ => share,
+        });
+        let steps = steady && flow.flight() == Flight::Later;
+        match before.filter(|_| steps) {
+            Some(before) => {
+                let crowded = self.is_crowded(full, context.rtt);
+                self.step(
+                    id,
+                    &Step { share, due, before, segment: stride(full, unit), crowded, by_due: self.hosts.is_some() },
+                    owed,
+                    unit,
+                )
+            }
+            None => self.config.window.grant(flow, share, full, unit),
+        }
+    }
+
     /// Writes the window. Returns true if PINK's share, and not the receiver's window, limits the flow. If only the pace
     /// of growth limits a bad flow the result is false: that does not show that the flow could use more than its claim.
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
@@ -430,7 +448,9 @@ impl Pink {
         let before = flow.held();
         if before.is_none() {
             flow.begin(ack, full, id);
+            self.note_birth(id, ack);
         }
+        let flow = &mut self.flows[id];
         let newly = flow.note_ack(ack, full);
         flow.let_through(ack, 0); // the ACK of a window probe may be beyond the edge
         if told == 0 {
@@ -442,22 +462,7 @@ impl Pink {
             return false;
         };
         let (steady, coarse) = (self.config.window == Window::Steady, COARSE * unit > full);
-        let beyond = if steady { self.backlogs.beyond(full, coarse, self.rate) } else { Span::ZERO };
-        let settled = steady && (flow.has(GROWS) || lacks);
-        let owed = flow.credit;
-        let most = if steady { flow.most_owed(stride(full, unit)) } else { 0 }.max(CREDIT * full.max(unit));
-        let due = flow.turn_round(ack, most, settled, context.now, |flow| match context.rtt {
-            Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
-            _ => share,
-        });
-        let steps = steady && !lacks && flow.flight() == Flight::Later;
-        let mut granted = match before.filter(|_| steps) {
-            Some(before) => {
-                let crowded = self.is_crowded(full, context.rtt);
-                self.step(id, &Step { share, due, before, segment: stride(full, unit), crowded }, owed, unit)
-            }
-            None => self.config.window.grant(flow, share, full, unit),
-        };
+        let mut granted = self.due_window(id, ack, share, before.filter(|_| !lacks), lacks, context);
         let by_share = granted < told;
         if self.config.window != Window::Literal {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
@@ -468,6 +473,8 @@ impl Pink {
         if steady && !coarse && !flow.has(GROWS) {
             granted = flow.without_tail(ack, granted, full, unit);
         }
+        let granted = self.young_window(id, ack, granted, full, unit);
+        let flow = &mut self.flows[id];
         let idle = demands && flow.has(LACKING) && flow.is_done(ack);
         let allowed = if idle { granted } else { self.config.shrink.allow(flow, ack, granted, full, unit) };
         let written = allowed.min(told);
@@ -481,14 +488,6 @@ impl Pink {
         flow.let_through(ack, written);
         written < told && (by_share || !wants_less)
     }
-
-    /// Notes the node of a flow. Nodes matter only before a discipline that holds them to budgets (QRM).
-    fn set_owner(&mut self, flow: FlowId, node: NodeId) {
-        if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
-            let sends = self.flows.get(flow.0 as usize).is_some_and(Flow::sends);
-            self.owners.set(flow.0 as usize, node.0, sends);
-        }
-    }
 }
 
 impl AckPath for Pink {
@@ -499,6 +498,7 @@ impl AckPath for Pink {
         let before = self.flows[id].probe.outbound_end();
         self.flows[id].probe.outbound(segment, now);
         self.note_answer(id, segment, true);
+        self.note_standing(id, segment.payload_len(), before);
         if segment.payload_len() > 0 {
             self.note_kept(id, before);
             self.note_sending(id, now);

@@ -73,6 +73,9 @@ pub struct TcpConfig {
     /// The flow stands for one of QUIC with throughput advice (SCONE), for which it asks this often; none is TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scone: Option<Span>,
+    /// No element of the network sees the header of the transport, as with QUIC.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub opaque: bool,
     /// Largest payload of a segment.
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928).
@@ -143,6 +146,7 @@ impl Default for TcpConfig {
             cc: AnyControlConfig::Cubic(cc::cubic::Config::default()),
             c2ml: Form::Off,
             scone: None,
+            opaque: false,
             mss: Bytes::new(1448),
             initial_window: 10,
             initial_ssthresh: None,

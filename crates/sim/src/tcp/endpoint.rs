@@ -552,7 +552,7 @@ impl Endpoint {
                 }
             }
         }
-        if self.scone().is_some() {
+        if self.config.opaque || self.scone().is_some() {
             segment.set_opaque();
         }
     }

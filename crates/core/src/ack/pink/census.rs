@@ -180,6 +180,7 @@ impl Pink {
         self.stats.opening += u64::from(self.flows[id].phase == Phase::Opening);
         self.stats.strangers += u64::from(self.flows[id].phase == Phase::Stranger);
         self.recount();
+        self.note_wants(id);
     }
 
     /// Removes a flow from its list and from all counts that follow from it. Returns false if the flow was in no list.
@@ -197,6 +198,7 @@ impl Pink {
         self.stats.opening -= u64::from(self.flows[id].phase == Phase::Opening);
         self.stats.strangers -= u64::from(self.flows[id].phase == Phase::Stranger);
         self.recount();
+        self.note_wants(id);
         true
     }
 
@@ -230,6 +232,7 @@ impl Pink {
                 self.owners.note(id, true);
                 self.relist(id, busy, now);
                 self.recount();
+                self.note_wants(id);
             }
             None => {
                 if self.demands() && self.flows[id].flight() == Flight::Later {
@@ -270,6 +273,7 @@ impl Pink {
         self.set_asleep(id, false);
         self.set_surplus(id, 0);
         self.set_growing(id, false);
+        self.note_death(id);
         self.flows[id].phase = Phase::Closed;
         self.flows[id].since = coarse(now);
         self.flows[id].forget_interval();
@@ -337,6 +341,7 @@ impl Pink {
         if self.demands() {
             self.owners.claim(id, claim);
         }
+        self.note_wants(id);
     }
 
     /// Sets that the budget of its node, of which the flow can use its part, leaves it no more than `claim` bytes per second

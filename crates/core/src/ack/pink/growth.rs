@@ -53,16 +53,21 @@ impl Pink {
     pub(super) fn allowance(&self, id: usize, full: u64, rtt: Span) -> u64 {
         let others = self.shares.lacking + self.census.asleep;
         let part = self.burst_room(full, rtt) / (2 * others.max(1) * (others + 1));
-        (window_of(MILLI * u64::from(self.flows[id].claim), rtt, 1) + part).max(2 * full)
+        let least = if self.hosts.is_some() { (10 * full).min(self.queue_room(full) / 8) } else { 0 };
+        (window_of(MILLI * u64::from(self.flows[id].claim), rtt, 1) + part).max(2 * full).max(least)
     }
 
     /// Returns the bandwidth-delay product, or the size of the queue if that is smaller.
     pub(super) fn burst_room(&self, full: u64, rtt: Span) -> u64 {
-        let room = match self.room {
+        self.queue_room(full).min(window_of(self.shares.capacity, rtt, 1))
+    }
+
+    /// Returns the size of the queue in bytes.
+    pub(super) fn queue_room(&self, full: u64) -> u64 {
+        match self.room {
             Limit::Bytes(bytes) => bytes.get(),
             Limit::Packets(packets) => packets.saturating_mul(full),
-        };
-        room.min(window_of(self.shares.capacity, rtt, 1))
+        }
     }
 
     /// Returns how much of the window `wanted` may be given at an ACK of `newly` bytes. `before` is the window before

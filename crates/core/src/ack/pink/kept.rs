@@ -1,6 +1,7 @@
 //! What data show on their way to the queue: whether they keep to the window of their flow, and whether they fill it.
 
-use super::flow::{Flight, Phase, after};
+use super::flow::{Flight, Phase, SHORT, after};
+use super::share::{rate_of, time_of};
 use super::{Behind, Pink};
 use crate::ack_path::Kept;
 use crate::packet::FlowId;
@@ -32,6 +33,21 @@ impl Pink {
                 self.set_lacking(id, None);
             }
             self.flows[id].wake();
+        }
+    }
+
+    /// Notes data of a flow in its first flight: if the last segment is a short one, the flow has nothing more to send. It
+    /// leaves to others at once what it does not use, so that many short flows cost what they send.
+    pub(super) fn note_short(&mut self, id: usize, stamped: bool) {
+        let flow = &self.flows[id];
+        let new = flow.flight() == Flight::First && flow.is_busy() && flow.is(SHORT);
+        if !self.demands() || !new || self.wants_less(id) {
+            return;
+        }
+        if let (Some(rtt), Some(end)) = (flow.round_trip(), flow.probe.outbound_end()) {
+            let full = time_of(flow.segment(stamped), self.rate);
+            let claim = rate_of(u64::from(end.wrapping_sub(flow.acked)), rtt + full);
+            self.set_lacking(id, Some(claim));
         }
     }
 }

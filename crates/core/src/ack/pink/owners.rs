@@ -2,10 +2,12 @@
 //! part. The flows of a node share its budget, to which a discipline behind PINK holds it, as all flows share the link:
 //! by max-min.
 
+use super::config::Behind;
+use super::flow::Flow;
 use super::share::{MAX_WINDOW, MILLI, payload_rate, rate_of, window_of};
 use super::{AckContext, Pink};
 use crate::allocation::rest;
-use crate::packet::NodeId;
+use crate::packet::{FlowId, NodeId};
 use crate::units::{Rate, Span};
 
 /// Nodes with this number or a higher one are not known, as in QRM.
@@ -109,6 +111,17 @@ impl Owners {
 }
 
 impl Pink {
+    /// Notes the node of a flow. Nodes matter only before a discipline that holds them to budgets (QRM).
+    pub(super) fn set_owner(&mut self, flow: FlowId, node: NodeId) {
+        if let Some(hosts) = self.hosts.as_mut().filter(|_| flow.0 < self.config.max_flows) {
+            hosts.set_node(flow.0 as usize, node);
+        }
+        if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
+            let sends = self.flows.get(flow.0 as usize).is_some_and(Flow::sends);
+            self.owners.set(flow.0 as usize, node.0, sends);
+        }
+    }
+
     /// Notes that the budget of its node holds a flow back, or does so no more. If the flow is the only one to use the
     /// budget, it keeps all of that: what it left would be for nobody, as QRM gives no node more than its budget.
     pub(super) fn note_budget(&mut self, id: usize, context: &AckContext, rtt: Span) {

@@ -50,6 +50,9 @@ pub(super) struct FlowKeys {
     class: Option<u32>,
     /// Weight of each flow among the flows of its node.
     weight: Option<u32>,
+    /// No element of the network sees the transport of the flows, as with QUIC or in a tunnel: their controls react, and no window
+    /// of theirs can be written.
+    opaque: Option<bool>,
     #[serde(rename = "cc")]
     #[schemars(skip)]
     _cc: Option<IgnoredAny>,
@@ -88,7 +91,8 @@ impl<'a> Checker<'a> {
         let (from, to) = self.ends(index, &keys)?;
         let slowest = self.route(index, &from, &to, links)?;
         self.keys_belong(index, &keys.kind, table)?;
-        let tcp = self.tcp(index, table)?;
+        let mut tcp = self.tcp(index, table)?;
+        tcp.opaque = keys.opaque.unwrap_or(tcp.opaque);
         let facts = FlowFacts { count: keys.count, stop: keys.stop, mss: tcp.mss, slowest };
         let own = table.only(Traffic::keys_of(&keys.kind));
         let Some(traffic) = Traffic::read(&keys.kind, own, &facts) else {
@@ -97,6 +101,10 @@ impl<'a> Checker<'a> {
         let traffic = traffic.map_err(|e| self.source.toml(&e, table.span()))?;
         let traffic = traffic.map_err(|e| table.invalid(&e))?;
         let weight = self.weight(index, &keys)?;
+        if keys.opaque.is_some() && !traffic.uses_tcp() {
+            let message = format!("kind {:?} has no TCP whose header could be hidden", keys.kind);
+            return Err(self.source.at(&["flows", index, "opaque"], &message));
+        }
         Ok(FlowSpec {
             count: keys.count,
             start: keys.start,

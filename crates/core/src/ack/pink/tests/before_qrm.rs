@@ -5,6 +5,7 @@ use super::super::flow::after;
 use super::*;
 use crate::ack::gate::Gate as Before;
 use crate::config::{Discipline, LinkFacts};
+use crate::packet::NodeId;
 use crate::qdisc::Qdisc;
 use crate::rng::{Rng, Streams};
 use crate::units::Limit;

@@ -98,7 +98,7 @@ fn a_short_segment_is_the_last_one_if_half_a_segment_more_had_room() {
     for (room, last) in [(499, false), (500, true)] {
         let mut flow = Flow { mss: 1000, edge: 10_000, ..Flow::default() };
         flow.note_data(&Seg::data(0, 10_000 - room - 300, 300), false, Instant::ZERO);
-        assert_eq!(flow.is(SHORT), last, "room for {room} B more");
+        assert_eq!(flow.is(super::super::flow::SHORT), last, "room for {room} B more");
     }
 }
 
