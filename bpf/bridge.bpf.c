@@ -115,7 +115,7 @@ static __always_inline enum fate decide(struct __sk_buff *skb, const struct told
 {
 	enum fate fate = judge(skb, t);
 
-	return fate == TAKEN && LESS(ktime(), t->heartbeat) > t->patience ? HUNG : fate;
+	return fate == TAKEN && (!t->heartbeat || LESS(ktime(), t->heartbeat) > t->patience) ? HUNG : fate;
 }
 
 static __always_inline void *first(void *map)

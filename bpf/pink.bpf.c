@@ -165,6 +165,7 @@ static __always_inline int run(struct __sk_buff *skb, u32 outward)
 	s->now = c->clock ? c->clock : ktime();
 	if (LESS(s->now, c->heartbeat) > c->patience) {
 		q->stale++;
+		q->stale_bytes[!outward] += skb->len - c->link;
 		return NEXT;
 	}
 	q->ways[!outward].packets++;

@@ -12,7 +12,7 @@ use crate::guard;
 use crate::kernel::Kernel;
 use crate::page;
 use crate::rules::Rules;
-use crate::surroundings::{answered, ended, interface, printed, say, server, signals};
+use crate::surroundings::{answered, ended, missing, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::command;
 use penstock_appliance::log::Log;
@@ -136,21 +136,21 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
 
 /// Governs as a file says, until a signal comes. `own` is the file at `path` without options.
 fn govern(file: &File, own: File, path: &Path, json: bool) -> Result<u8, Error> {
-    let wan = interface("wan", &file.interfaces.wan)?;
-    if let Some(lan) = &file.interfaces.lan {
-        interface("lan", lan)?;
+    let lan = file.interfaces.lan.as_ref().map(|lan| ("lan", lan));
+    for (key, name) in [("wan", &file.interfaces.wan)].into_iter().chain(lan) {
+        missing(key, name).iter().for_each(|why| say(&format!("waiting: {why}")));
     }
     let server = server(&file.keys.name)?;
     if file.keys.datapath == Datapath::Kernel {
         let mut desk = desk(file, own, path, server)?;
-        let kernel = Kernel::open(file, wan, &mut desk)?;
-        begun(file);
+        let kernel = Kernel::open(file, &mut desk)?;
+        begun(file, &kernel);
         let (report, failed) = kernel.run(desk);
         return ended(json, &report, ask::status, failed);
     }
     let mut desk = desk(file, own, path, server)?;
-    let daemon = Daemon::open(file, wan, &mut desk)?;
-    begun(file);
+    let daemon = Daemon::open(file, &mut desk)?;
+    begun(file, &daemon);
     let (status, failed) = daemon.run(desk);
     ended(json, &status, ask::status, failed)
 }
@@ -162,9 +162,8 @@ fn desk<A: Appliance<File = Read>>(file: &File, own: File, path: &Path, server: 
     Ok(desk.reads(path, move |name, text| Read::of(name, text, &own))?.showing(page))
 }
 
-fn begun(file: &File) {
-    let what = if file.keys.observe { "observing" } else { "governing" };
+fn begun(file: &File, appliance: &impl Appliance) {
     let [down, up] = file.settings.ways.each_ref().map(|way| format!("{} {}", way.aqm.name(), way.rate));
-    say(&format!("{what} {}: {down} down, {up} up", file.interfaces.wan));
+    say(&format!("{}: {down} down, {up} up", appliance.standing()));
     file.page.iter().for_each(process::announce);
 }

