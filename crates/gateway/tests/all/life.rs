@@ -1,6 +1,7 @@
 //! The life of a link: its interface goes and comes, and what passes beside the gateway is told.
 
 use crate::lab::{Gateway, Lab, passes};
+use crate::link::body;
 use nix::sys::signal::Signal;
 use penstock_linux::testing::{bpf, wait_until};
 use serde_json::Value;
@@ -201,20 +202,66 @@ fn hangs(lab: &Lab, gateway: &Gateway, seconds: f64) {
 fn four_seconds_without_the_process_are_told_as_four_seconds() {
     let Some(lab) = Lab::on_a_cable() else { return };
     lab.dial();
-    let gateway = lab.govern(&ROUTER.replace("10s", "100ms").replace("10Mbit/s", "20Mbit/s"));
+    let gateway = lab.govern(&(ROUTER.replace("10s", "100ms").replace("10Mbit/s", "20Mbit/s") + "[page]\n"));
     hangs(&lab, &gateway, 3.9);
-    drop(gateway);
+    let status = lab.status();
+    let answer = lab.page("GET /metrics HTTP/1.1");
+    let metrics = body(&answer);
+    let account = &status["account"];
+    let state = status["state"].as_str().unwrap();
+    for (name, value) in [
+        (format!("state{{state=\"{state}\"}}"), 1.0),
+        ("beside_bytes_total{direction=\"upload\"}".into(), account["upload"]["beside_bytes"].as_f64().unwrap()),
+        ("beside_seconds_total{cause=\"hung\"}".into(), account["seconds"]["hung"].as_f64().unwrap()),
+    ] {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("penstock_gateway_{name} ")));
+        let told: f64 = line.unwrap_or_else(|| panic!("{name}: {metrics}")).parse().unwrap();
+        assert!((told - value).abs() <= 0.001 * value, "{name}: {told} and {value}");
+    }
+    assert!(gateway.0.said().contains("partly: "), "the log: {}", gateway.0.said());
 }
 
+/// A process that gets a processor now and then: the queue of the kernel is full, and packets pass.
 #[test]
-fn the_kernel_path_tells_what_passed_without_the_process() {
-    if bpf().is_none() {
-        return;
-    }
+fn what_passes_a_starved_process_is_told() {
     let Some(lab) = Lab::on_a_cable() else { return };
     lab.dial();
-    let gateway = lab.govern(KERNEL);
-    hangs(&lab, &gateway, 3.0);
+    let gateway = lab.govern(&ROUTER.replace("rate = \"10Mbit/s\"", "rate = \"20Mbit/s\"\nlimit = \"10p\""));
+    let before = lab.sent_to_link();
+    let mut marks = Value::Null;
+    flooded(&lab, || {
+        for _ in 0..5 {
+            gateway.send(Signal::SIGSTOP);
+            // The kernel holds 1034 packets, of which 1250 come in a second.
+            std::thread::sleep(Duration::from_millis(1500));
+            gateway.send(Signal::SIGCONT);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        let status = lab.status();
+        assert_eq!(status["state"], "partly", "{status}");
+        marks = status["marks"].clone();
+    });
+    assert!(marks.to_string().contains("starved"), "{marks}");
+    let account = agrees(&lab, before);
+    assert!(account["causes"]["full"].as_f64().unwrap() > 500e3, "{account}");
+    gateway.end();
+}
+
+/// Rules before ours let all pass, as flow tables and virtual networks do: no rule is missing.
+#[test]
+fn what_others_let_pass_is_told() {
+    let Some(lab) = Lab::on_a_cable() else { return };
+    lab.dial();
+    let gateway = lab.govern(ROUTER);
+    lab.sh("r", "iptables-legacy -t mangle -I FORWARD -j ACCEPT");
+    let before = lab.sent_to_link();
+    flooded(&lab, || {
+        until(&lab, "partly");
+        assert!(lab.status()["marks"].to_string().contains("somebody lets them pass"), "{}", lab.status());
+    });
+    agrees(&lab, before);
+    gateway.end();
 }
 
 /// Somebody flushes the firewall under load: that is seen within a second, the rules come back, and what passed is told.

@@ -230,6 +230,12 @@ fn rules_that_could_not_be_put_back_are_tried_again() {
     wait_until("it governs again", || lab.status()["state"] == "governing");
     let marks = lab.status()["marks"].to_string();
     assert!(lab.rules().matches("NFQUEUE").count() >= 2 && !marks.contains("iptables"), "{marks}");
+    // The same when somebody removes them: that is wrong until they are back.
+    std::fs::write(&taken, "").unwrap();
+    lab.sh("r", "iptables-legacy -t mangle -F");
+    wait_until("it is wrong", || lab.status()["state"] == "wrong");
+    std::fs::remove_file(&taken).unwrap();
+    wait_until("it governs again", || lab.status()["state"] == "governing");
     gateway.end();
 }
 
