@@ -2,9 +2,11 @@
 //!
 //! The kernel counts what its interface received and sent, and the data path what it took. What the interface counted beyond
 //! that in several looks has passed beside. Where it counts less, because it counts merged packets with one header, or a
-//! packet was lost behind the gateway, that is its way of counting and covers nothing that passes beside later.
+//! packet was lost behind the gateway, that is its way of counting and covers nothing that passes beside later. Nor has passed
+//! beside what fills short frames: then the interface has seen no packet more than the data path.
 
 use penstock_core::units::{Instant, Span};
+use penstock_linux::links::Passed;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use std::collections::VecDeque;
@@ -15,6 +17,8 @@ pub const LOOK: Span = Span::from_millis(250);
 const MINUTE: usize = 240;
 const SECOND: usize = 4;
 const LEARNING: usize = 12;
+/// An interface may count so many bytes more of a packet: its checksum, and what fills a short frame.
+const FILLING: u64 = 28;
 /// So few bytes beside are what every network has, such as ARP: in a minute and in a second.
 const FEW: [u64; 2] = [64_000, 32_000];
 
@@ -71,18 +75,27 @@ impl<T: Serialize> Serialize for By<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
     /// By the interface.
-    pub wan: [u64; 2],
-    /// By the data path.
-    pub taken: [u64; 2],
+    pub wan: [Passed; 2],
+    /// By the data path, of whose packets none is known if it counts none.
+    pub taken: [Passed; 2],
+}
+
+impl Counted {
+    fn bytes(&self) -> u64 {
+        self.wan.iter().map(|way| way.bytes).sum()
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Way {
     beside: By<u64>,
-    /// Bytes that the interface counted less than the data path.
-    less: u64,
+    /// Bytes that the interface counted less than the data path, or more.
+    less: i64,
     /// What seemed to have passed beside in the last looks.
     gaps: [i64; 2],
+    /// Packets of the interface at the last look, and the most that it had beyond those of the data path.
+    packets: u64,
+    most: i64,
 }
 
 impl Way {
@@ -90,8 +103,17 @@ impl Way {
         self.beside.0.iter().sum()
     }
 
-    fn gap(&self, wan: u64, taken: u64) -> i64 {
-        (wan + self.less).cast_signed() - taken.cast_signed()
+    fn gap(&self, wan: Passed, taken: Passed) -> i64 {
+        wan.bytes.cast_signed() + self.less - taken.bytes.cast_signed()
+    }
+
+    /// Notes packets; returns how many bytes the interface may have counted more since the last look, if it has seen no packet
+    /// that the data path has not.
+    fn filling(&mut self, wan: Passed, taken: Passed) -> i64 {
+        let (came, more) = (wan.packets - self.packets, wan.packets.cast_signed() - taken.packets.cast_signed());
+        let has_others = more > self.most;
+        (self.packets, self.most) = (wan.packets, self.most.max(more));
+        if has_others { 0 } else { (FILLING * came).cast_signed() }
     }
 
     /// What has passed beside for certain, if the gap is this one now.
@@ -100,15 +122,21 @@ impl Way {
         u64::try_from(least).unwrap_or_default().max(self.sum())
     }
 
-    /// Notes a gap; returns by how much the certain part has grown.
-    fn note(&mut self, gap: i64, cause: Cause) -> u64 {
+    /// Notes what was counted; returns by how much the certain part has grown.
+    fn note(&mut self, wan: Passed, taken: Passed, cause: Cause) -> u64 {
+        let (mut gap, filling) = (self.gap(wan, taken), self.filling(wan, taken));
+        let wider = gap - self.gaps[0];
+        if (1..=filling).contains(&wider) {
+            self.less -= wider;
+            gap -= wider;
+        }
         let (sum, most) = (self.sum(), self.gaps.into_iter().fold(gap, i64::max));
         let grown = self.certain(gap) - sum;
         self.beside.0[cause as usize] += grown;
         self.gaps = [gap, self.gaps[0]];
         if most < sum.cast_signed() {
             let less = sum.cast_signed() - most;
-            self.less += less.unsigned_abs();
+            self.less += less;
             self.gaps = self.gaps.map(|gap| gap + less);
         }
         grown
@@ -162,14 +190,14 @@ impl Account {
         self.causes = [cause, self.causes[0], self.causes[1]];
         let mut grown = 0;
         for (at, way) in self.ways.iter_mut().enumerate() {
-            grown += way.note(way.gap(counted.wan[at], counted.taken[at]), why);
+            grown += way.note(counted.wan[at], counted.taken[at], why);
         }
         if grown > FEW[1] / 8 {
             self.latest = why;
             self.seconds.0[why as usize] += now.since(self.looked).as_secs_f64();
         }
         self.looked = now;
-        self.wan = [counted.wan.iter().sum(), self.wan[0]];
+        self.wan = [counted.bytes(), self.wan[0]];
         if self.samples.len() > MINUTE {
             self.samples.pop_front();
         }
@@ -228,7 +256,7 @@ impl Account {
     /// Returns the account, with bytes that the data path has refused.
     pub fn told(&self, counted: &Counted, refused_bytes: [u64; 2]) -> Told {
         let way = |at: usize| {
-            let (way, wan_bytes) = (&self.ways[at], counted.wan[at]);
+            let (way, wan_bytes) = (&self.ways[at], counted.wan[at].bytes);
             let beside_bytes = way.sum();
             // What is refused of a download has come, what is refused of an upload has not left.
             let not_through = beside_bytes + if at == 0 { refused_bytes[0] } else { 0 };
@@ -280,8 +308,10 @@ mod tests {
         fn looks(&mut self, looks: usize, wan: u64, taken: u64, cause: Cause) -> &mut Self {
             for _ in 0..looks {
                 self.now += LOOK;
-                self.counted.wan[1] += wan;
-                self.counted.taken[1] += taken;
+                for (counter, bytes) in [(&mut self.counted.wan[1], wan), (&mut self.counted.taken[1], taken)] {
+                    counter.bytes += bytes;
+                    counter.packets += bytes / 1000;
+                }
                 self.account.look(self.now, &self.counted, cause);
             }
             self
@@ -330,6 +360,22 @@ mod tests {
         let beside = run.by(Cause::Full);
         assert!((9_990_000..=10_000_000).contains(&beside), "{beside}");
         assert_eq!(run.upload().through_bytes + beside, run.upload().wan_bytes);
+    }
+
+    /// Checksums of frames, and what fills those of ACKs, are none of the packets; a packet that is beside is told.
+    #[test]
+    fn what_fills_frames_has_not_passed_beside() {
+        let mut run = Run::default();
+        for _ in 0..1000 {
+            run.counted.wan[1].packets += 250;
+            run.counted.wan[1].bytes += 250 * 64;
+            run.counted.taken[1].packets += 250;
+            run.counted.taken[1].bytes += 250 * 40;
+            run.looks(1, 0, 0, Cause::Other);
+        }
+        assert_eq!((run.upload().beside_bytes, run.account.recent(&run.counted).share), (0, 0.0));
+        run.looks(10, 10_000, 0, Cause::Other);
+        assert!(run.upload().beside_bytes >= 80_000, "{:?}", run.upload());
     }
 
     #[test]

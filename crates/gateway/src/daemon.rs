@@ -32,6 +32,7 @@ use penstock_core::registry::tree::Tree;
 use penstock_core::rng::Streams;
 use penstock_core::server::Server;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
+use penstock_linux::links::Passed as Seen;
 use penstock_linux::random;
 use penstock_linux::stalls::{LONGEST_SLEEP, Stalls};
 use penstock_shaper::bottleneck::Delivery;
@@ -235,7 +236,8 @@ impl Daemon {
     }
 
     fn step(&mut self, now: Instant, desk: &mut Desk<Self>) {
-        let ([down, up], bytes) = (Direction::BOTH.map(|d| self.path.direction(d)), self.taken());
+        let [down, up] = Direction::BOTH.map(|d| self.path.direction(d));
+        let bytes = self.taken().map(|taken| taken.bytes);
         let servers = [&down.server, &up.server];
         let passed = Passed { bytes, busy: servers.map(|one| one.busy_by(now)), layers: servers.map(Server::layer) };
         let Some(rates) = self.traffic.taps.steer.step(now, passed, self.settings.rates()) else { return };
@@ -289,11 +291,15 @@ impl Daemon {
         (guaranteed > rate.as_bps()).then(|| format!("{what}: all guarantees are cut in proportion"))
     }
 
-    /// Bytes that came from the link, and that left to it.
-    fn taken(&self) -> [u64; 2] {
+    /// What came from the link, and what left to it.
+    fn taken(&self) -> [Seen; 2] {
         let [down, up] = Direction::BOTH.map(|d| self.path.direction(d));
-        let [seen_down, seen_up] = self.own.observed.map(|seen| seen.bytes);
-        [down.server.stats().arrived.bytes + seen_down, up.line.delivered.bytes + seen_up]
+        let [seen_down, seen_up] = self.own.observed;
+        let sum = |one: Backlog, other: Backlog| Seen {
+            packets: one.packets + other.packets,
+            bytes: one.bytes + other.bytes,
+        };
+        [sum(down.server.stats().arrived, seen_down), sum(up.line.delivered, seen_up)]
     }
 
     /// Bytes that the disciplines have dropped.

@@ -5,7 +5,7 @@ use crate::account::{Account, Cause, Counted, LOOK, Told};
 use crate::error::Error;
 use crate::report::{Past, State};
 use penstock_core::units::Instant;
-use penstock_linux::links::{Facts, LinkWatch};
+use penstock_linux::links::{Facts, LinkWatch, Passed};
 use penstock_linux::stalls::ProcessorWait;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -34,8 +34,8 @@ pub enum Standing {
 #[derive(Debug, Default)]
 pub struct Sight {
     pub standing: Standing,
-    /// Bytes of IP that it has taken, download and upload.
-    pub taken: [u64; 2],
+    /// What it has taken, download and upload.
+    pub taken: [Passed; 2],
     pub past: Past,
     /// For how many seconds the process did not run since the start.
     pub late_s: f64,
@@ -87,8 +87,8 @@ impl Life {
         self.watch.index()
     }
 
-    /// Bytes of IP that have passed the interface since the start.
-    pub fn passed(&self) -> [u64; 2] {
+    /// What has passed the interface since the start.
+    pub fn passed(&self) -> [Passed; 2] {
         self.watch.passed()
     }
 

@@ -49,12 +49,27 @@ pub struct Facts {
     pub gone: bool,
     /// True if its packets have a header of Ethernet.
     pub ethernet: bool,
-    /// Bytes of packets without that header that it has received and sent since it exists.
-    pub bytes: [u64; 2],
+    /// What it has received and sent since it exists.
+    pub passed: [Passed; 2],
     /// The bridge of which it is a port, if it is one.
     pub bridge: Option<u32>,
     /// True if it is a port of a bridge and forwards: spanning tree may say otherwise.
     pub forwards: bool,
+}
+
+/// Packets, and their bytes without a header of Ethernet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Number of packets; those that the interface counts as one are one.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Passed {
+    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self { packets: of(self.packets, other.packets), bytes: of(self.bytes, other.bytes) }
+    }
 }
 
 /// An interface as the kernel lists it.
@@ -138,8 +153,8 @@ struct Known {
     name: Option<String>,
     facts: Facts,
     /// Its counters when it was first seen, and what earlier ones of this name had received and sent.
-    first: [u64; 2],
-    earlier: [u64; 2],
+    first: [Passed; 2],
+    earlier: [Passed; 2],
 }
 
 impl LinkWatch {
@@ -208,8 +223,8 @@ impl LinkWatch {
         self.known.index
     }
 
-    /// Returns the bytes of packets that were received and sent since it is watched, by all interfaces of this name.
-    pub fn passed(&self) -> [u64; 2] {
+    /// Returns what was received and sent since it is watched, by all interfaces of this name.
+    pub fn passed(&self) -> [Passed; 2] {
         self.known.passed()
     }
 }
@@ -248,15 +263,15 @@ impl Known {
     }
 
     fn see(&mut self, link: &LinkMessage) {
-        let (mtu, unread, bytes) = (self.facts.mtu, self.facts.unread, self.facts.bytes);
+        let Facts { mtu, unread, passed, .. } = self.facts;
         let (is_new, earlier) = (link.header.index != self.index, self.passed());
-        self.facts = Facts { mtu, unread, bytes, ..Facts::default() };
+        self.facts = Facts { mtu, unread, passed, ..Facts::default() };
         learn_link(&mut self.facts, link);
         if is_new {
-            (self.index, self.earlier, self.first) = (link.header.index, earlier, self.facts.bytes);
+            (self.index, self.earlier, self.first) = (link.header.index, earlier, self.facts.passed);
         } else {
             // An end of a cable forgets what it received when the other end is removed.
-            self.facts.bytes = [0, 1].map(|at| self.facts.bytes[at].max(bytes[at]));
+            self.facts.passed = [0, 1].map(|at| self.facts.passed[at].with(passed[at], u64::max));
         }
     }
 
@@ -264,9 +279,9 @@ impl Known {
         (self.facts.gone, self.facts.up) = (true, false);
     }
 
-    fn passed(&self) -> [u64; 2] {
-        let of = |at: usize| self.earlier[at] + self.facts.bytes[at].saturating_sub(self.first[at]);
-        [of(0), of(1)]
+    fn passed(&self) -> [Passed; 2] {
+        let since_first = |at: usize| self.facts.passed[at].with(self.first[at], u64::saturating_sub);
+        [0, 1].map(|at| self.earlier[at].with(since_first(at), |earlier, since| earlier + since))
     }
 }
 
@@ -287,9 +302,9 @@ fn each(mut bytes: &[u8], mut read: impl FnMut(NetlinkPayload<RouteNetlinkMessag
     }
 }
 
-fn bytes_of(stats: &Stats64, ethernet: bool) -> [u64; 2] {
+fn passed(stats: &Stats64, ethernet: bool) -> [Passed; 2] {
     let header = if ethernet { ETHERNET } else { 0 };
-    let of = |bytes: u64, packets: u64| bytes.saturating_sub(header * packets);
+    let of = |bytes: u64, packets: u64| Passed { packets, bytes: bytes.saturating_sub(header * packets) };
     [of(stats.rx_bytes, stats.rx_packets), of(stats.tx_bytes, stats.tx_packets)]
 }
 
@@ -301,7 +316,7 @@ fn learn_link(facts: &mut Facts, link: &LinkMessage) {
         match attribute {
             LinkAttribute::Mtu(mtu) => facts.mtu = *mtu,
             LinkAttribute::Stats64(stats) => {
-                (facts.unread, facts.bytes) = (stats.tx_dropped, bytes_of(stats, facts.ethernet));
+                (facts.unread, facts.passed) = (stats.tx_dropped, passed(stats, facts.ethernet));
             }
             LinkAttribute::LinkInfo(info) => {
                 let ports = info.iter().filter_map(|info| match info {
@@ -368,22 +383,23 @@ mod tests {
     #[test]
     fn a_name_is_found_again_whatever_its_number_and_all_that_passed_is_told() {
         let mut known = Known { name: Some("w0".into()), ..Known::default() };
+        let bytes = |known: &Known| known.passed().map(|passed| passed.bytes);
         known.learn(&new(named(7, "w0", 5)));
-        assert_eq!((known.index, known.passed()), (7, [0, 0]), "what passed before nobody watched it");
+        assert_eq!((known.index, bytes(&known)), (7, [0, 0]), "what passed before nobody watched it");
         known.learn(&new(named(7, "w0", 9)));
-        assert_eq!(known.passed(), [400, 0]);
+        assert_eq!(bytes(&known), [400, 0]);
         known.learn(&new(named(7, "x0", 10)));
         assert!(known.facts.gone, "it has another name");
         known.learn(&new(named(7, "w0", 11)));
-        assert_eq!((known.facts.gone, known.passed()), (false, [600, 0]));
-        known.learn(&bytes(RouteNetlinkMessage::DelLink(named(7, "w0", 12)), 0));
-        assert_eq!((known.facts.gone, known.passed()), (true, [700, 0]));
-        known.learn(&bytes(RouteNetlinkMessage::DelLink(named(7, "w0", 0)), 0));
-        assert_eq!(known.passed(), [700, 0], "what has passed has passed");
+        assert_eq!((known.facts.gone, bytes(&known)), (false, [600, 0]));
+        known.learn(&super::bytes(RouteNetlinkMessage::DelLink(named(7, "w0", 12)), 0));
+        assert_eq!((known.facts.gone, bytes(&known)), (true, [700, 0]));
+        known.learn(&super::bytes(RouteNetlinkMessage::DelLink(named(7, "w0", 0)), 0));
+        assert_eq!(bytes(&known), [700, 0], "what has passed has passed");
         known.learn(&[new(named(8, "l0", 3)), new(named(9, "w0", 0))].concat());
-        assert_eq!((known.index, known.facts.gone, known.passed()), (9, false, [700, 0]));
+        assert_eq!((known.index, known.facts.gone, bytes(&known)), (9, false, [700, 0]));
         known.learn(&new(named(9, "w0", 2)));
-        assert_eq!(known.passed(), [900, 0]);
+        assert_eq!(bytes(&known), [900, 0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::life::Life;
 use penstock_linux::bpf::{Attached, Control, Datapath, Gauges};
+use penstock_linux::links::Passed;
 
 #[derive(Debug, Default)]
 pub(super) struct Place {
@@ -27,7 +28,7 @@ fn counted(gauges: &Gauges, life: &Life) -> [u64; 2] {
 /// What the interface has counted and the programs have not.
 fn uncounted(gauges: &Gauges, life: &Life) -> [u64; 2] {
     let (passed, counted) = (life.passed(), counted(gauges, life));
-    [0, 1].map(|at| passed[at].saturating_sub(counted[at]))
+    [0, 1].map(|at| passed[at].bytes.saturating_sub(counted[at]))
 }
 
 impl Place {
@@ -73,9 +74,10 @@ impl Place {
     }
 
     /// Bytes that have passed less those that the programs let pass for want of a sign of life, and those that passed without them.
-    pub fn taken(&self, gauges: &Gauges, life: &Life) -> [u64; 2] {
-        let passed = life.passed();
-        [0, 1].map(|at| passed[at].saturating_sub(gauges.stale_bytes[1 - at] + self.away[at]))
+    pub fn taken(&self, gauges: &Gauges, life: &Life) -> [Passed; 2] {
+        let passed = life.passed().map(|passed| passed.bytes);
+        let bytes = |at: usize| passed[at].saturating_sub(gauges.stale_bytes[1 - at] + self.away[at]);
+        [0, 1].map(|at| Passed { packets: 0, bytes: bytes(at) })
     }
 
     pub fn attached(&self) -> Option<Attached> {
