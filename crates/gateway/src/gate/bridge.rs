@@ -138,24 +138,24 @@ impl Bridge {
         Ok((gate, refused.into_iter().collect()))
     }
 
-    /// Takes frames from the ports that are there, if they are others than before.
+    /// Takes frames from the ports that are there, if they are others than before. A port is ready before it is in a bridge, so
+    /// that little passes until frames are taken.
     fn attach(&mut self) -> Result<(), Error> {
         let Guard { programs, watches, names, attached, .. } = &mut self.guard;
-        let facts = watches.each_ref().map(LinkWatch::facts);
-        let there = [watches[0].index(), watches[1].index(), facts[0].bridge.unwrap_or_default()];
-        if facts.iter().any(|facts| facts.gone) || there == *attached {
+        let [facts, _] = watches.each_ref().map(LinkWatch::facts);
+        for (at, watch) in watches.iter().enumerate() {
+            if !watch.facts().gone && attached[at] != watch.index() {
+                self.ports.both[at].begin(watch.index())?;
+                programs.hide(&names[at])?;
+                (attached[at], attached[2]) = (watch.index(), 0);
+            }
+        }
+        let is_known = attached[2] != 0 && Some(attached[2]) == facts.bridge;
+        if is_known || watches.iter().any(|watch| watch.facts().gone) {
             return Ok(());
         }
         let (listed, bridge) = found(&links::listed()?, names)?;
-        let own = [mac(&listed[0])?, mac(&listed[1])?, mac(&bridge)?];
-        programs.serve(listed[0].index, own)?;
-        for ((port, one), own) in self.ports.both.iter().zip(&listed).zip(&mut attached[..2]) {
-            if *own != one.index {
-                port.begin(one.index)?;
-                programs.hide(&one.name)?;
-                *own = one.index;
-            }
-        }
+        programs.serve(listed[0].index, [mac(&listed[0])?, mac(&listed[1])?, mac(&bridge)?])?;
         attached[2] = bridge.index;
         Ok(())
     }
