@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use penstock_core::coop::message::version;
 use penstock_core::units::{Instant, Span};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
     Event as Happened, HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId,
     TransportConfig, VarInt,
 };
@@ -50,6 +50,16 @@ pub enum Close {
     Refused = 4,
     /// This gateway is a standby, and the one before it is there.
     Standby = 5,
+    /// Another address has the lease of the node.
+    Elsewhere = 6,
+}
+
+impl Close {
+    /// True if the node of a session that was closed for this must give up what it holds.
+    fn takes_away(reason: &ConnectionError) -> bool {
+        let ConnectionError::ApplicationClosed(closed) = reason else { return false };
+        [Self::Replaced, Self::Elsewhere].iter().any(|why| closed.error_code == VarInt::from_u32(*why as u32))
+    }
 }
 
 /// What has happened.
@@ -61,8 +71,8 @@ pub enum Event {
     Frame(Id, Vec<u8>),
     /// A datagram has come.
     Datagram(Id, Bytes),
-    /// A session is over.
-    Lost(Id, String),
+    /// A session is over; the flag says that another host has what the peer gave to this one.
+    Lost(Id, String, bool),
 }
 
 /// What an endpoint counts.
@@ -340,17 +350,17 @@ impl Endpoint {
         self.counters.closed += u64::from(matches!(why, Close::Malformed | Close::TooMuch));
         let reason = format!("{why:?}");
         session.connection.close(self.at(now), VarInt::from_u32(why as u32), reason.clone().into());
-        self.over(id, session, format!("closed here: {reason}"));
+        self.over(id, session, format!("closed here: {reason}"), false);
     }
 
     /// A session, or a handshake, is over.
-    fn over(&mut self, id: usize, session: &mut Session, why: String) {
+    fn over(&mut self, id: usize, session: &mut Session, why: String, elsewhere: bool) {
         if session.handshaking {
             self.handshakes -= 1;
             self.counters.failed += 1;
         }
         (session.handshaking, session.connected) = (false, false);
-        self.events.push_back(Event::Lost(Id(id), why));
+        self.events.push_back(Event::Lost(Id(id), why, elsewhere));
     }
 
     /// Lets a connection do what it can: events, stream, datagrams to send, its timer.
@@ -402,7 +412,9 @@ impl Endpoint {
                 }
                 self.events.push_back(Event::Connected(Id(id)));
             }
-            Happened::ConnectionLost { reason } => self.over(id, session, reason.to_string()),
+            Happened::ConnectionLost { reason } => {
+                self.over(id, session, reason.to_string(), Close::takes_away(&reason));
+            }
             Happened::Stream(StreamEvent::Opened { dir: Dir::Bi }) if session.stream.is_none() => {
                 session.stream = session.connection.streams().accept(Dir::Bi);
             }

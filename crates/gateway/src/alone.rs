@@ -57,8 +57,7 @@ impl Appliance for Running {
     }
 
     fn status(&mut self, desk: &Desk<Self>) -> Value {
-        let failed = self.served.has_failed().then(|| "budgets have stopped by a fault of this program".to_owned());
-        let mut status = json!(Common::of(desk, failed.into_iter()));
+        let mut status = json!(Common::of(desk, self.served.marks().into_iter()));
         status["state"] = "budgets".into();
         status["reverse"] = json!({"rate_bps": self.upload.0.as_bps()});
         status["c2ml"] = json!(self.served.status());

@@ -123,7 +123,7 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
         default: ask::DEFAULT_NAME,
         file: "gateway.toml",
         private: &["page", "subscribers", "command"],
-        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/enforcement/nodes"],
+        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/c2ml/contested", "/enforcement/nodes"],
         commands: &[
             ("rules.txt", &["iptables-legacy-save", "-c", "-t", "mangle"]),
             ("rules-nft.txt", &["iptables-save", "-c", "-t", "mangle"]),

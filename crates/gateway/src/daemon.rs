@@ -292,9 +292,7 @@ impl Daemon {
 
     fn marks(&self) -> impl Iterator<Item = String> {
         let Traffic { gate, taps, .. } = &self.traffic;
-        let budgets = self.c2ml.as_ref().filter(|served| served.has_failed());
-        let budgets = budgets
-            .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned());
+        let budgets = self.c2ml.iter().flat_map(Served::marks);
         let marks = gate.marks().into_iter().chain(mark(&self.wan, &self.interfaces.wan)).chain(budgets);
         let cut = Direction::BOTH.into_iter().filter_map(|direction| self.cut(direction));
         marks.chain(cut).chain(taps.steer.marks(self.now()))

@@ -197,6 +197,14 @@ impl Client {
         }
     }
 
+    /// Gives up what the client holds, because another one has it. Joins anew, without the state of before.
+    pub fn lose(&mut self, now: Instant) {
+        if self.is_active() {
+            self.held = None;
+            self.join(now, Span::ZERO);
+        }
+    }
+
     /// Sets the rate that the node can use (CSI, 2.3); `None` means that it can use any rate.
     pub fn set_usable(&mut self, usable: Option<Rate>, now: Instant, out: &mut Vec<Message>) {
         self.usable = usable.into();

@@ -166,16 +166,15 @@ impl Appliance for Kernel {
         let enforced = self.budgets.as_ref().map_or(Ok(None), Budgets::report);
         let unread = enforced.as_ref().err().map(|error| format!("the accounts of hosts cannot be read: {error}"));
         let c2ml = self.budgets.as_ref().map(|budgets| &budgets.served);
-        let stopped = c2ml.filter(|served| served.has_failed());
         let marks = [
             failed,
             unread,
-            stopped.map(|_| "budgets for hosts have stopped by a fault of this program".into()),
             mark(&self.wan, &self.name),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
             (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
         ];
-        let mut status = json!(Common::of(desk, marks.into_iter().flatten()));
+        let mut status =
+            json!(Common::of(desk, marks.into_iter().flatten().chain(c2ml.into_iter().flat_map(Served::marks))));
         let mut tell = |key: &str, value: Value| status[key] = value;
         tell("state", json!(if self.observe { State::Observing } else { State::Governing }));
         tell("datapath", "kernel".into());
