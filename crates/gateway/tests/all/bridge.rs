@@ -253,7 +253,7 @@ fn no_form_of_a_packet_passes_the_shaper() {
         let before = arrived(&lab.status());
         let rate = flood(&client, &mut server, &frame);
         assert!((8.0..10.4).contains(&rate), "{number}: {rate} Mbit/s of 10");
-        std::thread::sleep(Duration::from_millis(150));
+        wait_until("the queue is empty", || lab.status()["reverse"]["waiting"]["packets"] == 0);
         let counted = arrived(&lab.status()) - before;
         assert!(counted > 2000, "{number}: {counted} packets are counted");
     }
@@ -317,8 +317,8 @@ fn a_port_that_is_blocked_stays_blocked() {
 #[test]
 fn who_only_observes_leaves_frames_to_the_kernel() {
     let Some(lab) = Lab::on_a_bridge() else { return };
-    // At 8 kbit/s a second would be over after a few datagrams.
-    let gateway = lab.govern(&format!("observe = true\n{}{FQ}", BRIDGE.replace("10Mbit/s", "8kbit/s")));
+    // At 12 kbit/s a second would be over after a few datagrams.
+    let gateway = lab.govern(&format!("observe = true\n{}{FQ}", BRIDGE.replace("10Mbit/s", "12kbit/s")));
     let (client, server) = (lab.socket("c", "10.77.0.1:0"), lab.socket("s", "10.77.0.2:9999"));
     wait_until("packets pass", || passes(&client, &server, "10.77.0.2:9999"));
     (0..100).for_each(|_| drop(client.send_to(&[7; 500], "10.77.0.2:9999")));
