@@ -123,7 +123,7 @@ impl Bridge {
     }
 
     /// Shows a frame to the program of an interface; returns whether it is hidden from the kernel.
-    pub fn test(&mut self, frame: &[u8]) -> Result<bool, Error> {
+    pub fn test(&self, frame: &[u8]) -> Result<bool, Error> {
         let options = TestRunOptions { data_in: Some(frame), ..TestRunOptions::new() };
         Ok(self.object.test("hide", options)?.return_value == 2)
     }

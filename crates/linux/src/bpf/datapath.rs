@@ -175,7 +175,7 @@ impl Datapath {
     }
 
     /// Runs the program with this name on a packet, `repeat` times; returns the packet after it and the mean time of a run.
-    pub fn test(&mut self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
+    pub fn test(&self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
         let before = packet.to_vec();
         let options =
             TestRunOptions { data_in: Some(&before), data_out: Some(packet), repeat, ..TestRunOptions::new() };
