@@ -8,6 +8,7 @@ use crate::hosts::hosts;
 use crate::report::Common;
 use crate::surroundings::{answered, ended, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
+use penstock_appliance::live::Words;
 use penstock_appliance::log::Log;
 use penstock_appliance::page::process::{self, Process};
 use penstock_appliance::settings::Settings;
@@ -78,7 +79,7 @@ impl Appliance for Running {
             return Err(Refusal::unknown("key", key, &[KEY]));
         }
         let rate: Rate = value.parse().map_err(|e: UnitError| Refusal::of(&e))?;
-        penstock_grammar::link::rate(KEY, rate).map_err(|e| Refusal::of(&e))?;
+        Words::GATEWAY.rate(KEY, rate).map_err(|e| Refusal::of(&e))?;
         Ok(Upload(rate))
     }
 

@@ -388,8 +388,8 @@ fn what_cannot_be_is_refused_and_nothing_is_changed() {
 #[test]
 fn who_only_observes_changes_nothing() {
     let Some(lab) = Lab::new(QUICK) else { return };
-    // At 8 kbit/s a datagram would take half a second.
-    let gateway = lab.govern(&format!("observe = true\n{}", LINK.replace("10Mbit/s", "8kbit/s")));
+    // At 12 kbit/s a datagram would take a third of a second.
+    let gateway = lab.govern(&format!("observe = true\n{}", LINK.replace("10Mbit/s", "12kbit/s")));
     let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
     wait_until("packets pass", || passes(&client, &server, "10.77.0.2:9999"));
     send(&client, 100);
