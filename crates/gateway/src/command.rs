@@ -12,6 +12,7 @@ use crate::guard;
 use crate::kernel::Kernel;
 use crate::page;
 use crate::rules::Rules;
+use crate::short;
 use crate::surroundings::{answered, ended, interface, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::command;
@@ -50,6 +51,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
         Verb::Check(asked) => {
             let kind = read(&asked.file)?;
             has_command(&kind, &asked.file)?;
+            let mut notes: Vec<String> = Vec::new();
             let what = match kind {
                 Kind::Alone(alone) => {
                     let Alone { c2ml, upload, .. } = *alone;
@@ -58,11 +60,14 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
                 Kind::Link(file) => {
                     let [down, up] =
                         file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
+                    notes.extend(short::note(&file.settings.ways, file.settings.source.keys.round_trip));
                     format!("{down} down, {up} up, on {}", file.interfaces.wan)
                 }
             };
-            let right = json!({"file": asked.file, "right": true});
-            answered(asked.json, &right, |_| format!("{} is right: {what}\n", asked.file.display()))
+            let right = json!({"file": asked.file, "right": true, "notes": notes});
+            let told = notes.iter().map(|note| format!("note: {note}\n"));
+            let text = format!("{} is right: {what}\n{}", asked.file.display(), told.collect::<String>());
+            answered(asked.json, &right, |_| text)
         }
         Verb::Explain(asked) => match read(&asked.file)? {
             Kind::Alone(alone) => alone::explain(&alone, asked.json),

@@ -368,7 +368,7 @@ impl Appliance for Daemon {
         let (classifier, taps, now) = (&self.classifier, &self.traffic.taps, self.now());
         let (trip, has_subscribers) = (taps.steer.trip(), !self.settings.subscribers.list.is_empty());
         let mut observed_by = Entries::default();
-        taps.status(&Known { classifier, trip, has_subscribers, now }, &mut observed_by);
+        taps.status(&Known { classifier, trip, ways: &self.settings.ways, has_subscribers, now }, &mut observed_by);
         let accounts = Direction::BOTH.map(|d| self.path.direction(d).tree().map(Tree::accounts));
         let gate = self.traffic.gate.told();
         let one = |d: Direction| {

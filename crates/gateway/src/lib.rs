@@ -43,6 +43,7 @@ mod report;
 mod rules;
 mod scone;
 pub mod settings;
+mod short;
 mod subscribers;
 mod surroundings;
 mod tap;
