@@ -11,6 +11,7 @@ use crate::gate::{self, Arrived, Traffic};
 use crate::held::{Held, Origin};
 use crate::link::source::From;
 use crate::link::steer::{Passed, Steer};
+use crate::offloaded::Offloaded;
 use crate::report::{self, Common, Delays, State, Status};
 use crate::scone::Advice;
 use crate::settings::Settings;
@@ -69,6 +70,7 @@ pub struct Daemon {
     wan: LinkWatch,
     /// Gives budgets to hosts, if the file says so.
     c2ml: Option<Served>,
+    offloaded: Offloaded,
     own: Own,
     clock: Clock,
 }
@@ -108,6 +110,7 @@ impl Daemon {
         let upload = file.settings.ways[UP.index()].rate;
         let c2ml = file.c2ml.as_ref().map(|keys| Served::start(keys, upload, true));
         let c2ml = c2ml.transpose().map_err(Error::budgets)?;
+        let offloaded = Offloaded::watch(file);
         let (gate, begun) = gate::open(file)?;
         begun.into_iter().for_each(|what| desk.begun(what));
         let config =
@@ -129,6 +132,7 @@ impl Daemon {
             interfaces: file.interfaces.clone(),
             wan: watch,
             c2ml,
+            offloaded,
             own: Own::default(),
             clock: desk.clock,
         })
@@ -292,7 +296,7 @@ impl Daemon {
 
     fn marks(&self) -> impl Iterator<Item = String> {
         let Traffic { gate, taps, .. } = &self.traffic;
-        let budgets = self.c2ml.iter().flat_map(Served::marks);
+        let budgets = self.c2ml.iter().flat_map(Served::marks).chain(self.offloaded.mark());
         let marks = gate.marks().into_iter().chain(mark(&self.wan, &self.interfaces.wan)).chain(budgets);
         let cut = Direction::BOTH.into_iter().filter_map(|direction| self.cut(direction));
         marks.chain(cut).chain(taps.steer.marks(self.now()))

@@ -38,6 +38,7 @@ pub mod held;
 mod hosts;
 mod kernel;
 mod link;
+mod offloaded;
 mod page;
 mod report;
 mod rules;

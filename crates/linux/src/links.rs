@@ -12,6 +12,7 @@ use netlink_packet_route::link::{
     LinkMessage,
 };
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
+use nix::errno::Errno;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use penstock_core::suggest::suggestion;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +25,10 @@ const BATCH: usize = 16;
 /// Returns the number of an interface of the current namespace. Fails if there is none of this name; the message has the
 /// nearest one.
 pub fn index(name: &str) -> Result<u32, Error> {
-    if_nametoindex(name).map_err(|_| {
+    if_nametoindex(name).map_err(|error| {
+        if error != Errno::ENODEV {
+            return Error::refused(format!("cannot ask for the interface {name:?}"), "")(error);
+        }
         let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
         let known: Vec<String> = known.unwrap_or_default();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -6,6 +6,7 @@ mod budgets;
 use crate::apply::Read;
 use crate::error::Error;
 use crate::file::{File, parameters};
+use crate::offloaded::Offloaded;
 use crate::report::{Common, State};
 use crate::settings::Settings;
 use crate::surroundings::mark;
@@ -46,6 +47,7 @@ pub struct Kernel {
     next: [Instant; 2],
     /// Packets that had passed because this process hung, when that was last looked at.
     stale: u64,
+    offloaded: Offloaded,
 }
 
 /// What the programs are told of the two directions, toward the link first.
@@ -94,7 +96,19 @@ impl Kernel {
         let (settings, name, observe) = (file.settings.clone(), file.interfaces.wan.clone(), file.keys.observe);
         desk.log("start", &json!({"wan": name, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")}));
         let (clock, next) = (desk.clock, [Instant::ZERO; 2]);
-        Ok(Self { settings, path, budgets, attached, wan: watch, name, observe, clock, next, stale: 0 })
+        Ok(Self {
+            settings,
+            path,
+            budgets,
+            attached,
+            wan: watch,
+            name,
+            observe,
+            clock,
+            next,
+            stale: 0,
+            offloaded: Offloaded::watch(file),
+        })
     }
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
@@ -170,6 +184,7 @@ impl Appliance for Kernel {
             failed,
             unread,
             mark(&self.wan, &self.name),
+            self.offloaded.mark(),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
             (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
         ];
