@@ -9,16 +9,17 @@ use penstock_core::coop::message::version;
 use penstock_core::units::{Instant, Span};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
-    Event as Happened, HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId,
-    TransportConfig, VarInt,
+    EndpointEvent, Event as Happened, HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent,
+    StreamId, TransportConfig, VarInt,
 };
 use rustls::pki_types::CertificateDer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Largest number of handshakes at a time. Who comes then is refused and may try again.
+/// Largest number of peers at a time that have not proved who they are, or are over and still told so. Who comes then is refused and may
+/// try again, unless another address has more of them than its own: then the oldest one of that address goes.
 pub const MOST_HANDSHAKES: usize = 256;
 /// Bytes of a stream that may wait to be read or sent.
 const WINDOW: u32 = 8192;
@@ -84,7 +85,7 @@ pub struct Counters {
     pub version_1: u64,
     /// Peers that were asked to prove their address.
     pub cookies: u64,
-    /// Peers that were refused because too many handshakes went on, or too many sessions.
+    /// Peers that had to go because too many handshakes went on, or that were refused because of too many sessions.
     pub crowded: u64,
     /// Handshakes that failed: no certificate, a wrong one, or silence.
     pub failed: u64,
@@ -95,6 +96,7 @@ pub struct Counters {
 struct Session {
     connection: Connection,
     remote: SocketAddr,
+    since: Instant,
     stream: Option<StreamId>,
     /// True until both sides have proved who they are, or failed to.
     handshaking: bool,
@@ -119,6 +121,14 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     counters: Counters,
     serves: bool,
+}
+
+/// The host of an address, or its /64 of IPv6, in which a host has as many addresses as it likes.
+fn network(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
 }
 
 fn transport() -> Arc<TransportConfig> {
@@ -210,6 +220,7 @@ impl Endpoint {
         let session = Session {
             connection,
             remote,
+            since: now,
             stream: None,
             handshaking: true,
             connected: false,
@@ -250,10 +261,7 @@ impl Endpoint {
             let retry = self.quic.retry(incoming, &mut answer).ok();
             self.counters.cookies += u64::from(retry.is_some());
             retry
-        } else if !self.serves
-            || self.handshakes >= MOST_HANDSHAKES
-            || self.sessions.len() >= self.most + MOST_HANDSHAKES
-        {
+        } else if !self.serves || self.sessions.len() >= self.most + 2 * MOST_HANDSHAKES || !self.has_room(remote) {
             self.counters.crowded += 1;
             Some(self.quic.refuse(incoming, &mut answer))
         } else {
@@ -270,6 +278,34 @@ impl Endpoint {
             }
         };
         self.out.extend(response.map(|transmit| (transmit.destination, answer)));
+    }
+
+    /// Makes room for one more who has proved nothing but its address; returns whether there is any.
+    fn has_room(&mut self, remote: SocketAddr) -> bool {
+        let strange = |(_, session): &(&usize, &Session)| !session.connected;
+        let mut of: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for (_, session) in self.sessions.iter().filter(strange) {
+            *of.entry(network(session.remote)).or_default() += 1;
+        }
+        if of.values().sum::<usize>() < MOST_HANDSHAKES {
+            return true;
+        }
+        let own = of.get(&network(remote)).copied().unwrap_or(0);
+        let rank = |session: &Session| (of[&network(session.remote)], std::cmp::Reverse(session.since));
+        let worst = self.sessions.iter().filter(strange).max_by_key(|(_, session)| rank(session));
+        let worst = worst.filter(|(_, session)| rank(session).0 > own + 1).map(|(id, _)| *id);
+        worst.map(|id| self.forget(id)).is_some()
+    }
+
+    /// Forgets a peer, without a word to it.
+    fn forget(&mut self, id: usize) {
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        self.counters.crowded += 1;
+        if session.handshaking {
+            self.over(id, &mut session, "too many handshakes".into(), false);
+        }
+        session.deadline.take().map(|deadline| self.deadlines.remove(&(deadline, id)));
+        self.quic.handle_event(ConnectionHandle(id), EndpointEvent::drained());
     }
 
     /// Does what is due.

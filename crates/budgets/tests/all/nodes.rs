@@ -226,6 +226,35 @@ fn a_handshake_that_cannot_be_read_is_counted() {
     assert_eq!(still.status().sessions.failed, before + 3);
 }
 
+/// A host that proves its address and then says nothing more takes no place from hosts at other addresses, however often it does so.
+#[test]
+fn who_begins_handshakes_and_is_silent_keeps_nobody_out() {
+    let mut still = Still::new(defaults(mbit(8)));
+    let (owner, other) = (still.enrolled(SHARES[0]), still.enrolled(SHARES[1]));
+    still.join(&owner);
+    still.until(Span::from_secs(1), |still| still.budgets()[0].is_some()).unwrap();
+    for port in 1000..1600 {
+        let from = format!("10.0.9.9:{port}").parse().unwrap();
+        let (mut agent, now) = (Agent::new(&other, vec![gateway()]).unwrap(), still.now);
+        agent.poll(now);
+        still.role.receive(from, &agent.transmit().unwrap().1, now);
+        while let Some((_, retry)) = still.role.transmit() {
+            agent.receive(gateway(), &retry, now);
+        }
+        still.role.receive(from, &agent.transmit().unwrap().1, now);
+        while still.role.transmit().is_some() {}
+    }
+    let crowded = still.status().sessions.crowded;
+    assert!(still.role.endpoint().handshakes() <= 256 && crowded >= 600 - 256, "{crowded}");
+    still.join(&other);
+    let both = |still: &mut Still| still.budgets().iter().all(Option::is_some);
+    assert!(still.until(ms(300), both).is_some(), "{:?}", still.status());
+    assert!(still.status().sessions.crowded > crowded, "one of them had to go");
+    // What is silent is over after ten seconds.
+    still.run(Span::from_secs(12));
+    assert_eq!((still.role.endpoint().handshakes(), still.status().nodes.len()), (0, 2));
+}
+
 #[test]
 fn a_rate_that_is_set_again_is_no_change_and_a_new_one_is_kept_by_who_takes_over() {
     let mut still = Still::new(defaults(mbit(1)));
