@@ -172,7 +172,9 @@ static __always_inline enum fate decide(struct __sk_buff *skb, const struct told
 		if (*much)
 			fate = TAKEN;
 	}
-	return fate == TAKEN && LESS(ktime(), t->heartbeat) > t->patience ? HUNG : fate;
+	if (fate == TAKEN && (!t->heartbeat || LESS(ktime(), t->heartbeat) > t->patience))
+		return HUNG;
+	return fate;
 }
 
 /* A filter of a socket: 0 leaves the frame out. */

@@ -17,8 +17,8 @@ fn told(file: &File, tables: &[Flowtable]) -> Option<String> {
         tables.iter().find(|one| (router || one.hardware) && one.devices.iter().any(own))?;
     let by = if *hardware { " in hardware" } else { "" };
     Some(format!(
-        "the flowtable {name} of the table {table} forwards connections{by} past this gateway: take out its rules (`flow add \
-         @{name}`; nft list flowtables), or nothing holds what they carry"
+        "the flowtable {name} of the table {table} forwards connections{by} past this gateway: take out its rules \
+         (`flow add @{name}`; nft list flowtables), or nothing holds what they carry"
     ))
 }
 

@@ -3,7 +3,8 @@
 //!
 //! - [`tun`] makes an interface whose packets come to this process, [`port`] reads the frames of one that is there: [`lead`] is
 //!   what stands before the IP header, [`segments`] takes apart what [`offloads`] have merged.
-//! - [`nfqueue`] has packets of the kernel's firewall, which [`flowtables`] pass by; [`bpf`] programs in its packet path (PINK, bridges, budgets of hosts).
+//! - [`nfqueue`] has packets of the kernel's firewall, which [`flowtables`] pass by; [`bpf`] programs in its packet path (PINK,
+//!   bridges, budgets of hosts).
 //! - [`limit`] holds the connections of a control group to a rate.
 //! - [`local`], with its [`lock`], [`tcp`] and [`udp`] are the sockets of appliances; [`capture`] copies the packets of an interface.
 //! - [`netns`] enters network namespaces; [`links`] watches interfaces, over `netlink`.

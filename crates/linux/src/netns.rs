@@ -67,7 +67,8 @@ fn unopened(name: Option<&str>, path: &Path, error: io::Error) -> Error {
         return Error::refused(format!("cannot open the network namespace {path}"), "")(error);
     }
     Error::Refused(format!(
-        "there is no network namespace {path}{}; create one with `ip netns add NAME`, or give a path such as /proc/PID/ns/net",
+        "there is no network namespace {path}{}; create one with `ip netns add NAME`, or give a path such as \
+         /proc/PID/ns/net",
         hint(name.unwrap_or_default(), &named())
     ))
 }

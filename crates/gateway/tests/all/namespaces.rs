@@ -116,20 +116,26 @@ fn the_status_has_the_numbers_of_the_kernel() {
     assert_eq!(lab.rules(), "", "SIGTERM removes all rules");
 }
 
-/// A router forwards no DHCP, so what a host sends with its ports has its turn like all else.
+/// A router forwards no DHCP and no neighbour discovery, so what a host sends in their form has its turn like all else.
 #[test]
 fn no_host_passes_the_shaper_by_its_choice_of_ports() {
     let Some(lab) = Lab::new(QUICK) else { return };
+    lab.sh("r", "ip addr add fd88::1/64 dev eth1 nodad; ip addr add fd77::1/64 dev eth0 nodad");
+    lab.sh("r", "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
+    lab.sh("c", "ip addr add fd88::2/64 dev eth0 nodad; ip -6 route add default via fd88::1");
+    lab.sh("s", "ip addr add fd77::2/64 dev eth0 nodad; ip -6 route add fd88::/64 via fd77::1");
+    let solicitations = "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, 58); \
+                         [s.sendto(bytes([135] + [0] * 499), ('fd77::2', 0)) for _ in range(100)]";
     for interfaces in ["wan = \"eth0\"\n", "wan = \"eth0\"\nlan = \"eth1\"\n"] {
         let gateway = lab.govern(&LINK.replace("wan = \"eth0\"\n", interfaces));
-        let client = lab.socket("c", "10.88.0.2:68");
-        for _ in 0..100 {
-            let _ = client.send_to(&[7; 500], "10.77.0.2:67");
+        let arrived = || lab.status()["reverse"]["arrived"]["packets"].as_u64();
+        let begun = arrived();
+        for (from, to) in [("10.88.0.2:68", "10.77.0.2:67"), ("[fd88::2]:546", "[fd77::2]:547")] {
+            let client = lab.socket("c", from);
+            (0..100).for_each(|_| drop(client.send_to(&[7; 500], to)));
         }
-        wait_until("100 packets have their turn", || {
-            lab.status()["reverse"]["arrived"]["packets"].as_u64() >= Some(100)
-        });
-        drop(client);
+        lab.sh("c", &format!("python3 -c \"{solicitations}\""));
+        wait_until("300 packets have their turn", || arrived() >= begun.map(|begun| begun + 300));
         gateway.end();
     }
 }
