@@ -453,6 +453,23 @@ mod tests {
         assert_eq!(out, [Message::ClientHello { node: NodeId(1), ask: 0, state: None }]);
     }
 
+    /// It then asks with its ticket alone: its state was that of the other one.
+    #[test]
+    fn what_another_has_is_given_up_at_once() {
+        let mut client = Client::new(Config::new(NodeId(1), 7)).unwrap();
+        let (share, claim, status) = (Share::default(), Claim::ALL, Status::Good);
+        client.lose(Instant::ZERO);
+        assert!(!client.is_active(), "who has joined nowhere has nothing to lose");
+        client.stage = Stage::In;
+        client.held = Some(Held { share, claim, status, said: claim, until: Instant::MAX });
+        client.levels = Some(Levels { incarnation: 1, seq: 1, levels: [1000; CLASSES], kept: Kept::ALL });
+        client.lose(Instant::ZERO);
+        assert_eq!(client.budget_bps(Instant::ZERO), None);
+        let mut out = Vec::new();
+        client.poll(Instant::ZERO, &mut out);
+        assert_eq!(out, [Message::ClientHello { node: NodeId(1), ask: 8, state: None }]);
+    }
+
     /// A lease that ends at a time does not hold at that time.
     #[test]
     fn a_budget_is_believed_until_its_lease_ends() {
