@@ -89,7 +89,7 @@ static __always_inline void clamp(struct flow *f, struct sums *g, const struct w
 		x->level = x->share = level_of(f, g, w, x->rtt);
 		judge(f, g, w, s, x);
 	}
-	x->surplus = note_surplus(f, g, s, x);
+	x->surplus = note_surplus(f, g, w, s, x);
 	t->acks++;
 	small = x->share < x->full;
 	if (small)

@@ -1,6 +1,6 @@
-//! The loop of every appliance: packets first, then what is due once a second, then what is slow: signals, clients, files.
-//! Whoever has started the process, such as systemd, is told (`sd_notify`) that it is ready, that it lives, what it does, and that it
-//! ends.
+//! The loop of every appliance: packets first, then what is due once a second, then what is slow: signals, clients,
+//! files. Whoever has started the process, such as systemd, is told (`sd_notify`) that it is ready, that it lives, what
+//! it does, and that it ends.
 
 use crate::appliance::{Appliance, Desk, Rest};
 use crate::output::say;

@@ -1,9 +1,10 @@
-//! One account of the bytes of IP at the WAN interface: what went through the gateway, and what passed beside it, by cause.
+//! One account of the bytes of IP at the WAN interface: what went through the gateway, and what passed beside it, by
+//! cause.
 //!
-//! The kernel counts what its interface received and sent, and the data path what it took. What the interface counted beyond
-//! that in several looks has passed beside. Where it counts less, because it counts merged packets with one header, or a
-//! packet was lost behind the gateway, that is its way of counting and covers nothing that passes beside later. Nor has passed
-//! beside what fills short frames: then the interface has seen no packet more than the data path.
+//! The kernel counts what its interface received and sent, and the data path what it took. What the interface counted
+//! beyond that in several looks has passed beside. Where it counts less, because it counts merged packets with one
+//! header, or a packet was lost behind the gateway, that is its way of counting and covers nothing that passes beside
+//! later. Nor has passed beside what fills short frames: then the interface has seen no packet more than the data path.
 
 use penstock_core::units::{Instant, Span};
 use penstock_linux::links::Passed;
@@ -21,6 +22,9 @@ const LEARNING: usize = 12;
 const FILLING: u64 = 28;
 /// So few bytes beside are what every network has, such as ARP: in a minute and in a second.
 const FEW: [u64; 2] = [64_000, 32_000];
+/// What the programs of a bridge leave to the kernel in a minute: 4 kB in each second and direction
+/// (`bpf/bridge.bpf.c`).
+const GROUPS: u64 = 60 * 2 * 4096;
 
 /// Why bytes pass beside the gateway. If there are several reasons at a time, the last of them counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -54,6 +58,25 @@ impl Cause {
             Self::Away => "an interface was not the one that the gateway had",
             Self::Hung => "this process did not run",
         }
+    }
+}
+
+/// What passes beside without a cause and is no fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Allowed {
+    /// What every network has.
+    #[default]
+    Little,
+    /// On a bridge, what the kernel forwards to groups as well.
+    Groups,
+    /// All of it: the file wants only a part of what passes to be governed.
+    Others,
+}
+
+impl Allowed {
+    /// Bytes in a minute and in a second.
+    fn few(self) -> [u64; 2] {
+        if self == Self::Groups { [FEW[0] + GROUPS, FEW[1]] } else { FEW }
     }
 }
 
@@ -107,8 +130,8 @@ impl Way {
         wan.bytes.cast_signed() + self.less - taken.bytes.cast_signed()
     }
 
-    /// Notes packets; returns how many bytes the interface may have counted more since the last look, if it has seen no packet
-    /// that the data path has not.
+    /// Notes packets; returns how many bytes the interface may have counted more since the last look, if it has seen no
+    /// packet that the data path has not.
     fn filling(&mut self, wan: Passed, taken: Passed) -> i64 {
         let (came, more) = (wan.packets - self.packets, wan.packets.cast_signed() - taken.packets.cast_signed());
         let has_others = more > self.most;
@@ -172,13 +195,12 @@ pub struct Account {
     wan: [u64; 2],
     /// Why bytes passed beside when more than a few did last.
     latest: Cause,
-    /// True if what has no cause is as the file wants it.
-    lets_others_pass: bool,
+    allowed: Allowed,
 }
 
 impl Account {
-    pub fn new(lets_others_pass: bool) -> Self {
-        Self { lets_others_pass, ..Self::default() }
+    pub fn new(allowed: Allowed) -> Self {
+        Self { allowed, ..Self::default() }
     }
 
     /// Looks at what was counted, and why bytes may have passed beside since the last look.
@@ -226,9 +248,9 @@ impl Account {
         let mut sample = Sample { all: self.wan[1], ..Sample::default() };
         for (at, way) in self.ways.iter().enumerate() {
             sample.other[at] = way.beside.0[0];
-            sample.beside += match self.lets_others_pass {
-                true => way.sum() - way.beside.0[0],
-                false => way.certain(way.gap(counted.wan[at], counted.taken[at])),
+            sample.beside += match self.allowed {
+                Allowed::Others => way.sum() - way.beside.0[0],
+                _ => way.certain(way.gap(counted.wan[at], counted.taken[at])),
             };
         }
         sample
@@ -243,8 +265,9 @@ impl Account {
             let share = if beside_bytes > few { beside_bytes as f64 / bytes.max(beside_bytes) as f64 } else { 0.0 };
             Recent { bytes, beside_bytes, share }
         };
-        let second = since(self.samples.iter().rev().nth(SECOND).or(self.samples.front()), FEW[1]);
-        let minute = since(self.samples.front(), FEW[0]);
+        let [in_minute, in_second] = self.allowed.few();
+        let second = since(self.samples.iter().rev().nth(SECOND).or(self.samples.front()), in_second);
+        let minute = since(self.samples.front(), in_minute);
         if second.share > minute.share { second } else { minute }
     }
 
@@ -393,7 +416,12 @@ mod tests {
         let mut run = Run::default();
         run.looks(MINUTE, 100, 0, Cause::Other);
         assert_eq!(run.account.recent(&run.counted).share, 0.0, "24 kB of ARP in a minute");
-        let mut run = Run { account: Account::new(true), ..Run::default() };
+        for (allowed, marked) in [(Allowed::Little, true), (Allowed::Groups, false)] {
+            let mut run = Run { account: Account::new(allowed), ..Run::default() };
+            run.looks(MINUTE, 2000, 0, Cause::Other);
+            assert_eq!(run.account.recent(&run.counted).share > 0.0, marked, "8 kB of multicasts in each second");
+        }
+        let mut run = Run { account: Account::new(Allowed::Others), ..Run::default() };
         run.looks(40, 100_000, 50_000, Cause::Other);
         assert_eq!((run.account.recent(&run.counted).share, run.by(Cause::Other)), (0.0, 1_900_000));
         run.looks(10, 100_000, 50_000, Cause::Hung);

@@ -3,15 +3,17 @@
 use crate::alone;
 use crate::apply::Read;
 use crate::ask;
-use crate::cli::{Options, Verb};
+use crate::cli::{Described, Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::{Error, text_of};
 use crate::explain;
 use crate::file::{Alone, Datapath, File, Kind, LOG, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
+use crate::offloaded;
 use crate::page;
 use crate::rules::Rules;
+use crate::short;
 use crate::surroundings::{answered, ended, missing, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::command;
@@ -47,23 +49,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             }
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
-        Verb::Check(asked) => {
-            let kind = read(&asked.file)?;
-            has_command(&kind, &asked.file)?;
-            let what = match kind {
-                Kind::Alone(alone) => {
-                    let Alone { c2ml, upload, .. } = *alone;
-                    format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen)
-                }
-                Kind::Link(file) => {
-                    let [down, up] =
-                        file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
-                    format!("{down} down, {up} up, on {}", file.interfaces.wan)
-                }
-            };
-            let right = json!({"file": asked.file, "right": true});
-            answered(asked.json, &right, |_| format!("{} is right: {what}\n", asked.file.display()))
-        }
+        Verb::Check(asked) => check(asked),
         Verb::Explain(asked) => match read(&asked.file)? {
             Kind::Alone(alone) => alone::explain(&alone, asked.json),
             Kind::Link(file) if file.keys.datapath == Datapath::Kernel => {
@@ -92,6 +78,28 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             ask::run(verb).map(|()| 0)
         }
     }
+}
+
+/// Tells what a file with nothing wrong does, and what else is to be known of it.
+fn check(asked: &Described) -> Result<u8, Error> {
+    let kind = read(&asked.file)?;
+    has_command(&kind, &asked.file)?;
+    let (what, notes) = match kind {
+        Kind::Alone(alone) => {
+            let Alone { c2ml, upload, .. } = *alone;
+            (format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen), Vec::new())
+        }
+        Kind::Link(file) => {
+            let [down, up] = file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
+            let short = short::note(&file.settings.ways, file.settings.source.keys.round_trip);
+            let notes = short.into_iter().chain(offloaded::note(&file));
+            (format!("{down} down, {up} up, on {}", file.interfaces.wan), notes.collect())
+        }
+    };
+    let right = json!({"file": asked.file, "right": true, "notes": notes});
+    let told = notes.iter().map(|note| format!("note: {note}\n"));
+    let text = format!("{} is right: {what}\n{}", asked.file.display(), told.collect::<String>());
+    answered(asked.json, &right, |_| text)
 }
 
 fn read(path: &Path) -> Result<Kind, Error> {
@@ -123,7 +131,7 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
         default: ask::DEFAULT_NAME,
         file: "gateway.toml",
         private: &["page", "subscribers", "command"],
-        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/enforcement/nodes"],
+        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/c2ml/contested", "/enforcement/nodes"],
         commands: &[
             ("rules.txt", &["iptables-legacy-save", "-c", "-t", "mangle"]),
             ("rules-nft.txt", &["iptables-save", "-c", "-t", "mangle"]),

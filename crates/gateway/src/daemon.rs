@@ -3,6 +3,7 @@
 
 mod answers;
 
+use crate::account::Allowed;
 use crate::apply::Read;
 use crate::enforce::{Enforcer, UP};
 use crate::error::Error;
@@ -12,6 +13,7 @@ use crate::held::{Held, Origin};
 use crate::life::{Life, Sight};
 use crate::link::source::From;
 use crate::link::steer::{Passed, Steer};
+use crate::offloaded::Offloaded;
 use crate::report::{self, Common, Delays, Status};
 use crate::scone::Advice;
 use crate::settings::Settings;
@@ -69,6 +71,7 @@ pub struct Daemon {
     life: Life,
     /// Gives budgets to hosts, if the file says so.
     c2ml: Option<Served>,
+    offloaded: Offloaded,
     own: Own,
     clock: Clock,
 }
@@ -99,17 +102,23 @@ fn number(classifier: &Classifier, name: &str) -> NodeId {
 }
 
 impl Daemon {
-    /// Takes charge of packets of the interface to the link, which may come later. Nothing of a start that failed remains.
+    /// Takes charge of packets of the interface to the link, which may come later. Nothing of a start that failed
+    /// remains.
     pub fn open(file: &File, desk: &mut Desk<Self>) -> Result<Self, Error> {
-        // What the router itself sends is not governed if the file has a LAN.
-        let lets_others_pass = file.interfaces.lan.is_some() && file.keys.mode == Mode::Router;
-        let life = Life::watch(&file.interfaces.wan, file.keys.observe, lets_others_pass)?;
+        let allowed = match (file.keys.mode, &file.interfaces.lan) {
+            (Mode::Bridge, _) => Allowed::Groups,
+            // What the router itself sends is not governed if the file has a LAN.
+            (Mode::Router, Some(_)) => Allowed::Others,
+            (Mode::Router, None) => Allowed::Little,
+        };
+        let life = Life::watch(&file.interfaces.wan, file.keys.observe, allowed)?;
         desk.watch(&life)?;
         let hashes = random::bytes().map(|bytes| HashKeys::from_random(&bytes));
         let hashes = hashes.map_err(Error::io("cannot draw random numbers"))?;
         let upload = file.settings.ways[UP.index()].rate;
         let c2ml = file.c2ml.as_ref().map(|keys| Served::start(keys, upload, true));
         let c2ml = c2ml.transpose().map_err(Error::budgets)?;
+        let offloaded = Offloaded::watch(file);
         let (gate, begun) = gate::open(file)?;
         begun.into_iter().for_each(|what| desk.begun(what));
         let config =
@@ -131,6 +140,7 @@ impl Daemon {
             interfaces: file.interfaces.clone(),
             life,
             c2ml,
+            offloaded,
             own: Own::default(),
             clock: desk.clock,
         })
@@ -332,9 +342,7 @@ impl Daemon {
 
     fn marks(&self) -> impl Iterator<Item = String> {
         let Traffic { gate, taps, .. } = &self.traffic;
-        let budgets = self.c2ml.as_ref().filter(|served| served.has_failed());
-        let budgets = budgets
-            .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned());
+        let budgets = self.c2ml.iter().flat_map(Served::marks).chain(self.offloaded.mark());
         let marks = self.life.marks().chain(gate.marks()).chain(budgets);
         let cut = Direction::BOTH.into_iter().filter_map(|direction| self.cut(direction));
         marks.chain(cut).chain(taps.steer.marks(self.now()))
@@ -427,7 +435,7 @@ impl Appliance for Daemon {
         let (classifier, taps, now) = (&self.classifier, &self.traffic.taps, self.now());
         let (trip, has_subscribers) = (taps.steer.trip(), !self.settings.subscribers.list.is_empty());
         let mut observed_by = Entries::default();
-        taps.status(&Known { classifier, trip, has_subscribers, now }, &mut observed_by);
+        taps.status(&Known { classifier, trip, ways: &self.settings.ways, has_subscribers, now }, &mut observed_by);
         let accounts = Direction::BOTH.map(|d| self.path.direction(d).tree().map(Tree::accounts));
         let gate = self.traffic.gate.told();
         let one = |d: Direction| {

@@ -29,8 +29,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct, 3 for what may come right by itself,
-    /// so that a service manager tries again.
+    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct, 3 for what may come
+    /// right by itself, so that a service manager tries again.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::System(error) => error.exit_code(),

@@ -13,8 +13,8 @@
 //!    (`tap`, `taps`) are shown each packet: `windows` and `calls` count, [`enforce`] tells the discipline of the upload
 //!    the budgets of hosts with sessions, `scone` tells flows of QUIC their part.
 //! 6. `link` knows the rate of the link, or where to get it, and where the bottleneck is.
-//! 7. `guard` is a second process: when the first one hangs or dies, it lets packets pass. `watch` reads the rules back. `life` is
-//!    the state of the link, whatever the data path, and `account` what passed beside the gateway.
+//! 7. `guard` is a second process: when the first one hangs or dies, it lets packets pass. `watch` reads the rules
+//!    back. `life` is the state of the link, whatever the data path, and `account` what passed beside the gateway.
 //! 8. [`settings`] can change while it runs, `apply` reads them of another file. `report` is the
 //!    status. `ask` is the side that asks, `explain` what a run would do, and [`command`] the program.
 //! 9. `page` is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second,
@@ -41,11 +41,13 @@ mod hosts;
 mod kernel;
 mod life;
 mod link;
+mod offloaded;
 mod page;
 mod report;
 mod rules;
 mod scone;
 pub mod settings;
+mod short;
 mod subscribers;
 mod surroundings;
 mod tap;

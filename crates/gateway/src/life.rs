@@ -1,7 +1,7 @@
-//! The life of the link: whether its interface is there, what the data path does, and how much passes beside it. All data paths
-//! have this one state, and whoever asks is told the same.
+//! The life of the link: whether its interface is there, what the data path does, and how much passes beside it. All
+//! data paths have this one state, and whoever asks is told the same.
 
-use crate::account::{Account, Cause, Counted, LOOK, Told};
+use crate::account::{Account, Allowed, Cause, Counted, LOOK, Told};
 use crate::error::Error;
 use crate::report::{Past, State};
 use penstock_core::units::Instant;
@@ -58,11 +58,11 @@ pub struct Life {
 }
 
 impl Life {
-    /// Watches the interface with this name. `lets_others_pass` if the file wants only a part of what passes it to be governed.
-    pub fn watch(name: &str, observe: bool, lets_others_pass: bool) -> Result<Self, Error> {
+    /// Watches the interface with this name.
+    pub fn watch(name: &str, observe: bool, allowed: Allowed) -> Result<Self, Error> {
         let watch = LinkWatch::named(name)?;
         let index = watch.index();
-        let (account, state, sight) = (Account::new(lets_others_pass), State::Waiting, Sight::default());
+        let (account, state, sight) = (Account::new(allowed), State::Waiting, Sight::default());
         let (due, past, processor) = (Instant::ZERO, Past::default(), ProcessorWait::open());
         let (name, late) = (name.to_owned(), Default::default());
         let mut life = Self { watch, name, observe, account, state, due, sight, past, index, processor, late };

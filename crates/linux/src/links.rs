@@ -1,5 +1,5 @@
-//! What the kernel tells of an interface: its MTU, what passed it, how many packets it dropped because nobody read them, and
-//! whether it is there. Netlink tells changes when they happen; only counters are asked for.
+//! What the kernel tells of an interface: its MTU, what passed it, how many packets it dropped because nobody read
+//! them, and whether it is there. Netlink tells changes when they happen; only counters are asked for.
 
 use crate::error::Error;
 use crate::netlink;
@@ -12,6 +12,7 @@ use netlink_packet_route::link::{
     LinkLayerType, LinkMessage, Stats64,
 };
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
+use nix::errno::Errno;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 use penstock_core::suggest::suggestion;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,7 +27,10 @@ const ETHERNET: u64 = 14;
 /// Returns the number of an interface of the current namespace. Fails if there is none of this name; the message has the
 /// nearest one.
 pub fn index(name: &str) -> Result<u32, Error> {
-    if_nametoindex(name).map_err(|_| {
+    if_nametoindex(name).map_err(|error| {
+        if error != Errno::ENODEV {
+            return Error::refused(format!("cannot ask for the interface {name:?}"), "")(error);
+        }
         let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
         let known: Vec<String> = known.unwrap_or_default();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -163,8 +167,8 @@ impl LinkWatch {
         namespace.run(|| Self::over(Known { index, ..Known::default() }))
     }
 
-    /// Watches what has this name in the namespace of this thread, for which no right is needed. There need not be such an
-    /// interface; one that comes, or comes back under another number, is it.
+    /// Watches what has this name in the namespace of this thread, for which no right is needed. There need not be such
+    /// an interface; one that comes, or comes back under another number, is it.
     pub fn named(name: &str) -> Result<Self, Error> {
         let facts = Facts { gone: true, ..Facts::default() };
         Self::over(Known { name: Some(name.to_owned()), facts, ..Known::default() })

@@ -138,8 +138,8 @@ impl Bridge {
         Ok((gate, refused.into_iter().collect()))
     }
 
-    /// Takes frames from the ports that are there, if they are others than before. A port is ready before it is in a bridge, so
-    /// that little passes until frames are taken.
+    /// Takes frames from the ports that are there, if they are others than before. A port is ready before it is in a
+    /// bridge, so that little passes until frames are taken.
     fn attach(&mut self) -> Result<(), Error> {
         let Guard { programs, watches, names, attached, .. } = &mut self.guard;
         let [facts, _] = watches.each_ref().map(LinkWatch::facts);
@@ -376,8 +376,8 @@ impl Guard {
         if self.resting.is_none() { self.programs.beat() } else { self.programs.rest() }
     }
 
-    /// Leaves all frames to the kernel if a port does not forward, or frames cannot be taken from it, as `failed` says. Returns
-    /// what is new about that.
+    /// Leaves all frames to the kernel if a port does not forward, or frames cannot be taken from it, as `failed` says.
+    /// Returns what is new about that.
     fn look(&mut self, failed: Option<String>) -> Option<String> {
         let why = unready(&self.names, self.watches.each_ref().map(LinkWatch::facts), self.attached[2]).or(failed);
         let event = (why != self.resting).then(|| match &why {

@@ -63,8 +63,8 @@ fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
     Ok(queue)
 }
 
-/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules; returns which
-/// priority it did not get. Nothing remains if that fails.
+/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules; returns
+/// which priority it did not get. Nothing remains if that fails.
 fn guarded(rules: &Rules, keys: &Keys) -> Result<(Guard, Option<String>), Error> {
     let guard = guard::start(&rules.chains, keys.patience)?;
     match prompt(keys.realtime).and_then(|refused| rules.install().map(|()| refused)) {

@@ -4,10 +4,12 @@
 mod budgets;
 mod place;
 
+use crate::account::Allowed;
 use crate::apply::Read;
 use crate::error::Error;
 use crate::file::{File, parameters};
 use crate::life::{Life, Sight, Standing};
+use crate::offloaded::Offloaded;
 use crate::report::{Common, Past};
 use crate::settings::Settings;
 use crate::surroundings::prompt;
@@ -49,6 +51,7 @@ pub struct Kernel {
     /// When this process hung, and when it did not run although it had to.
     past: Past,
     stalls: Stalls,
+    offloaded: Offloaded,
 }
 
 /// What the programs are told of the two directions, toward the link first.
@@ -68,10 +71,10 @@ fn ways(settings: &Settings) -> Result<[Way; 2], String> {
 }
 
 impl Kernel {
-    /// Loads the programs and attaches them to the interface to the link, when it comes if it is not there. Nothing of a start that
-    /// failed remains.
+    /// Loads the programs and attaches them to the interface to the link, when it comes if it is not there. Nothing of
+    /// a start that failed remains.
     pub fn open(file: &File, desk: &mut Desk<Self>) -> Result<Self, Error> {
-        let life = Life::watch(&file.interfaces.wan, file.keys.observe, false)?;
+        let life = Life::watch(&file.interfaces.wan, file.keys.observe, Allowed::Little)?;
         desk.watch(&life)?;
         let keys = random::bytes().map(|bytes| Keys::from_random(&bytes).connections);
         let keys = keys.map_err(Error::io("cannot draw random numbers"))?;
@@ -91,7 +94,8 @@ impl Kernel {
         prompt(file.keys.realtime)?.into_iter().for_each(|what| desk.begun(what));
         let (settings, clock, next) = (file.settings.clone(), desk.clock, [Instant::ZERO; 2]);
         let (past, stalls) = Default::default();
-        Ok(Self { settings, path, budgets, place, life, clock, next, stale: 0, past, stalls })
+        let offloaded = Offloaded::watch(file);
+        Ok(Self { settings, path, budgets, place, life, clock, next, stale: 0, past, stalls, offloaded })
     }
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
@@ -116,7 +120,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Notes that a sign of life was due at another time than it comes. After [`PATIENCE`] the programs had let all pass.
+    /// Notes that a sign of life was due at another time than it comes. After [`PATIENCE`] the programs had let all
+    /// pass.
     fn note_late(&mut self, due: Instant, now: Instant) {
         if due == Instant::ZERO {
             return;
@@ -213,15 +218,15 @@ impl Appliance for Kernel {
         let enforced = self.budgets.as_ref().map_or(Ok(None), Budgets::report);
         let unread = enforced.as_ref().err().map(|error| format!("the accounts of hosts cannot be read: {error}"));
         let c2ml = self.budgets.as_ref().map(|budgets| &budgets.served);
-        let stopped = c2ml.filter(|served| served.has_failed());
         let marks = [
             failed,
             unread,
-            stopped.map(|_| "budgets for hosts have stopped by a fault of this program".into()),
+            self.offloaded.mark(),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
             (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
         ];
-        let mut status = json!(Common::of(desk, self.life.marks().chain(marks.into_iter().flatten())));
+        let marks = marks.into_iter().flatten().chain(c2ml.into_iter().flat_map(Served::marks));
+        let mut status = json!(Common::of(desk, self.life.marks().chain(marks)));
         let mut tell = |key: &str, value: Value| status[key] = value;
         tell("state", json!(self.life.state()));
         tell("account", json!(self.life.account([0; 2])));

@@ -73,7 +73,8 @@ impl Place {
         }
     }
 
-    /// Bytes that have passed less those that the programs let pass for want of a sign of life, and those that passed without them.
+    /// Bytes that have passed less those that the programs let pass for want of a sign of life, and those that passed
+    /// without them.
     pub fn taken(&self, gauges: &Gauges, life: &Life) -> [Passed; 2] {
         let passed = life.passed().map(|passed| passed.bytes);
         let bytes = |at: usize| passed[at].saturating_sub(gauges.stale_bytes[1 - at] + self.away[at]);

@@ -156,8 +156,8 @@ fn flooded(lab: &Lab, work: impl FnOnce()) {
     });
 }
 
-/// Waits until the account is that of the kernel: what went through and beside is what the interface has sent. Returns the
-/// account of the upload.
+/// Waits until the account is that of the kernel: what went through and beside is what the interface has sent. Returns
+/// the account of the upload.
 fn agrees(lab: &Lab, before: u64) -> Value {
     std::thread::sleep(Duration::from_millis(1500));
     let (kernel, status) = ((lab.sent_to_link() - before) as f64, lab.status());
@@ -264,7 +264,8 @@ fn what_others_let_pass_is_told() {
     gateway.end();
 }
 
-/// Somebody flushes the firewall under load: that is seen within a second, the rules come back, and what passed is told.
+/// Somebody flushes the firewall under load: that is seen within a second, the rules come back, and what passed is
+/// told.
 #[test]
 fn what_passes_while_rules_are_missing_is_told() {
     let Some(lab) = Lab::on_a_cable() else { return };

@@ -103,15 +103,15 @@ impl Bridge {
         filter.attach(socket.as_fd()).map(drop).map_err(Error::refused("a filter of a socket"))
     }
 
-    /// Hides from the kernel what the process takes from an interface, and from no earlier one of its name. Fails where there is
-    /// no TCX.
+    /// Hides from the kernel what the process takes from an interface, and from no earlier one of its name. Fails where
+    /// there is no TCX.
     pub fn hide(&mut self, interface: &str) -> Result<(), Error> {
         self.object.detach(|other| other == interface);
         self.object.attach("hide", interface, Hook::Ingress)
     }
 
-    /// Tells which interface is that to the link from now on, and which addresses are those of this machine. Nothing is taken
-    /// before the next sign of life.
+    /// Tells which interface is that to the link from now on, and which addresses are those of this machine. Nothing is
+    /// taken before the next sign of life.
     pub fn serve(&mut self, wan: u32, own: [Mac; 3]) -> Result<(), Error> {
         self.words[3] = u64::from(wan);
         self.words[4..].copy_from_slice(&own.map(word));
@@ -139,7 +139,7 @@ impl Bridge {
     }
 
     /// Shows a frame to the program of an interface; returns whether it is hidden from the kernel.
-    pub fn test(&mut self, frame: &[u8]) -> Result<bool, Error> {
+    pub fn test(&self, frame: &[u8]) -> Result<bool, Error> {
         let options = TestRunOptions { data_in: Some(frame), ..TestRunOptions::new() };
         Ok(self.object.test("hide", options)?.return_value == 2)
     }

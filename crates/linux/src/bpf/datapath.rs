@@ -96,7 +96,8 @@ impl Datapath {
         Ok(Attached::Clsact)
     }
 
-    /// Returns whether both programs are at an interface, as far as the kernel tells that: of filters of clsact it does not.
+    /// Returns whether both programs are at an interface, as far as the kernel tells that: of filters of clsact it does
+    /// not.
     pub fn is_at(&self, interface: &str) -> bool {
         HOOKS
             .iter()
@@ -183,7 +184,7 @@ impl Datapath {
     }
 
     /// Runs the program with this name on a packet, `repeat` times; returns the packet after it and the mean time of a run.
-    pub fn test(&mut self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
+    pub fn test(&self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
         let before = packet.to_vec();
         let options =
             TestRunOptions { data_in: Some(&before), data_out: Some(packet), repeat, ..TestRunOptions::new() };

@@ -97,7 +97,9 @@ impl Object {
     }
 
     /// Runs a classifier once.
-    pub fn test(&mut self, name: &str, options: TestRunOptions<'_>) -> Result<TestRunResult, Error> {
-        self.classifier(name)?.test_run(options).map_err(Error::refused("a test run"))
+    pub fn test(&self, name: &str, options: TestRunOptions<'_>) -> Result<TestRunResult, Error> {
+        let program = self.ebpf.program(name).ok_or(Error::NotBuilt("a program is not in the object"))?;
+        let program: &SchedClassifier = program.try_into().map_err(Error::refused("a program"))?;
+        program.test_run(options).map_err(Error::refused("a test run"))
     }
 }
