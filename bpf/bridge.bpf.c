@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 /* Which frames a process takes from a bridge of the kernel. `take` decides it for the socket of a port, which sees a frame
  * first; `hide` decides it again for the kernel, and hides the frame from it if the process has it. Without a sign of life
- * both leave everything to the kernel. Frames that are left to the kernel always: what is not IP, groups (broadcasts and
- * multicasts), what is for this machine, neighbour discovery, router advertisements, DHCP. */
+ * both leave everything to the kernel. Frames that are left to the kernel always: what is not IP, and what is for this machine.
+ * Groups (broadcasts and multicasts), neighbour discovery, router advertisements and DHCP are left to it as long as they are few:
+ * a host could send anything in their form. The process takes the rest. */
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define MOST_OWN 3
+/* What is left to the kernel because it is little, in bytes a second and direction. */
+#define LITTLE 4096
+#define SECOND 1000000000ULL
 
 /* What the daemon tells. `crates/linux/src/bpf/bridge.rs` has the same numbers. */
 struct told {
@@ -25,12 +29,34 @@ struct passed {
 	u64 counts[FATES][2][2];
 };
 
+/* What was left to the kernel in the present second, from the WAN and from the LAN. Processors may count at the same time: then
+ * it is a few frames more. */
+struct little {
+	u64 began[2];
+	u64 bytes[2];
+};
+
 struct {
 	__uint(type, MAP_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct told);
 } told SEC(".maps");
+
+struct {
+	__uint(type, MAP_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct little);
+} little SEC(".maps");
+
+/* Whether `take` found the present frame of this processor to be too much, for `hide`, which the kernel asks next. */
+struct {
+	__uint(type, MAP_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} too_much SEC(".maps");
 
 struct {
 	__uint(type, MAP_ARRAY);
@@ -84,11 +110,10 @@ static __always_inline enum fate judge(struct __sk_buff *skb, const struct told 
 	u64 to = 0;
 	u16 type, point[4];
 	u32 at = 14;
+	enum fate fate;
 
 	if (skb_load(skb, 0, &to, 6) || skb_load(skb, 12, &type, 2))
 		return NOT_IP;
-	if (to & 1)
-		return GROUP;
 	for (int i = 0; i < MOST_OWN; i++) {
 		if (to == t->own[i])
 			return OWN;
@@ -106,16 +131,8 @@ static __always_inline enum fate judge(struct __sk_buff *skb, const struct told 
 		type = point[3] == be16(0x21) ? be16(0x800) : point[3] == be16(0x57) ? be16(0x86dd) : 0;
 		at += 8;
 	}
-	if (type == be16(0x800))
-		return of_ipv4(skb, at);
-	return type == be16(0x86dd) ? of_ipv6(skb, at) : NOT_IP;
-}
-
-static __always_inline enum fate decide(struct __sk_buff *skb, const struct told *t)
-{
-	enum fate fate = judge(skb, t);
-
-	return fate == TAKEN && LESS(ktime(), t->heartbeat) > t->patience ? HUNG : fate;
+	fate = type == be16(0x800) ? of_ipv4(skb, at) : type == be16(0x86dd) ? of_ipv6(skb, at) : NOT_IP;
+	return fate != NOT_IP && to & 1 ? GROUP : fate;
 }
 
 static __always_inline void *first(void *map)
@@ -125,13 +142,48 @@ static __always_inline void *first(void *map)
 	return map_lookup(map, &zero);
 }
 
+/* Counts a frame that is to be left to the kernel; returns 1 if that is too much in this second. */
+static __always_inline u64 exceeds(u32 way, u32 len)
+{
+	struct little *l = first(&little);
+	u64 now = ktime();
+
+	if (!l)
+		return 0;
+	way &= 1;
+	if (now - l->began[way] >= SECOND) {
+		l->began[way] = now;
+		l->bytes[way] = 0;
+	}
+	if (l->bytes[way] + len > LITTLE)
+		return 1;
+	l->bytes[way] += len;
+	return 0;
+}
+
+static __always_inline enum fate decide(struct __sk_buff *skb, const struct told *t, int counts)
+{
+	enum fate fate = judge(skb, t);
+	u64 *much = first(&too_much);
+
+	if (much && (fate == GROUP || fate == SPARED)) {
+		if (counts)
+			*much = exceeds(skb->ifindex != t->wan, skb->len);
+		if (*much)
+			fate = TAKEN;
+	}
+	if (fate == TAKEN && (!t->heartbeat || LESS(ktime(), t->heartbeat) > t->patience))
+		return HUNG;
+	return fate;
+}
+
 /* A filter of a socket: 0 leaves the frame out. */
 SEC("socket")
 int take(struct __sk_buff *skb)
 {
 	const struct told *t = first(&told);
 
-	return t && decide(skb, t) == TAKEN ? -1 : 0;
+	return t && decide(skb, t, 1) == TAKEN ? -1 : 0;
 }
 
 SEC("classifier")
@@ -143,7 +195,7 @@ int hide(struct __sk_buff *skb)
 
 	if (!t || !p)
 		return NEXT;
-	fate = decide(skb, t);
+	fate = decide(skb, t, 0);
 	way = skb->ifindex != t->wan;
 	if (fate >= FATES)
 		return NEXT;

@@ -89,7 +89,7 @@ static __always_inline void clamp(struct flow *f, struct sums *g, const struct w
 		x->level = x->share = level_of(f, g, w, x->rtt);
 		judge(f, g, w, s, x);
 	}
-	x->surplus = note_surplus(f, g, s, x);
+	x->surplus = note_surplus(f, g, w, s, x);
 	t->acks++;
 	small = x->share < x->full;
 	if (small)
@@ -165,6 +165,7 @@ static __always_inline int run(struct __sk_buff *skb, u32 outward)
 	s->now = c->clock ? c->clock : ktime();
 	if (LESS(s->now, c->heartbeat) > c->patience) {
 		q->stale++;
+		q->stale_bytes[!outward] += skb->len - c->link;
 		return NEXT;
 	}
 	q->ways[!outward].packets++;

@@ -73,6 +73,7 @@ struct gauges {
 	u64 refused;   /* connections without a line, because all in their set were of others */
 	u64 unwritten; /* windows that could not be written */
 	u64 sealed;    /* segments with a signature, which covers the window */
+	u64 stale_bytes[2]; /* of stale packets toward the link and from it, without the header of the link */
 };
 
 /* One loop of a round trip: `crates/core/src/rtt.rs`. */

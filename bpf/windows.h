@@ -65,6 +65,14 @@ static __always_inline u32 rate_of(u64 bytes, u64 rtt)
 	return MIN(rate, 0xffffffffu);
 }
 
+/* A rate as it counts in sums: at most that of the link. A forged segment may claim any; what is beyond would change no window. */
+static __always_inline u32 counted(u32 rate, const struct way *w)
+{
+	u64 most = w->capacity / MILLI + 1;
+
+	return MIN(rate, most);
+}
+
 static __always_inline u64 time_of(u64 payload, const struct way *w)
 {
 	return payload * 8 * NS / (w->rate ? w->rate : 1);
@@ -220,7 +228,7 @@ static __always_inline void note_short(struct flow *f, struct sums *g, const str
 	if (flight(f) != FLIGHT_FIRST || !is_busy(f) || !(f->scale_and_more & SHORT) || (f->marks & LACKING))
 		return;
 	if (rtt && f->wan.knows_seq)
-		set_lacking(f, g, 1, rate_of(f->wan.newest_seq - f->acked, rtt + time_of(full, w)));
+		set_lacking(f, g, 1, counted(rate_of(f->wan.newest_seq - f->acked, rtt + time_of(full, w)), w));
 }
 
 /* A segment toward the bottleneck of its direction. */
@@ -245,7 +253,7 @@ static __always_inline void outbound(struct flow *f, struct sums *g, const struc
 }
 
 /* Decides at the end of a measurement whether the flow is good or bad. */
-static __always_inline void judge_by_use(struct flow *f, struct sums *g, const struct context *x, u64 now)
+static __always_inline void judge_by_use(struct flow *f, struct sums *g, const struct way *w, const struct context *x, u64 now)
 {
 	u32 elapsed = coarse(now) - f->since, round = coarse_span(x->rtt), used, claim;
 	int growing, more, first;
@@ -262,7 +270,7 @@ static __always_inline void judge_by_use(struct flow *f, struct sums *g, const s
 		set_lacking(f, g, 0, 0);
 		f->claim = used;
 	} else {
-		set_lacking(f, g, 1, claim);
+		set_lacking(f, g, 1, counted(claim, w));
 	}
 	forget_interval(f);
 }
@@ -276,9 +284,9 @@ static __always_inline void judge(struct flow *f, struct sums *g, const struct w
 			u32 claim = rate_of(s->ack - f->acked, x->rtt);
 
 			forget_interval(f);
-			set_lacking(f, g, 1, claim);
+			set_lacking(f, g, 1, counted(claim, w));
 		} else if (flight(f) == FLIGHT_LATER) {
-			judge_by_use(f, g, x, s->now);
+			judge_by_use(f, g, w, x, s->now);
 		}
 	}
 	if (f->marks & LACKING) {
@@ -292,7 +300,8 @@ static __always_inline void judge(struct flow *f, struct sums *g, const struct w
 }
 
 /* The surplus of all other flows, in bytes per round trip of this one. */
-static __always_inline u64 note_surplus(struct flow *f, struct sums *g, const struct seg *s, const struct context *x)
+static __always_inline u64 note_surplus(struct flow *f, struct sums *g, const struct way *w, const struct seg *s,
+					const struct context *x)
 {
 	u64 allowed = (x->share == NEVER ? 0 : x->share) + CREDIT * x->full, beyond = 0, others;
 	u32 rate;
@@ -301,7 +310,7 @@ static __always_inline u64 note_surplus(struct flow *f, struct sums *g, const st
 		beyond = LESS((u64)(f->wan.newest_seq - s->ack), allowed);
 	if (beyond == 0 && g->surplus == 0)
 		return 0;
-	rate = rate_of(beyond, x->rtt);
+	rate = counted(rate_of(beyond, x->rtt), w);
 	set_surplus(f, g, rate);
 	if (rate > 0)
 		g->surplus_until = MAX(g->surplus_until, s->now + x->rtt);

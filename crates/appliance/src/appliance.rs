@@ -70,6 +70,11 @@ pub trait Appliance: Sized {
         Ok(())
     }
 
+    /// Returns what it does, in a sentence for the service manager; empty if there is nothing to say.
+    fn standing(&self) -> String {
+        String::new()
+    }
+
     /// Returns the status up to now.
     fn status(&mut self, desk: &Desk<Self>) -> Self::Status;
 

@@ -11,11 +11,11 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use penstock_core::units::Span;
+use penstock_linux::lock::Lock;
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::TryLockError;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::{ChildStdout, Stdio};
 use std::time::{Duration, Instant};
@@ -152,28 +152,25 @@ fn wait(signs: &io::Stdin, patience: Option<Span>) -> Sign {
     }
 }
 
-/// Takes the lock of a file, which only this user may open and which has the number of the process that holds it; a guard that
-/// has it is ended first. Fails if that guard does not end.
-pub fn take_over(path: &Path) -> io::Result<File> {
-    let mut file = File::options().create(true).read(true).write(true).truncate(false).mode(0o600).open(path)?;
+/// Takes the lock of a file, which has the number of the process that holds it; a guard that has it is ended first.
+/// Fails if that guard does not end.
+pub fn take_over(path: &Path) -> io::Result<Lock> {
     let start = Instant::now();
-    while let Err(error) = file.try_lock() {
-        if matches!(error, TryLockError::Error(_)) || start.elapsed() > PATIENCE {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        let mut text = String::new();
-        file.rewind()?;
-        file.read_to_string(&mut text)?;
-        // Who has the lock has written this number, so it is that process and no other one.
-        if let Some(holder) = holder(&text) {
-            let _ = kill(holder, Signal::SIGTERM);
+    let mut lock = loop {
+        match Lock::take(path) {
+            Ok(lock) => break lock,
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(_) if start.elapsed() > PATIENCE => return Err(io::ErrorKind::WouldBlock.into()),
+            // Who has the lock has written this number, so it is that process and no other one.
+            Err(_) => {
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                let _ = holder(&text).map(|holder| kill(holder, Signal::SIGTERM));
+            }
         }
         std::thread::sleep(Duration::from_millis(10));
-    }
-    file.set_len(0)?;
-    file.rewind()?;
-    file.write_all(std::process::id().to_string().as_bytes())?;
-    Ok(file)
+    };
+    lock.write(&std::process::id().to_string())?;
+    Ok(lock)
 }
 
 /// The process of this number. No guard is the first process, and numbers below stand for groups of processes (kill(2)).

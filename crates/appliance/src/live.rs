@@ -39,7 +39,7 @@ pub struct Changes {
 pub struct Present<'a> {
     /// The settings of the bottleneck.
     pub config: &'a Config,
-    /// True if the discipline keeps state of connections, so that it cannot be replaced.
+    /// True if the discipline keeps state of connections, so that its parameters are not set alone.
     pub keeps_connections: bool,
     /// Number of stations behind the wire.
     pub stations: usize,
@@ -54,13 +54,26 @@ pub struct Words {
     pub table: &'static str,
     /// True if the delay and the loss of the wire can be set.
     pub wire: bool,
+    /// The least rate of a link.
+    pub least: Rate,
 }
 
 impl Words {
     /// Those of the emulator.
-    pub const EMULATOR: Self = Self { table: "aqm", wire: true };
-    /// Those of the gateway, which has no wire of its own.
-    pub const GATEWAY: Self = Self { table: "discipline", wire: false };
+    pub const EMULATOR: Self = Self { table: "aqm", wire: true, least: Rate::from_bps(0) };
+    /// Those of the gateway, which has no wire of its own. It sends a packet of 1500 bytes in a second at least: at
+    /// less it would stand in the way of what it is to help, and not even the connection that sets another rate would
+    /// pass.
+    pub const GATEWAY: Self = Self { table: "discipline", wire: false, least: Rate::from_bps(12_000) };
+
+    /// Checks the rate of a link. The error names `key` and says what is allowed.
+    pub fn rate(self, key: &'static str, rate: Rate) -> Result<(), ConfigError> {
+        if rate >= self.least {
+            return link::rate(key, rate);
+        }
+        let what = format!("{key} is {rate}; allowed is {} or more, a packet in a second", self.least);
+        Err(ConfigError::new(key, what))
+    }
 }
 
 /// Reads all values, or refuses the first that is wrong, with what is allowed.
@@ -79,7 +92,7 @@ pub fn read(values: &[(String, String)], present: &[Present<'_>; 2]) -> Result<[
         }
         match own.split_once('.').map(|(_, parameter)| parameter) {
             Some(parameter) => parameters[at].push(format!("{parameter}={value}")),
-            None => changes[at].read(key, own, value, present[at].stations)?,
+            None => changes[at].read(key, own, value, &present[at])?,
         }
     }
     for (changes, layer) in changes.iter_mut().zip(&layers) {
@@ -104,12 +117,12 @@ impl Changes {
         config.aqm = self.aqm.unwrap_or_else(|| config.aqm.clone());
     }
 
-    fn read(&mut self, key: &str, own: &str, value: &str, known: usize) -> Result<(), Refusal> {
+    fn read(&mut self, key: &str, own: &str, value: &str, present: &Present<'_>) -> Result<(), Refusal> {
         let refuse = |why: String| Refusal::new(format!("{key}: {why}"));
         match own {
             "rate" => {
                 let rate: Rate = parse(key, value)?;
-                link::rate("rate", rate).map_err(|e| refuse(e.message))?;
+                present.words.rate("rate", rate).map_err(|e| refuse(e.message))?;
                 self.rate = Some(rate);
             }
             "delay" => {
@@ -125,6 +138,7 @@ impl Changes {
             "stations" => {
                 let given: Vec<StationSpec> =
                     serde_json::from_str(value).map_err(|e| refuse(format!("{e}; give a list such as [0.1, 0.02]")))?;
+                let known = present.stations;
                 if given.len() != known {
                     return Err(refuse(format!("the link has {known} stations, and this gives {}", given.len())));
                 }
@@ -154,7 +168,7 @@ fn parse<T: FromStr<Err: std::fmt::Display>>(key: &str, value: &str) -> Result<T
 
 /// Returns the keys of a direction, without the prefix.
 fn own_keys(present: &Present<'_>) -> Vec<String> {
-    let Words { table, wire } = present.words;
+    let Words { table, wire, .. } = present.words;
     let keys = [("rate", true), ("delay", wire), ("loss", wire), ("stations", present.stations > 0)];
     let mut keys: Vec<String> = keys.into_iter().filter(|(_, is)| *is).map(|(key, _)| key.to_owned()).collect();
     keys.extend(LayerKeys::KEYS.map(str::to_owned));

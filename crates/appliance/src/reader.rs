@@ -1,7 +1,7 @@
 //! Reads files that are to be applied on a thread of its own: one with a thousand subscribers takes milliseconds, in which
 //! packets would wait.
 
-use crate::socket::message::{Apply, Refusal, Until};
+use crate::socket::message::{Apply, LONGEST_REQUEST, Refusal, Until};
 use crate::socket::server::Asker;
 use nix::fcntl::OFlag;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -88,14 +88,18 @@ fn again(path: &Path) -> Result<Apply, Refusal> {
     Ok(Apply { name, text, until: None })
 }
 
-/// Reads a file which must be a regular one: from a pipe nothing may ever come, and from a device no end.
+/// Reads a file which must be a regular one, and no longer than one that a client may send: from a pipe nothing may
+/// ever come, and from a device no end.
 fn regular(path: &Path) -> io::Result<String> {
-    let mut file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file, which could be read again"));
     }
     let mut text = String::new();
-    file.read_to_string(&mut text)?;
+    file.take(LONGEST_REQUEST as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > LONGEST_REQUEST {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
     Ok(text)
 }
 
@@ -133,6 +137,8 @@ mod tests {
             assert_eq!(read.as_ref().ok().map(|read| read.0), number);
             assert!(number.is_some() || read.unwrap_err().what.ends_with(".toml: no number"));
         }
+        std::fs::write(&path, vec![b'#'; LONGEST_REQUEST + 1]).unwrap();
+        assert!(regular(&path).unwrap_err().to_string().contains("1 MiB"));
         std::fs::remove_file(&path).unwrap();
         // Nobody writes to this pipe, and the next file is read all the same.
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -1,5 +1,6 @@
-//! The loop of every appliance: packets first, then what is due once a second, then what is slow: signals, clients, files.
-//! Whoever has started the process, such as systemd, is told (`sd_notify`) that it is ready, that it lives, and that it ends.
+//! The loop of every appliance: packets first, then what is due once a second, then what is slow: signals, clients,
+//! files. Whoever has started the process, such as systemd, is told (`sd_notify`) that it is ready, that it lives, what
+//! it does, and that it ends.
 
 use crate::appliance::{Appliance, Desk, Rest};
 use crate::output::say;
@@ -112,7 +113,7 @@ fn turn<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>, due: &mut Due) -> R
 
 /// What is done once a second.
 fn tick<A: Appliance>(appliance: &mut A, desk: &mut Desk<A>, now: Instant) -> Result<(), String> {
-    let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+    let _ = sd_notify::notify(&[NotifyState::Watchdog, NotifyState::Status(&appliance.standing())]);
     desk.page.iter_mut().for_each(|page| page.tick(now));
     appliance.tick(now, desk)?;
     setting::lapse(desk, appliance, now);

@@ -11,7 +11,7 @@ use penstock_grammar::source::Value as Setting;
 use penstock_linux::random;
 use serde_json::{Value, json};
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,10 @@ use std::process::Command;
 
 /// The last lines of the log that are taken.
 const LINES: usize = 500;
+/// The most of its end that is read, and of what a command prints.
+const MOST: usize = 1 << 20;
+/// A command that takes longer is ended.
+const PATIENCE: &str = "10s";
 
 /// A file of the archive: its name, and the command that prints it.
 pub type Printed = (&'static str, &'static [&'static str]);
@@ -85,17 +89,27 @@ fn collect(support: &Support, parts: &Parts<'_>, file: Option<&str>, folder: &Pa
         fs::write(folder.join(parts.file), redacted(text, parts))?;
     }
     for (name, words) in COMMANDS.iter().chain(parts.commands) {
-        let output = Command::new(words[0]).args(&words[1..]).output();
+        let output = Command::new("timeout").arg(PATIENCE).args(*words).output();
         let text =
             output.map_or_else(|e| format!("{}: {e}\n", words[0]).into_bytes(), |o| [o.stdout, o.stderr].concat());
-        fs::write(folder.join(name), text)?;
+        fs::write(folder.join(name), &text[..text.len().min(MOST)])?;
     }
     for (name, path) in FILES.iter().chain(parts.files) {
         fs::write(folder.join(name), fs::read_to_string(path).unwrap_or_else(|e| format!("{path}: {e}\n")))?;
     }
     let Some(log) = &parts.log else { return Ok(()) };
-    let text = fs::read_to_string(log).map(|text| last(&text)).unwrap_or_else(|e| format!("{}: {e}\n", log.display()));
+    let text = end(log).map(|text| last(&text)).unwrap_or_else(|e| format!("{}: {e}\n", log.display()));
     fs::write(folder.join("log.jsonl"), text)
+}
+
+/// Reads the end of a file, which may be of any length.
+fn end(path: &Path) -> io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let begin = file.metadata()?.len().saturating_sub(MOST as u64);
+    file.seek(SeekFrom::Start(begin))?;
+    let mut bytes = Vec::new();
+    file.take(MOST as u64).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the last lines of a log without names; one that is cut off is left out.
@@ -235,6 +249,15 @@ mod tests {
         let told = last(&log);
         assert_eq!(told.lines().count(), LINES - 1);
         assert!(told.ends_with("{\"details\":\"node 7 has enrolled\",\"do\":\"event\"}\n"), "{told}");
+    }
+
+    #[test]
+    fn of_a_long_log_the_end_is_read() {
+        let path = std::env::temp_dir().join(format!("penstock-log-end-{}", std::process::id()));
+        fs::write(&path, format!("{}{{\"do\":\"set\"}}\n", "x".repeat(3 * MOST))).unwrap();
+        let read = end(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(read.len() == MOST && read.ends_with("{\"do\":\"set\"}\n"));
     }
 
     #[test]

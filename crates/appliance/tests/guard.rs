@@ -18,10 +18,10 @@ fn a_lock_is_taken_once_it_is_free() {
         std::thread::sleep(Duration::from_millis(30));
         assert!(!taken.is_finished());
         drop(before);
-        taken.join().unwrap();
+        let _taken = taken.join().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
     });
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
-    std::fs::remove_file(path).unwrap();
+    assert!(!path.exists(), "the file goes with the lock");
 }
 
 /// The guard before this one is a process that has the lock until it ends; its number is in the file.
@@ -42,14 +42,13 @@ fn a_guard_that_is_there_is_ended_and_its_lock_is_taken() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), std::process::id().to_string());
     assert!(matches!(File::open(&path).unwrap().try_lock(), Err(TryLockError::WouldBlock)));
     drop(taken);
-    std::fs::remove_file(path).unwrap();
 }
 
 /// Whoever may open the file may take its lock, and a guard ends the process of which the number is in it.
 #[test]
 fn nobody_else_may_open_the_lock() {
     let path = std::env::temp_dir().join(format!("penstock-guard-own-{}", std::process::id()));
-    drop(take_over(&path).unwrap());
+    let taken = take_over(&path).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    std::fs::remove_file(path).unwrap();
+    drop(taken);
 }

@@ -117,6 +117,10 @@ fn what_the_link_adds_changes_key_by_key() {
         let refused = read_for(&[(key, value)]).unwrap_err().to_string();
         assert!(refused.contains(said), "{key}: {refused}");
     }
+    for key in ["rate", "reverse_rate"] {
+        let refused = read(&[(key.into(), "11kbit/s".into())], &present).unwrap_err().to_string();
+        assert!(refused.contains("11kbit/s; allowed is 12kbit/s or more, a packet in a second"), "{key}: {refused}");
+    }
 }
 
 #[test]

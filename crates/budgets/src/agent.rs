@@ -30,6 +30,9 @@ const PATIENCE: Span = Span::from_secs(5);
 const SILENCE: Span = Span::from_secs(1);
 /// The interval after which a request is repeated. A stream loses nothing, so this is for a gateway that has forgotten.
 pub const RETRY: Span = Span::from_secs(1);
+/// Why a node has nothing whose lease belongs to another address.
+const ELSEWHERE: &str =
+    "another host has the budget of this node: enrol one of them anew, or wait for a lease after a move";
 
 /// Who a node is, as it learnt when it enrolled.
 #[derive(Debug, Clone)]
@@ -181,7 +184,11 @@ impl Agent {
                 Event::Connected(id) if current == Some(id) => self.connected(id, now),
                 Event::Frame(id, bytes) if current == Some(id) => self.frame(&bytes, now),
                 Event::Datagram(id, bytes) if current == Some(id) => self.frame(&bytes, now),
-                Event::Lost(id, why) if current == Some(id) => self.lost(&why, now),
+                Event::Lost(id, _, true) if current == Some(id) => {
+                    self.machine.lose(now);
+                    self.lost(ELSEWHERE, now);
+                }
+                Event::Lost(id, why, false) if current == Some(id) => self.lost(&why, now),
                 _ => {}
             }
         }
@@ -301,7 +308,7 @@ impl Enrolment {
                     self.done = Some(self.answered(&bytes));
                     self.endpoint.close(id, Close::Done, now);
                 }
-                Event::Lost(_, why) if self.done.is_none() => self.done = Some(Err(why)),
+                Event::Lost(_, why, _) if self.done.is_none() => self.done = Some(Err(why)),
                 Event::Datagram(..) | Event::Lost(..) => {}
             }
         }

@@ -8,17 +8,19 @@ use bytes::{Bytes, BytesMut};
 use penstock_core::coop::message::version;
 use penstock_core::units::{Instant, Span};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
-    Event as Happened, HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent, StreamId,
-    TransportConfig, VarInt,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint as Quic, EndpointConfig,
+    EndpointEvent, Event as Happened, HashedConnectionIdGenerator, IdleTimeout, Incoming, ServerConfig, StreamEvent,
+    StreamId, TransportConfig, VarInt,
 };
 use rustls::pki_types::CertificateDer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Largest number of handshakes at a time. Who comes then is refused and may try again.
+/// Largest number of peers at a time that have not proved who they are, or are over and still told so. Who comes then
+/// is refused and may try again, unless another address has more of them than its own: then the oldest one of that
+/// address goes.
 pub const MOST_HANDSHAKES: usize = 256;
 /// Bytes of a stream that may wait to be read or sent.
 const WINDOW: u32 = 8192;
@@ -50,6 +52,16 @@ pub enum Close {
     Refused = 4,
     /// This gateway is a standby, and the one before it is there.
     Standby = 5,
+    /// Another address has the lease of the node.
+    Elsewhere = 6,
+}
+
+impl Close {
+    /// True if the node of a session that was closed for this must give up what it holds.
+    fn takes_away(reason: &ConnectionError) -> bool {
+        let ConnectionError::ApplicationClosed(closed) = reason else { return false };
+        [Self::Replaced, Self::Elsewhere].iter().any(|why| closed.error_code == VarInt::from_u32(*why as u32))
+    }
 }
 
 /// What has happened.
@@ -61,8 +73,8 @@ pub enum Event {
     Frame(Id, Vec<u8>),
     /// A datagram has come.
     Datagram(Id, Bytes),
-    /// A session is over.
-    Lost(Id, String),
+    /// A session is over; the flag says that another host has what the peer gave to this one.
+    Lost(Id, String, bool),
 }
 
 /// What an endpoint counts.
@@ -74,7 +86,7 @@ pub struct Counters {
     pub version_1: u64,
     /// Peers that were asked to prove their address.
     pub cookies: u64,
-    /// Peers that were refused because too many handshakes went on, or too many sessions.
+    /// Peers that had to go because too many handshakes went on, or that were refused because of too many sessions.
     pub crowded: u64,
     /// Handshakes that failed: no certificate, a wrong one, or silence.
     pub failed: u64,
@@ -85,6 +97,7 @@ pub struct Counters {
 struct Session {
     connection: Connection,
     remote: SocketAddr,
+    since: Instant,
     stream: Option<StreamId>,
     /// True until both sides have proved who they are, or failed to.
     handshaking: bool,
@@ -109,6 +122,14 @@ pub struct Endpoint {
     events: VecDeque<Event>,
     counters: Counters,
     serves: bool,
+}
+
+/// The host of an address, or its /64 of IPv6, in which a host has as many addresses as it likes.
+fn network(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        v4 => v4,
+    }
 }
 
 fn transport() -> Arc<TransportConfig> {
@@ -200,6 +221,7 @@ impl Endpoint {
         let session = Session {
             connection,
             remote,
+            since: now,
             stream: None,
             handshaking: true,
             connected: false,
@@ -240,10 +262,7 @@ impl Endpoint {
             let retry = self.quic.retry(incoming, &mut answer).ok();
             self.counters.cookies += u64::from(retry.is_some());
             retry
-        } else if !self.serves
-            || self.handshakes >= MOST_HANDSHAKES
-            || self.sessions.len() >= self.most + MOST_HANDSHAKES
-        {
+        } else if !self.serves || self.sessions.len() >= self.most + 2 * MOST_HANDSHAKES || !self.has_room(remote) {
             self.counters.crowded += 1;
             Some(self.quic.refuse(incoming, &mut answer))
         } else {
@@ -260,6 +279,34 @@ impl Endpoint {
             }
         };
         self.out.extend(response.map(|transmit| (transmit.destination, answer)));
+    }
+
+    /// Makes room for one more who has proved nothing but its address; returns whether there is any.
+    fn has_room(&mut self, remote: SocketAddr) -> bool {
+        let strange = |(_, session): &(&usize, &Session)| !session.connected;
+        let mut of: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for (_, session) in self.sessions.iter().filter(strange) {
+            *of.entry(network(session.remote)).or_default() += 1;
+        }
+        if of.values().sum::<usize>() < MOST_HANDSHAKES {
+            return true;
+        }
+        let own = of.get(&network(remote)).copied().unwrap_or(0);
+        let rank = |session: &Session| (of[&network(session.remote)], std::cmp::Reverse(session.since));
+        let worst = self.sessions.iter().filter(strange).max_by_key(|(_, session)| rank(session));
+        let worst = worst.filter(|(_, session)| rank(session).0 > own + 1).map(|(id, _)| *id);
+        worst.map(|id| self.forget(id)).is_some()
+    }
+
+    /// Forgets a peer, without a word to it.
+    fn forget(&mut self, id: usize) {
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        self.counters.crowded += 1;
+        if session.handshaking {
+            self.over(id, &mut session, "too many handshakes".into(), false);
+        }
+        session.deadline.take().map(|deadline| self.deadlines.remove(&(deadline, id)));
+        self.quic.handle_event(ConnectionHandle(id), EndpointEvent::drained());
     }
 
     /// Does what is due.
@@ -340,17 +387,17 @@ impl Endpoint {
         self.counters.closed += u64::from(matches!(why, Close::Malformed | Close::TooMuch));
         let reason = format!("{why:?}");
         session.connection.close(self.at(now), VarInt::from_u32(why as u32), reason.clone().into());
-        self.over(id, session, format!("closed here: {reason}"));
+        self.over(id, session, format!("closed here: {reason}"), false);
     }
 
     /// A session, or a handshake, is over.
-    fn over(&mut self, id: usize, session: &mut Session, why: String) {
+    fn over(&mut self, id: usize, session: &mut Session, why: String, elsewhere: bool) {
         if session.handshaking {
             self.handshakes -= 1;
             self.counters.failed += 1;
         }
         (session.handshaking, session.connected) = (false, false);
-        self.events.push_back(Event::Lost(Id(id), why));
+        self.events.push_back(Event::Lost(Id(id), why, elsewhere));
     }
 
     /// Lets a connection do what it can: events, stream, datagrams to send, its timer.
@@ -402,7 +449,9 @@ impl Endpoint {
                 }
                 self.events.push_back(Event::Connected(Id(id)));
             }
-            Happened::ConnectionLost { reason } => self.over(id, session, reason.to_string()),
+            Happened::ConnectionLost { reason } => {
+                self.over(id, session, reason.to_string(), Close::takes_away(&reason));
+            }
             Happened::Stream(StreamEvent::Opened { dir: Dir::Bi }) if session.stream.is_none() => {
                 session.stream = session.connection.streams().accept(Dir::Bi);
             }

@@ -114,6 +114,19 @@ pub struct NodeStatus {
     pub since_s: f64,
 }
 
+/// An identity that two hosts use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Contested {
+    /// The number of the node.
+    pub node: u32,
+    /// Its name.
+    pub name: String,
+    /// Who has its budget.
+    pub holder: Option<SocketAddr>,
+    /// Who was refused.
+    pub refused: SocketAddr,
+}
+
 /// The status.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
@@ -133,6 +146,8 @@ pub struct Status {
     pub table_bytes: usize,
     /// The nodes that have a session, in the order of their numbers.
     pub nodes: Vec<NodeStatus>,
+    /// Identities that two hosts use: one of them has the budget.
+    pub contested: Vec<Contested>,
     /// What sessions count.
     pub sessions: endpoint::Counters,
     /// What was refused of those who may be here.
@@ -309,7 +324,7 @@ impl Role {
                 Event::Connected(id) => self.connected(id, now),
                 Event::Frame(id, bytes) => self.frame(id, &bytes, now),
                 Event::Datagram(id, _) => self.endpoint.close(id, Close::Malformed, now),
-                Event::Lost(id, why) => self.lost(id, &why),
+                Event::Lost(id, why, _) => self.lost(id, &why),
             }
         }
         self.send(now);
@@ -325,7 +340,14 @@ impl Role {
             return self.endpoint.close(id, Close::Standby, now);
         }
         if let Peer::Node(member) = &peer {
-            if let Some(before) = self.sessions.begin(id, member, self.endpoint.remote(id), now) {
+            let (remote, holds) = (self.endpoint.remote(id), self.machine.granted_to(NodeId(member.node)).is_some());
+            if let Some(first) = remote.filter(|_| holds).and_then(|from| self.sessions.refuses(member, from, now)) {
+                if first {
+                    self.note(format!("node {} ({:?}) also asks from another host", member.node, member.name));
+                }
+                return self.endpoint.close(id, Close::Elsewhere, now);
+            }
+            if let Some(before) = self.sessions.begin(id, member, remote, now) {
                 self.endpoint.close(before, Close::Replaced, now);
             } else {
                 self.note(format!("node {} ({:?}) is here", member.node, member.name));
@@ -436,6 +458,18 @@ impl Role {
         &self.endpoint
     }
 
+    /// The identities of present nodes that another host has asked for over more than a lease, and lately.
+    fn contested(&self, now: Instant) -> Vec<Contested> {
+        let rivals = self.sessions.rivals(self.config.lease, now);
+        let told = rivals.map(|(present, refused)| Contested {
+            node: present.member.node,
+            name: present.member.name.clone(),
+            holder: self.endpoint.remote(present.id),
+            refused,
+        });
+        told.collect()
+    }
+
     /// The status.
     pub fn status(&mut self, now: Instant) -> Status {
         let mut nodes = Vec::new();
@@ -463,6 +497,7 @@ impl Role {
             holders: self.machine.clients(),
             table_bytes: self.machine.memory(),
             nodes,
+            contested: self.contested(now),
             sessions: self.endpoint.counters(),
             refused: self.refused,
             messages: *self.machine.counters(),

@@ -1,6 +1,6 @@
 //! The gateway's role in a thread of its own, beside the program that owns it.
 
-use crate::gateway::{GAP, Grant, Role, Status, defaults, validate};
+use crate::gateway::{Contested, GAP, Grant, Role, Status, defaults, validate};
 use crate::roster::Roster;
 use crate::standby::Watcher;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -196,6 +196,23 @@ impl Served {
     /// The status, at most 0.2 s old; `None` at the very beginning, or if the thread has failed.
     pub fn status(&self) -> Option<Status> {
         self.shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone().filter(|_| !self.has_failed())
+    }
+
+    /// What is wrong now, as sentences.
+    pub fn marks(&self) -> Vec<String> {
+        if self.has_failed() {
+            return vec!["budgets for hosts have stopped by a fault of this program; hosts go on without".into()];
+        }
+        let status = self.shared.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = |one: &Contested| {
+            let Contested { node, name, holder, refused } = one;
+            let holder = holder.map_or_else(|| "one".to_owned(), |holder| holder.to_string());
+            format!(
+                "node {node} ({name:?}) is used by two hosts: {holder} has its budget, {refused} was refused; remove \
+                 nodes/{node}.json, start anew, and enrol the right one"
+            )
+        };
+        status.iter().flat_map(|status| &status.contested).map(told).collect()
     }
 
     /// True if the thread has ended by itself.

@@ -458,7 +458,7 @@ impl Appliance for Emulator {
 
     /// A TUN interface that is gone tells it when it is read; the socket of a port does not.
     fn look(&mut self, _: &mut Desk<Self>) -> Result<(), String> {
-        self.ways.iter_mut().for_each(|way| way.link.read());
+        self.ways.iter_mut().for_each(|way| _ = way.link.read());
         let gone = self.ways.iter().position(|way| way.link.facts().gone);
         let name = |side: usize| self.plan.interfaces[side].name();
         gone.map_or(Ok(()), |side| Err(format!("cannot read from the interface {}; was it removed?", name(side))))

@@ -8,6 +8,7 @@ use crate::hosts::hosts;
 use crate::report::Common;
 use crate::surroundings::{answered, ended, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
+use penstock_appliance::live::Words;
 use penstock_appliance::log::Log;
 use penstock_appliance::page::process::{self, Process};
 use penstock_appliance::settings::Settings;
@@ -57,8 +58,7 @@ impl Appliance for Running {
     }
 
     fn status(&mut self, desk: &Desk<Self>) -> Value {
-        let failed = self.served.has_failed().then(|| "budgets have stopped by a fault of this program".to_owned());
-        let mut status = json!(Common::of(desk, failed.into_iter()));
+        let mut status = json!(Common::of(desk, self.served.marks().into_iter()));
         status["state"] = "budgets".into();
         status["reverse"] = json!({"rate_bps": self.upload.0.as_bps()});
         status["c2ml"] = json!(self.served.status());
@@ -79,7 +79,7 @@ impl Appliance for Running {
             return Err(Refusal::unknown("key", key, &[KEY]));
         }
         let rate: Rate = value.parse().map_err(|e: UnitError| Refusal::of(&e))?;
-        penstock_grammar::link::rate(KEY, rate).map_err(|e| Refusal::of(&e))?;
+        Words::GATEWAY.rate(KEY, rate).map_err(|e| Refusal::of(&e))?;
         Ok(Upload(rate))
     }
 

@@ -59,6 +59,7 @@ pub fn status(answer: &Value) -> String {
         Some("kernel") => in_the_kernel(answer),
         _ => in_this_process(answer),
     };
+    text += &account(&answer["account"]);
     if let Some(seconds) = answer["lapse"]["in_s"].as_f64() {
         text += &format!("the former values return in {seconds:.0} s\n");
     }
@@ -67,6 +68,18 @@ pub fn status(answer: &Value) -> String {
     }
     text.extend(list(&answer["marks"]).map(|mark| format!("WRONG: {}\n", word(mark))));
     text
+}
+
+/// Returns what passed through the gateway and beside it; empty if nobody counts that.
+fn account(account: &Value) -> String {
+    let told = |way: &str| {
+        let [wan, through, beside, refused] =
+            ["wan", "through", "beside", "refused"].map(|key| number(account, &format!("/{way}/{key}_bytes")));
+        format!("bytes, {way}: {wan} at the interface, {through} through, {beside} beside, {refused} refused\n")
+    };
+    let share = account.pointer("/last_minute/share").and_then(Value::as_f64);
+    let recent = share.map(|share| format!("beside the shaper in the last minute: {:.1} %\n", 100.0 * share));
+    recent.map_or(String::new(), |recent| DIRECTIONS.map(told).concat() + &recent)
 }
 
 fn in_this_process(answer: &Value) -> String {
@@ -230,6 +243,16 @@ mod tests {
         let text = subscribers(&json!({"subscribers": all}));
         assert!(text.starts_with("subscribers: 29\n") && text.lines().count() == 21, "{text}");
         assert_eq!(callers(&json!(all)).lines().count(), 20);
+    }
+
+    #[test]
+    fn the_account_is_told_of_both_directions() {
+        let way = |n: u64| json!({"wan_bytes": n, "through_bytes": n - 1, "beside_bytes": 1, "refused_bytes": 7});
+        let answer = json!({"download": way(10), "upload": way(20), "last_minute": {"share": 0.125}});
+        let expected = "bytes, download: 10 at the interface, 9 through, 1 beside, 7 refused\n\
+            bytes, upload: 20 at the interface, 19 through, 1 beside, 7 refused\n\
+            beside the shaper in the last minute: 12.5 %\n";
+        assert_eq!((account(&answer).as_str(), account(&Value::Null).as_str()), (expected, ""));
     }
 
     /// The kernel's data path has no classifier and no calls.

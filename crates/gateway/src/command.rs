@@ -3,16 +3,18 @@
 use crate::alone;
 use crate::apply::Read;
 use crate::ask;
-use crate::cli::{Options, Verb};
+use crate::cli::{Described, Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::{Error, text_of};
 use crate::explain;
 use crate::file::{Alone, Datapath, File, Kind, LOG, Mode};
 use crate::guard;
 use crate::kernel::Kernel;
+use crate::offloaded;
 use crate::page;
 use crate::rules::Rules;
-use crate::surroundings::{answered, ended, interface, printed, say, server, signals};
+use crate::short;
+use crate::surroundings::{answered, ended, missing, printed, say, server, signals};
 use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::command;
 use penstock_appliance::log::Log;
@@ -47,23 +49,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             }
         },
         Verb::Invite(asked) => alone::invite(asked, &read(&asked.described.file)?),
-        Verb::Check(asked) => {
-            let kind = read(&asked.file)?;
-            has_command(&kind, &asked.file)?;
-            let what = match kind {
-                Kind::Alone(alone) => {
-                    let Alone { c2ml, upload, .. } = *alone;
-                    format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen)
-                }
-                Kind::Link(file) => {
-                    let [down, up] =
-                        file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
-                    format!("{down} down, {up} up, on {}", file.interfaces.wan)
-                }
-            };
-            let right = json!({"file": asked.file, "right": true});
-            answered(asked.json, &right, |_| format!("{} is right: {what}\n", asked.file.display()))
-        }
+        Verb::Check(asked) => check(asked),
         Verb::Explain(asked) => match read(&asked.file)? {
             Kind::Alone(alone) => alone::explain(&alone, asked.json),
             Kind::Link(file) if file.keys.datapath == Datapath::Kernel => {
@@ -92,6 +78,28 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
             ask::run(verb).map(|()| 0)
         }
     }
+}
+
+/// Tells what a file with nothing wrong does, and what else is to be known of it.
+fn check(asked: &Described) -> Result<u8, Error> {
+    let kind = read(&asked.file)?;
+    has_command(&kind, &asked.file)?;
+    let (what, notes) = match kind {
+        Kind::Alone(alone) => {
+            let Alone { c2ml, upload, .. } = *alone;
+            (format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen), Vec::new())
+        }
+        Kind::Link(file) => {
+            let [down, up] = file.settings.ways.each_ref().map(|way| format!("{} at {}", way.aqm.name(), way.rate));
+            let short = short::note(&file.settings.ways, file.settings.source.keys.round_trip);
+            let notes = short.into_iter().chain(offloaded::note(&file));
+            (format!("{down} down, {up} up, on {}", file.interfaces.wan), notes.collect())
+        }
+    };
+    let right = json!({"file": asked.file, "right": true, "notes": notes});
+    let told = notes.iter().map(|note| format!("note: {note}\n"));
+    let text = format!("{} is right: {what}\n{}", asked.file.display(), told.collect::<String>());
+    answered(asked.json, &right, |_| text)
 }
 
 fn read(path: &Path) -> Result<Kind, Error> {
@@ -123,7 +131,7 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
         default: ask::DEFAULT_NAME,
         file: "gateway.toml",
         private: &["page", "subscribers", "command"],
-        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/enforcement/nodes"],
+        private_status: &["/subscribers", "/callers", "/c2ml/nodes", "/c2ml/contested", "/enforcement/nodes"],
         commands: &[
             ("rules.txt", &["iptables-legacy-save", "-c", "-t", "mangle"]),
             ("rules-nft.txt", &["iptables-save", "-c", "-t", "mangle"]),
@@ -136,21 +144,21 @@ fn parts(file: Option<&Path>) -> Parts<'static> {
 
 /// Governs as a file says, until a signal comes. `own` is the file at `path` without options.
 fn govern(file: &File, own: File, path: &Path, json: bool) -> Result<u8, Error> {
-    let wan = interface("wan", &file.interfaces.wan)?;
-    if let Some(lan) = &file.interfaces.lan {
-        interface("lan", lan)?;
+    let lan = file.interfaces.lan.as_ref().map(|lan| ("lan", lan));
+    for (key, name) in [("wan", &file.interfaces.wan)].into_iter().chain(lan) {
+        missing(key, name).iter().for_each(|why| say(&format!("waiting: {why}")));
     }
     let server = server(&file.keys.name)?;
     if file.keys.datapath == Datapath::Kernel {
         let mut desk = desk(file, own, path, server)?;
-        let kernel = Kernel::open(file, wan, &mut desk)?;
-        begun(file);
+        let kernel = Kernel::open(file, &mut desk)?;
+        begun(file, &kernel);
         let (report, failed) = kernel.run(desk);
         return ended(json, &report, ask::status, failed);
     }
     let mut desk = desk(file, own, path, server)?;
-    let daemon = Daemon::open(file, wan, &mut desk)?;
-    begun(file);
+    let daemon = Daemon::open(file, &mut desk)?;
+    begun(file, &daemon);
     let (status, failed) = daemon.run(desk);
     ended(json, &status, ask::status, failed)
 }
@@ -162,9 +170,8 @@ fn desk<A: Appliance<File = Read>>(file: &File, own: File, path: &Path, server: 
     Ok(desk.reads(path, move |name, text| Read::of(name, text, &own))?.showing(page))
 }
 
-fn begun(file: &File) {
-    let what = if file.keys.observe { "observing" } else { "governing" };
+fn begun(file: &File, appliance: &impl Appliance) {
     let [down, up] = file.settings.ways.each_ref().map(|way| format!("{} {}", way.aqm.name(), way.rate));
-    say(&format!("{what} {}: {down} down, {up} up", file.interfaces.wan));
+    say(&format!("{}: {down} down, {up} up", appliance.standing()));
     file.page.iter().for_each(process::announce);
 }

@@ -3,18 +3,20 @@
 
 mod answers;
 
+use crate::account::Allowed;
 use crate::apply::Read;
 use crate::enforce::{Enforcer, UP};
 use crate::error::Error;
-use crate::file::{File, Interfaces, Keys};
+use crate::file::{File, Interfaces, Keys, Mode};
 use crate::gate::{self, Arrived, Traffic};
 use crate::held::{Held, Origin};
+use crate::life::{Life, Sight};
 use crate::link::source::From;
 use crate::link::steer::{Passed, Steer};
-use crate::report::{self, Common, Delays, State, Status};
+use crate::offloaded::Offloaded;
+use crate::report::{self, Common, Delays, Status};
 use crate::scone::Advice;
 use crate::settings::Settings;
-use crate::surroundings::mark;
 use crate::tap::{Around, Entries, Known, Tap as _};
 use crate::taps::Taps;
 use crate::voice::Voice;
@@ -32,7 +34,7 @@ use penstock_core::registry::tree::Tree;
 use penstock_core::rng::Streams;
 use penstock_core::server::Server;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
-use penstock_linux::links::LinkWatch;
+use penstock_linux::links::Passed as Seen;
 use penstock_linux::random;
 use penstock_linux::stalls::{LONGEST_SLEEP, Stalls};
 use penstock_shaper::bottleneck::Delivery;
@@ -66,9 +68,10 @@ pub struct Daemon {
     classifier: Classifier,
     keys: Keys,
     interfaces: Interfaces,
-    wan: LinkWatch,
+    life: Life,
     /// Gives budgets to hosts, if the file says so.
     c2ml: Option<Served>,
+    offloaded: Offloaded,
     own: Own,
     clock: Clock,
 }
@@ -99,15 +102,23 @@ fn number(classifier: &Classifier, name: &str) -> NodeId {
 }
 
 impl Daemon {
-    /// Takes charge of packets of the interface with the number `wan`. Nothing of a start that failed remains.
-    pub fn open(file: &File, wan: u32, desk: &mut Desk<Self>) -> Result<Self, Error> {
-        let watch = LinkWatch::here(wan)?;
-        desk.watch(&watch)?;
+    /// Takes charge of packets of the interface to the link, which may come later. Nothing of a start that failed
+    /// remains.
+    pub fn open(file: &File, desk: &mut Desk<Self>) -> Result<Self, Error> {
+        let allowed = match (file.keys.mode, &file.interfaces.lan) {
+            (Mode::Bridge, _) => Allowed::Groups,
+            // What the router itself sends is not governed if the file has a LAN.
+            (Mode::Router, Some(_)) => Allowed::Others,
+            (Mode::Router, None) => Allowed::Little,
+        };
+        let life = Life::watch(&file.interfaces.wan, file.keys.observe, allowed)?;
+        desk.watch(&life)?;
         let hashes = random::bytes().map(|bytes| HashKeys::from_random(&bytes));
         let hashes = hashes.map_err(Error::io("cannot draw random numbers"))?;
         let upload = file.settings.ways[UP.index()].rate;
         let c2ml = file.c2ml.as_ref().map(|keys| Served::start(keys, upload, true));
         let c2ml = c2ml.transpose().map_err(Error::budgets)?;
+        let offloaded = Offloaded::watch(file);
         let (gate, begun) = gate::open(file)?;
         begun.into_iter().for_each(|what| desk.begun(what));
         let config =
@@ -127,8 +138,9 @@ impl Daemon {
             classifier,
             keys: file.keys.clone(),
             interfaces: file.interfaces.clone(),
-            wan: watch,
+            life,
             c2ml,
+            offloaded,
             own: Own::default(),
             clock: desk.clock,
         })
@@ -234,9 +246,8 @@ impl Daemon {
     }
 
     fn step(&mut self, now: Instant, desk: &mut Desk<Self>) {
-        let of = |d: Direction| (self.path.direction(d), self.own.observed[d.index()].bytes);
-        let [(down, seen_down), (up, seen_up)] = Direction::BOTH.map(of);
-        let bytes = [down.server.stats().arrived.bytes + seen_down, up.line.delivered.bytes + seen_up];
+        let [down, up] = Direction::BOTH.map(|d| self.path.direction(d));
+        let bytes = self.taken().map(|taken| taken.bytes);
         let servers = [&down.server, &up.server];
         let passed = Passed { bytes, busy: servers.map(|one| one.busy_by(now)), layers: servers.map(Server::layer) };
         let Some(rates) = self.traffic.taps.steer.step(now, passed, self.settings.rates()) else { return };
@@ -290,12 +301,49 @@ impl Daemon {
         (guaranteed > rate.as_bps()).then(|| format!("{what}: all guarantees are cut in proportion"))
     }
 
+    /// What came from the link, and what left to it.
+    fn taken(&self) -> [Seen; 2] {
+        let [down, up] = Direction::BOTH.map(|d| self.path.direction(d));
+        let [seen_down, seen_up] = self.own.observed;
+        let sum = |one: Backlog, other: Backlog| Seen {
+            packets: one.packets + other.packets,
+            bytes: one.bytes + other.bytes,
+        };
+        [sum(down.server.stats().arrived, seen_down), sum(up.line.delivered, seen_up)]
+    }
+
+    /// Bytes that the disciplines have dropped.
+    fn refused(&self) -> [u64; 2] {
+        Direction::BOTH.map(|d| {
+            let stats = self.path.direction(d).server.stats();
+            [stats.dropped_early, stats.dropped_overflow, stats.dropped_dequeue].iter().map(|drops| drops.bytes).sum()
+        })
+    }
+
+    fn see(&mut self) {
+        self.life.refresh();
+        let gate = &self.traffic.gate;
+        let (standing, past, late_s) = (gate.standing(), gate.past(), self.own.stalls.total_s);
+        let taken = self.taken();
+        self.life.see(Sight { standing, taken, past, late_s });
+    }
+
+    /// Looks whether packets come here and how many pass beside.
+    fn look_at_link(&mut self, now: Instant, desk: &mut Desk<Self>) {
+        self.see();
+        if let Some(event) = self.life.look(now) {
+            desk.note(event);
+            desk.forget_status();
+        }
+        if self.life.doubts() {
+            self.traffic.gate.doubt();
+        }
+    }
+
     fn marks(&self) -> impl Iterator<Item = String> {
         let Traffic { gate, taps, .. } = &self.traffic;
-        let budgets = self.c2ml.as_ref().filter(|served| served.has_failed());
-        let budgets = budgets
-            .map(|_| "budgets for hosts have stopped by a fault of this program; hosts go on without".to_owned());
-        let marks = gate.marks().into_iter().chain(mark(&self.wan, &self.interfaces.wan)).chain(budgets);
+        let budgets = self.c2ml.iter().flat_map(Served::marks).chain(self.offloaded.mark());
+        let marks = self.life.marks().chain(gate.marks()).chain(budgets);
         let cut = Direction::BOTH.into_iter().filter_map(|direction| self.cut(direction));
         marks.chain(cut).chain(taps.steer.marks(self.now()))
     }
@@ -314,6 +362,9 @@ impl Appliance for Daemon {
         if now >= self.traffic.taps.steer.due() {
             self.step(now, desk);
         }
+        if now >= self.life.due {
+            self.look_at_link(now, desk);
+        }
         if self.own.woken >= self.own.beat {
             self.beat(self.own.woken, desk);
         }
@@ -327,7 +378,12 @@ impl Appliance for Daemon {
             PollFd::new(rest.slow, if_true(rest.serves)),
             PollFd::new(self.traffic.gate.as_fd(), if_true(self.traffic.pool.has_buffer())),
         ];
-        let next = [Some(rest.until), self.path.next_due(), Some(self.traffic.taps.steer.due()), Some(self.own.beat)];
+        let next = [
+            Some(rest.until),
+            self.path.next_due(),
+            Some(self.traffic.taps.steer.due()),
+            Some(self.own.beat.min(self.life.due)),
+        ];
         let next = next.into_iter().flatten().min().unwrap_or(rest.until).min(now + LONGEST_SLEEP);
         let timeout = next.since(now);
         self.own.stalls.note(self.own.woken, now);
@@ -353,13 +409,21 @@ impl Appliance for Daemon {
         read.map_err(|error| format!("cannot read packets: {error}"))
     }
 
-    fn look(&mut self, _: &mut Desk<Self>) -> Result<(), String> {
-        self.wan.read();
+    /// An interface has changed.
+    fn look(&mut self, desk: &mut Desk<Self>) -> Result<(), String> {
+        if self.life.has_news() {
+            let now = self.now();
+            self.traffic.gate.look(now).into_iter().for_each(|what| desk.note(what));
+            self.look_at_link(now, desk);
+        }
         Ok(())
     }
 
+    fn standing(&self) -> String {
+        self.life.sentence()
+    }
+
     fn tick(&mut self, now: Instant, desk: &mut Desk<Self>) -> Result<(), String> {
-        self.wan.ask();
         self.traffic.taps.tick(&mut Around { classifier: &self.classifier, path: &mut self.path, now });
         let told = self.c2ml.as_ref().map(Served::events).unwrap_or_default();
         self.traffic.gate.look(now).into_iter().chain(told).for_each(|what| desk.note(what));
@@ -367,10 +431,11 @@ impl Appliance for Daemon {
     }
 
     fn status(&mut self, desk: &Desk<Self>) -> Status {
+        self.see();
         let (classifier, taps, now) = (&self.classifier, &self.traffic.taps, self.now());
         let (trip, has_subscribers) = (taps.steer.trip(), !self.settings.subscribers.list.is_empty());
         let mut observed_by = Entries::default();
-        taps.status(&Known { classifier, trip, has_subscribers, now }, &mut observed_by);
+        taps.status(&Known { classifier, trip, ways: &self.settings.ways, has_subscribers, now }, &mut observed_by);
         let accounts = Direction::BOTH.map(|d| self.path.direction(d).tree().map(Tree::accounts));
         let gate = self.traffic.gate.told();
         let one = |d: Direction| {
@@ -381,11 +446,8 @@ impl Appliance for Daemon {
         };
         Status {
             common: Common::of(desk, self.marks()),
-            state: match (self.traffic.gate.is_open(), self.keys.observe) {
-                (true, _) => State::Open,
-                (false, true) => State::Observing,
-                (false, false) => State::Governing,
-            },
+            state: self.life.state(),
+            account: self.life.account(self.refused()),
             wan: self.interfaces.wan.clone(),
             lan: self.interfaces.lan.clone(),
             observed: self.own.observed,

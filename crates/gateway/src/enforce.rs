@@ -145,6 +145,11 @@ impl Enforcer {
         }
     }
 
+    /// True if hosts are held to budgets, and not only counted.
+    pub fn enforces(&self) -> bool {
+        self.enforces
+    }
+
     /// The rate of the upload is another one.
     pub fn set_upload(&mut self, upload: Rate, tell: impl FnMut(&Fact)) {
         self.upload = upload;

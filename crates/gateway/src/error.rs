@@ -14,6 +14,9 @@ pub enum Error {
     /// The user can correct it, as the sentence says.
     #[error("{0}")]
     User(String),
+    /// It may come right without a change of the file, as the sentence says.
+    #[error("{0}")]
+    Surroundings(String),
     /// The programs of the kernel cannot be used.
     #[error("{0}")]
     Bpf(#[from] penstock_linux::bpf::Error),
@@ -26,11 +29,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
+    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct, 3 for what may come
+    /// right by itself, so that a service manager tries again.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::System(error) => error.exit_code(),
             Self::Ask(error) => error.exit_code(),
+            Self::Surroundings(_) => 3,
             _ => 2,
         }
     }

@@ -19,6 +19,7 @@
 use crate::link::source::Keys as SourceKeys;
 use crate::settings::Settings;
 use crate::subscribers::Subscribers;
+use penstock_appliance::live::Words;
 use penstock_appliance::page::keys::{PageKeys, Settings as PageSettings};
 use penstock_appliance::socket::place::is_name;
 use penstock_budgets::served::Keys as C2ml;
@@ -71,7 +72,7 @@ pub struct Keys {
     pub firewall: Option<Firewall>,
     /// True if everything is measured and nothing is changed.
     pub observe: bool,
-    /// True for real-time scheduling (SCHED_FIFO).
+    /// True for real-time scheduling (SCHED_FIFO), where the system allows it.
     pub realtime: bool,
     /// The file that gets a line for each change.
     pub log: PathBuf,
@@ -89,7 +90,7 @@ impl Default for Keys {
             patience: Span::from_millis(80),
             firewall: None,
             observe: false,
-            realtime: false,
+            realtime: true,
             log: LOG.into(),
             scone: false,
         }
@@ -164,6 +165,7 @@ impl LinkKeys {
         let link = Link { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss };
         link.validate()?;
         let [down, up] = link.rates();
+        Words::GATEWAY.rate("rate", down).and_then(|()| Words::GATEWAY.rate("reverse_rate", up))?;
         Ok([(down, link.limit), (up, link.reverse_limit)])
     }
 }
@@ -211,7 +213,7 @@ impl Kind {
         if !is_name(&name) {
             return Err(source.at(&["name"], NAMES));
         }
-        let [_, (upload, _)] = link.directions().map_err(|e| source.at(&["link"], &e.to_string()))?;
+        let [_, (upload, _)] = link.directions().map_err(|e| source.at(&["link", e.key], &e.to_string()))?;
         let c2ml = c2ml(&source, upload)?.unwrap_or_default();
         if c2ml.enforce {
             let what = "without [interfaces] no packet is touched, so nothing is enforced";

@@ -13,7 +13,8 @@
 //!    (`tap`, `taps`) are shown each packet: `windows` and `calls` count, [`enforce`] tells the discipline of the upload
 //!    the budgets of hosts with sessions, `scone` tells flows of QUIC their part.
 //! 6. `link` knows the rate of the link, or where to get it, and where the bottleneck is.
-//! 7. `guard` is a second process: when the first one hangs or dies, it lets packets pass. `watch` reads the rules back.
+//! 7. `guard` is a second process: when the first one hangs or dies, it lets packets pass. `watch` reads the rules
+//!    back. `life` is the state of the link, whatever the data path, and `account` what passed beside the gateway.
 //! 8. [`settings`] can change while it runs, `apply` reads them of another file. `report` is the
 //!    status. `ask` is the side that asks, `explain` what a run would do, and [`command`] the program.
 //! 9. `page` is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second,
@@ -21,6 +22,7 @@
 //! 10. `kernel` is a gateway with `datapath = "kernel"`, where programs of the kernel do the work.
 //! 11. `alone` is a gateway that gives budgets to hosts and touches no packet.
 
+mod account;
 mod alone;
 mod apply;
 mod ask;
@@ -37,12 +39,15 @@ mod guard;
 pub mod held;
 mod hosts;
 mod kernel;
+mod life;
 mod link;
+mod offloaded;
 mod page;
 mod report;
 mod rules;
 mod scone;
 pub mod settings;
+mod short;
 mod subscribers;
 mod surroundings;
 mod tap;

@@ -1,5 +1,6 @@
 //! The status of a gateway: what it does, what passed, and what is wrong.
 
+use crate::account;
 use crate::tap::Entries;
 use penstock_appliance::appliance::{Appliance, Desk};
 use penstock_appliance::change::{Change, Event};
@@ -51,6 +52,7 @@ pub struct Status {
     pub wan: String,
     /// If the file has one.
     pub lan: Option<String>,
+    pub account: account::Told,
     #[serde(flatten)]
     pub gate: Told,
     /// Packets that were seen with `observe`, in both directions.
@@ -163,13 +165,28 @@ impl Delays {
     }
 }
 
+/// The life of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// Its interface is not there, or down: nothing passes.
+    Waiting,
     Governing,
     Observing,
-    /// The guard lets them pass, because this process hung.
+    /// More than a little has passed beside the gateway in the last minute.
+    Partly,
+    /// Packets pass, because this process hung, or cannot have them.
     Open,
+    /// The gateway cannot do what it must.
+    Wrong,
+}
+
+impl State {
+    pub const ALL: [&str; 6] = ["waiting", "governing", "observing", "partly", "open", "wrong"];
+
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize]
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -199,8 +216,9 @@ pub struct Frames {
     pub same_side: [u64; 2],
     /// Number of packets that were dropped because this process hung before their time.
     pub late: [u64; 2],
-    /// Number of packets that the other interface refused.
+    /// Number of packets that the other interface refused, and of those that were dropped because it was gone or down.
     pub refused: [u64; 2],
+    pub away: [u64; 2],
     /// True if one of them was longer than the interface may send.
     pub too_long: bool,
 }

@@ -7,23 +7,24 @@ use penstock_appliance::output::print;
 pub use penstock_appliance::output::say;
 use penstock_appliance::socket::place;
 use penstock_appliance::socket::server::Server;
-use penstock_linux::links::{self, Facts, LinkWatch};
+use penstock_linux::links;
+use penstock_linux::scheduling;
 use penstock_linux::signals::Signals;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Returns the index of an interface, which a key of the file names.
-pub fn interface(key: &str, name: &str) -> Result<u32, Error> {
-    links::index(name).map_err(|error| Error::User(format!("`{key}`: {error}")))
+/// Returns why one has to wait for an interface, which a key of the file names; `None` if it is there.
+pub fn missing(key: &str, name: &str) -> Option<String> {
+    links::index(name).err().map(|error| format!("`{key}`: {error}"))
 }
 
-/// Returns what is wrong with an interface that is watched.
-pub fn mark(watch: &LinkWatch, name: &str) -> Option<String> {
-    match watch.facts() {
-        Facts { gone: true, .. } => Some(format!("the interface {name} is gone")),
-        Facts { up: false, .. } => Some(format!("the interface {name} is down")),
-        _ => None,
+/// Makes this thread prompt, with real-time priority if that is wanted and allowed. Returns what was not allowed.
+pub fn prompt(realtime: bool) -> Result<Option<String>, Error> {
+    let refused = scheduling::prompt(realtime).err();
+    if refused.is_some() {
+        scheduling::prompt(false)?;
     }
+    Ok(refused.map(|why| format!("this process has no precedence over others: {why}")))
 }
 
 /// Opens the control socket of this name.

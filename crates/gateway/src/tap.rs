@@ -4,6 +4,7 @@ use crate::held::Held;
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::RealPacket;
+use penstock_shaper::bottleneck::Config;
 use penstock_shaper::classify::{Classifier, PacketFacts};
 use penstock_shaper::direction::Direction;
 use penstock_shaper::path::Path;
@@ -22,6 +23,8 @@ pub struct Known<'a> {
     pub classifier: &'a Classifier,
     /// The round trip without the queues here, as far as it is known.
     pub trip: Option<Span>,
+    /// Both directions, as they are set.
+    pub ways: &'a [Config; 2],
     pub has_subscribers: bool,
     pub now: Instant,
 }

@@ -3,9 +3,11 @@
 //!
 //! - [`tun`] makes an interface whose packets come to this process, [`port`] reads the frames of one that is there: [`lead`] is
 //!   what stands before the IP header, [`segments`] takes apart what [`offloads`] have merged.
-//! - [`nfqueue`] has packets of the kernel's firewall; [`bpf`] programs in its packet path (PINK, bridges, budgets of hosts).
+//! - [`nfqueue`] has packets of the kernel's firewall, which [`flowtables`] pass by; [`bpf`] programs in its packet
+//!   path (PINK, bridges, budgets of hosts).
 //! - [`limit`] holds the connections of a control group to a rate.
-//! - [`local`], [`tcp`] and [`udp`] are the sockets of appliances; [`capture`] copies the packets of an interface.
+//! - [`local`], with its [`lock`], [`tcp`] and [`udp`] are the sockets of appliances; [`capture`] copies the packets of
+//!   an interface.
 //! - [`netns`] enters network namespaces; [`links`] watches interfaces, over `netlink`.
 //! - [`signals`] end a run or ask for a report; [`scheduling`] lets a process run promptly, [`stalls`] tells when it did not run.
 //! - [`random`] draws from the randomness of the system; [`error`] says what was refused.
@@ -16,10 +18,12 @@
 pub mod bpf;
 pub mod capture;
 pub mod error;
+pub mod flowtables;
 pub mod lead;
 pub mod limit;
 pub mod links;
 pub mod local;
+pub mod lock;
 mod netlink;
 pub mod netns;
 pub mod nfqueue;

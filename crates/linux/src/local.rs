@@ -1,11 +1,12 @@
 //! Sockets of this machine (AF_UNIX) at a path, which only the user of this process may use.
 
+use crate::lock::Lock;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, umask};
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 pub use std::os::unix::net::UnixStream as Stream;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub struct Listener {
     path: PathBuf,
     socket: UnixListener,
     /// Locked for as long as this process is in charge of the path.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Listener {
@@ -41,9 +42,7 @@ impl Listener {
         }
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
-        // Who may open it may lock it, and nothing could listen here any more.
-        let lock = File::options().create(true).write(true).truncate(false).mode(0o600).open(&name).map_err(io)?;
-        lock.try_lock().map_err(|why| match why {
+        let lock = Lock::take(Path::new(&name)).map_err(|why| match why {
             TryLockError::WouldBlock => Error::Taken(path.to_owned()),
             TryLockError::Error(e) => io(e),
         })?;

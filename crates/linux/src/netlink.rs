@@ -12,6 +12,21 @@ pub(crate) fn open(protocol: isize) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// The attributes of a message, up to the first that is not whole.
+pub(crate) struct Attributes<'a>(pub &'a [u8]);
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (i32, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let len = usize::from(u16::from_ne_bytes(*self.0.first_chunk()?));
+        let kind = u16::from_ne_bytes(*self.0.get(2..)?.first_chunk()?);
+        let value = self.0.get(4..len)?;
+        self.0 = self.0.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((i32::from(kind & 0x3fff), value))
+    }
+}
+
 /// Lends the descriptor of a socket.
 #[expect(unsafe_code, reason = "the socket has no safe function that lends its descriptor")]
 pub(crate) fn descriptor(socket: &Socket) -> BorrowedFd<'_> {

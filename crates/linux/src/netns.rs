@@ -4,6 +4,7 @@ use crate::error::Error;
 use nix::sched::{CloneFlags, setns};
 use penstock_core::suggest::nearest;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -27,16 +28,8 @@ impl Namespace {
             Some(path) if path.contains('/') => (path.to_owned(), PathBuf::from(path)),
             Some(name) => (format!("namespace {name}"), Path::new(NAMED).join(name)),
         };
-        let missing = |_| {
-            Error::Refused(format!(
-                "there is no network namespace {}{}; create one with `ip netns add NAME`, or give a path such as \
-                 /proc/PID/ns/net",
-                path.display(),
-                hint(name.unwrap_or_default(), &named())
-            ))
-        };
-        let file = File::open(&path).map_err(missing)?;
-        let about = file.metadata().map_err(missing)?;
+        let file = File::open(&path).map_err(|error| unopened(name, &path, error))?;
+        let about = file.metadata().map_err(|error| unopened(name, &path, error))?;
         Ok(Self { label, file, identity: (about.dev(), about.ino()) })
     }
 
@@ -68,6 +61,18 @@ impl Namespace {
     }
 }
 
+fn unopened(name: Option<&str>, path: &Path, error: io::Error) -> Error {
+    let path = path.display();
+    if error.kind() != io::ErrorKind::NotFound {
+        return Error::refused(format!("cannot open the network namespace {path}"), "")(error);
+    }
+    Error::Refused(format!(
+        "there is no network namespace {path}{}; create one with `ip netns add NAME`, or give a path such as \
+         /proc/PID/ns/net",
+        hint(name.unwrap_or_default(), &named())
+    ))
+}
+
 /// The names that `ip netns` knows.
 fn named() -> Vec<String> {
     let entries = std::fs::read_dir(NAMED).into_iter().flatten().flatten();
@@ -86,6 +91,14 @@ fn hint(name: &str, names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_namespace_that_cannot_be_opened_is_not_one_that_is_not_there() {
+        let told = |errno| unopened(Some("left"), Path::new("/run/netns/left"), io::Error::from_raw_os_error(errno));
+        assert!(told(libc::ENOENT).to_string().starts_with("there is no network namespace /run/netns/left"));
+        let few = told(libc::EMFILE).to_string();
+        assert!(few.starts_with("cannot open") && few.contains("ulimit -n") && !few.contains("there is no"), "{few}");
+    }
 
     #[test]
     fn the_nearest_name_is_told_or_all_of_them_or_none() {

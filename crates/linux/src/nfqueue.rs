@@ -12,7 +12,7 @@
 //! is unsafe. Source: include/uapi/linux/netfilter/nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c of Linux 6.18.
 
 use crate::error::Error;
-use crate::netlink;
+use crate::netlink::{self, Attributes};
 use libc::{
     NF_ACCEPT, NF_DROP, NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD, NFQA_CFG_F_FAIL_OPEN, NFQA_CFG_FLAGS,
     NFQA_CFG_MASK, NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN, NFQA_HWADDR, NFQA_PACKET_HDR, NFQA_PAYLOAD,
@@ -286,21 +286,6 @@ fn packet(bytes: &[u8]) -> Option<Queued<'_>> {
 fn ethernet(value: &[u8]) -> Option<[u8; 6]> {
     let length = u16::from_be_bytes(*value.first_chunk()?);
     value.get(4..)?.first_chunk().copied().filter(|_| length == 6)
-}
-
-/// The attributes of a message, up to the first that is not whole.
-struct Attributes<'a>(&'a [u8]);
-
-impl<'a> Iterator for Attributes<'a> {
-    type Item = (c_int, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let len = usize::from(u16::from_ne_bytes(*self.0.first_chunk()?));
-        let kind = u16::from_ne_bytes(*self.0.get(2..)?.first_chunk()?);
-        let value = self.0.get(4..len)?;
-        self.0 = self.0.get(len.next_multiple_of(4)..).unwrap_or_default();
-        Some((c_int::from(kind & 0x3fff), value))
-    }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn realtime() -> Result<(), Error> {
         libc::sched_setscheduler(0, libc::SCHED_FIFO | NOT_INHERITED, &raw const parameters) != 0
     };
     let why = io::Error::last_os_error();
-    let what = format!("--realtime: {why}; run as root or with CAP_SYS_NICE, or leave the option away");
+    let what = format!("real-time priority: {why}; run as root or with CAP_SYS_NICE, or do without it (`realtime`)");
     if refused { Err(Error::Refused(what)) } else { Ok(()) }
 }
 

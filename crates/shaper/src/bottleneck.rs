@@ -39,9 +39,6 @@ pub const MOST_REPLACED: usize = 16;
 /// Why a discipline cannot be replaced while packets pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Irreplaceable {
-    /// The discipline keeps state of connections.
-    #[error("the discipline keeps state of each connection, which a new one would not have; start a new run")]
-    Connections,
     /// Too many earlier ones still hold packets.
     #[error("{MOST_REPLACED} earlier queues still hold packets; try again when they are empty")]
     Busy,
@@ -121,10 +118,12 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Puts a new discipline in the place of the present one, without losing a packet: those that wait stay in the old
     /// one, whose parameters hold for them, and leave before all that arrive from now on. Must be called after
-    /// [`Bottleneck::poll`] has returned `None` for this time. Refuses, and changes nothing, if the old or the new
-    /// discipline keeps state of connections, which would be lost, or if [`MOST_REPLACED`] old ones still hold packets.
+    /// [`Bottleneck::poll`] has returned `None` for this time. A new one that keeps state of connections has seen none
+    /// of those that are open: for it they are such whose start it did not see. Refuses, and changes nothing, if
+    /// [`MOST_REPLACED`] old ones still hold packets.
     pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit, now: Instant) -> Result<(), Irreplaceable> {
         let qdisc = self.successor(aqm, limit)?;
+        self.sees_segments = qdisc.sees_segments();
         self.server.replace(qdisc, now);
         self.built = (aqm.clone(), limit);
         Ok(())
@@ -183,13 +182,10 @@ impl<P: Packet> Bottleneck<P> {
     fn successor(&self, aqm: &AnyConfig, limit: Limit) -> Result<AnyQdisc<Stamped<P>>, Irreplaceable> {
         let rate = self.server.layer().of_packets(self.server.rate());
         let qdisc = aqm.build(&LinkFacts { rate, limit });
-        if self.sees_segments || qdisc.sees_segments() {
-            return Err(Irreplaceable::Connections);
-        }
         if self.server.replaced() < MOST_REPLACED { Ok(qdisc) } else { Err(Irreplaceable::Busy) }
     }
 
-    /// Returns whether the discipline keeps state of connections, so that it cannot be replaced.
+    /// Returns whether the discipline keeps state of connections, which another one in its place would not have.
     pub fn keeps_connections(&self) -> bool {
         self.sees_segments
     }

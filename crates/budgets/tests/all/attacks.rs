@@ -84,7 +84,7 @@ impl Liar {
             match event {
                 Event::Connected(_) => self.there = true,
                 Event::Frame(_, bytes) => self.heard.push(Frame::decode(&bytes).unwrap()),
-                Event::Lost(_, why) => self.ended = Some(why),
+                Event::Lost(_, why, _) => self.ended = Some(why),
                 Event::Datagram(..) => {}
             }
         }

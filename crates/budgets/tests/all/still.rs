@@ -22,6 +22,7 @@ type Datagram = (SocketAddr, SocketAddr, Vec<u8>);
 pub struct Still {
     pub role: Role,
     pub nodes: Vec<Agent>,
+    places: Vec<SocketAddr>,
     pub now: Instant,
     pub roster: Roster,
     directory: PathBuf,
@@ -55,8 +56,8 @@ impl Still {
         let directory = std::env::temp_dir().join(format!("penstock-still-{:x}", u64::from_ne_bytes(name)));
         let roster = Roster::open(&directory).unwrap();
         let role = Role::new(settings.clone(), roster.clone(), Instant::ZERO).unwrap();
-        let (now, nodes, travelling) = (Instant::ZERO, Vec::new(), Vec::new());
-        Self { role, nodes, now, roster, directory, settings, travelling }
+        let (now, nodes, places, travelling) = (Instant::ZERO, Vec::new(), Vec::new(), Vec::new());
+        Self { role, nodes, places, now, roster, directory, settings, travelling }
     }
 
     /// A node with this share enrols.
@@ -95,6 +96,12 @@ impl Still {
 
     /// The node begins to look for its gateway.
     pub fn join(&mut self, identity: &Identity) {
+        self.join_at(identity, address(self.nodes.len()));
+    }
+
+    /// The same for a node at this address.
+    pub fn join_at(&mut self, identity: &Identity, place: SocketAddr) {
+        self.places.push(place);
         self.nodes.push(Agent::new(identity, vec![gateway()]).unwrap());
     }
 
@@ -127,8 +134,8 @@ impl Still {
         self.now += STEP;
         let arrived = std::mem::take(&mut self.travelling);
         turn(&mut self.role, gateway(), &arrived, self.now, sent);
-        for (node, agent) in self.nodes.iter_mut().enumerate() {
-            turn(agent, address(node), &arrived, self.now, sent);
+        for (place, agent) in self.places.iter().zip(&mut self.nodes) {
+            turn(agent, *place, &arrived, self.now, sent);
         }
         arrived
     }

@@ -197,6 +197,14 @@ impl Client {
         }
     }
 
+    /// Gives up what the client holds, because another one has it. Joins anew, without the state of before.
+    pub fn lose(&mut self, now: Instant) {
+        if self.is_active() {
+            self.held = None;
+            self.join(now, Span::ZERO);
+        }
+    }
+
     /// Sets the rate that the node can use (CSI, 2.3); `None` means that it can use any rate.
     pub fn set_usable(&mut self, usable: Option<Rate>, now: Instant, out: &mut Vec<Message>) {
         self.usable = usable.into();
@@ -443,6 +451,23 @@ mod tests {
         let mut out = Vec::new();
         client.open(Instant::ZERO, &mut out);
         assert_eq!(out, [Message::ClientHello { node: NodeId(1), ask: 0, state: None }]);
+    }
+
+    /// It then asks with its ticket alone: its state was that of the other one.
+    #[test]
+    fn what_another_has_is_given_up_at_once() {
+        let mut client = Client::new(Config::new(NodeId(1), 7)).unwrap();
+        let (share, claim, status) = (Share::default(), Claim::ALL, Status::Good);
+        client.lose(Instant::ZERO);
+        assert!(!client.is_active(), "who has joined nowhere has nothing to lose");
+        client.stage = Stage::In;
+        client.held = Some(Held { share, claim, status, said: claim, until: Instant::MAX });
+        client.levels = Some(Levels { incarnation: 1, seq: 1, levels: [1000; CLASSES], kept: Kept::ALL });
+        client.lose(Instant::ZERO);
+        assert_eq!(client.budget_bps(Instant::ZERO), None);
+        let mut out = Vec::new();
+        client.poll(Instant::ZERO, &mut out);
+        assert_eq!(out, [Message::ClientHello { node: NodeId(1), ask: 8, state: None }]);
     }
 
     /// A lease that ends at a time does not hold at that time.

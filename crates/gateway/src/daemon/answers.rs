@@ -1,7 +1,7 @@
 //! What a gateway answers and changes when it is asked.
 
 use super::{Daemon, number};
-use crate::enforce::Count;
+use crate::enforce::{Count, Enforcer, UP};
 use crate::settings::Settings;
 use penstock_appliance::socket::message::Refusal;
 use penstock_core::packet::NodeId;
@@ -67,6 +67,13 @@ impl Daemon {
         }
         if !differs(direction, &self.settings, wanted) || (tree && bottleneck.tree().is_some()) {
             return None;
+        }
+        let enforces = direction == UP && self.traffic.taps.enforcer.as_ref().is_some_and(Enforcer::enforces);
+        if enforces {
+            return Some(
+                "the discipline of the upload holds hosts to budgets, of which a new one knows none; start a new run"
+                    .into(),
+            );
         }
         let way = wanted.way(direction, |_| NodeId::NOBODY);
         bottleneck.may_replace(&way.aqm, way.limit).err().map(|why| why.to_string())

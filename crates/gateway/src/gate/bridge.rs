@@ -2,10 +2,14 @@
 //! this process dies or hangs (`penstock_linux::bpf::bridge`).
 
 use super::{Arrived, Gate};
+use crate::account::Cause;
 use crate::error::Error;
 use crate::file::File;
 use crate::held::{Held, Origin};
+use crate::life::Standing;
 use crate::report::{Frames, Past, Told};
+use crate::surroundings::prompt;
+use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Span};
@@ -13,7 +17,6 @@ use penstock_linux::bpf::bridge::{Bridge as Programs, Mac, Taking};
 use penstock_linux::lead::Lead;
 use penstock_linux::links::{self, Facts, LinkWatch, Listed};
 use penstock_linux::port::{self, Port, Virtio};
-use penstock_linux::scheduling;
 use penstock_linux::segments::Segments;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::pool::Pool;
@@ -24,7 +27,9 @@ use std::time::Duration;
 /// Largest number of frames that do not become packets and are looked at in one turn.
 const LOOKED_AT: usize = 64;
 /// `errno` of a frame that is longer than its interface may send (EMSGSIZE).
-const TOO_LONG: i32 = nix::errno::Errno::EMSGSIZE as i32;
+const TOO_LONG: i32 = Errno::EMSGSIZE as i32;
+/// Those of a frame whose interface is gone or down.
+const AWAY: [i32; 3] = [Errno::ENXIO as i32, Errno::ENODEV as i32, Errno::ENETDOWN as i32];
 
 /// Number of places, a power of two.
 const PLACES: usize = 4096;
@@ -58,7 +63,8 @@ struct Guard {
     programs: Programs,
     watches: [LinkWatch; 2],
     names: [String; 2],
-    bridge: u32,
+    /// The numbers of both ports and of their bridge from which frames are taken.
+    attached: [u32; 3],
     patience: Span,
     alive: Instant,
     /// Why the kernel has all frames, if it has.
@@ -70,7 +76,7 @@ struct Guard {
 type Next = (usize, Lead, Option<usize>);
 
 fn wrong(what: impl std::fmt::Display) -> Error {
-    Error::User(format!("mode = \"bridge\": {what}"))
+    Error::Surroundings(format!("mode = \"bridge\": {what}"))
 }
 
 /// Finds both ports and their bridge, and checks that it is one behind which this process can stand.
@@ -114,23 +120,44 @@ fn unready(names: &[String; 2], facts: [Facts; 2], bridge: u32) -> Option<String
 }
 
 impl Bridge {
-    /// Opens both ports; frames come with the first sign of life.
-    pub fn open(file: &File) -> Result<Self, Error> {
+    /// Opens both ports if they are there; frames come with the first sign of life. Returns what happened as well.
+    pub fn open(file: &File) -> Result<(Self, Vec<String>), Error> {
         let names = [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()];
-        let (listed, bridge) = found(&links::listed()?, &names)?;
-        scheduling::prompt(file.keys.realtime)?;
-        let own = [mac(&listed[0])?, mac(&listed[1])?, mac(&bridge)?];
-        let patience = Duration::from_nanos(file.keys.patience.as_nanos());
-        let taking = Taking { patience, observe: file.keys.observe, wan: listed[0].index, own };
-        let mut programs = Programs::load(&taking)?;
-        let watches = [LinkWatch::here(listed[0].index)?, LinkWatch::here(listed[1].index)?];
-        let ports = Ports::open(&listed, &mut programs, file.keys.observe)?;
-        let (patience, alive, past) = (file.keys.patience, Instant::ZERO, Past::default());
-        let guard = Guard { programs, watches, names, bridge: bridge.index, patience, alive, resting: None, past };
+        let watches = [LinkWatch::named(&names[0])?, LinkWatch::named(&names[1])?];
+        let (observe, patience) = (file.keys.observe, file.keys.patience);
+        let taking = Taking { patience: Duration::from_nanos(patience.as_nanos()), observe, wan: 0, own: [[0; 6]; 3] };
+        let programs = Programs::load(&taking)?;
+        let (attached, alive, resting, past) = ([0; 3], Instant::ZERO, None, Past::default());
+        let mut guard = Guard { programs, watches, names, attached, patience, alive, resting, past };
         let (segments, neighbours) = Default::default();
+        let ports = Ports::open(guard.watches.each_ref().map(LinkWatch::facts), &mut guard.programs, observe)?;
         let mut gate = Self { ports, guard, segments, taken_apart: 0, neighbours };
+        gate.attach()?;
+        let refused = prompt(file.keys.realtime)?;
         gate.look(Instant::ZERO);
-        Ok(gate)
+        Ok((gate, refused.into_iter().collect()))
+    }
+
+    /// Takes frames from the ports that are there, if they are others than before. A port is ready before it is in a
+    /// bridge, so that little passes until frames are taken.
+    fn attach(&mut self) -> Result<(), Error> {
+        let Guard { programs, watches, names, attached, .. } = &mut self.guard;
+        let [facts, _] = watches.each_ref().map(LinkWatch::facts);
+        for (at, watch) in watches.iter().enumerate() {
+            if !watch.facts().gone && attached[at] != watch.index() {
+                self.ports.both[at].begin(watch.index())?;
+                programs.hide(&names[at])?;
+                (attached[at], attached[2]) = (watch.index(), 0);
+            }
+        }
+        let is_known = attached[2] != 0 && Some(attached[2]) == facts.bridge;
+        if is_known || watches.iter().any(|watch| watch.facts().gone) {
+            return Ok(());
+        }
+        let (listed, bridge) = found(&links::listed()?, names)?;
+        programs.serve(listed[0].index, [mac(&listed[0])?, mac(&listed[1])?, mac(&bridge)?])?;
+        attached[2] = bridge.index;
+        Ok(())
     }
 
     fn bytes(&self, way: usize, at: Option<usize>) -> &[u8] {
@@ -194,7 +221,10 @@ impl Gate for Bridge {
     }
 
     fn look(&mut self, _: Instant) -> Option<String> {
-        let event = self.guard.look();
+        self.guard.watches.iter_mut().for_each(LinkWatch::refresh);
+        let failed = self.attach().err().map(|error| error.to_string());
+        let event = self.guard.look(failed);
+        self.ports.both.iter().for_each(Port::calm);
         for (port, lost) in self.ports.both.iter_mut().zip(&mut self.ports.lost) {
             *lost = port.lost();
         }
@@ -214,14 +244,24 @@ impl Gate for Bridge {
         self.flush(pool);
     }
 
-    fn is_open(&self) -> bool {
-        self.guard.resting.is_some()
+    fn standing(&self) -> Standing {
+        let gone = self.guard.watches.iter().any(|watch| watch.facts().gone);
+        match &self.guard.resting {
+            None => Standing::Takes,
+            Some(why) if gone => Standing::Waits(why.clone()),
+            Some(why) => {
+                let what = format!("packets pass ungoverned; the kernel has all frames: {why}");
+                Standing::Open(Cause::Away, what)
+            }
+        }
+    }
+
+    fn past(&self) -> Past {
+        self.guard.past
     }
 
     fn marks(&self) -> Vec<String> {
-        let told = |why| format!("packets pass ungoverned; the kernel has all frames: {why}");
-        let resting = self.guard.resting.as_ref().map(told);
-        resting.into_iter().chain(self.ports.marks(&self.guard.names)).collect()
+        self.ports.marks(&self.guard.names).collect()
     }
 
     fn told(&self) -> Told {
@@ -234,15 +274,15 @@ impl Gate for Bridge {
 }
 
 impl Ports {
-    fn open(listed: &[Listed; 2], programs: &mut Programs, observe: bool) -> Result<Self, Error> {
-        let both = [Port::open(listed[0].facts.mtu)?, Port::open(listed[1].facts.mtu)?];
+    /// Opens ports for interfaces like these. No frame comes to them before they have one.
+    fn open(like: [Facts; 2], programs: &mut Programs, observe: bool) -> Result<Self, Error> {
+        let [wan, lan] = like.map(|facts| Port::open(facts.mtu));
+        let both = [wan?, lan?];
         let waiting = Error::io("cannot wait for frames");
         let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(&waiting)?;
-        for (port, one) in both.iter().zip(listed) {
+        for port in &both {
             programs.filter(port)?;
-            port.begin(one.index)?;
             ready.add(port, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(&waiting)?;
-            programs.hide(&one.name)?;
         }
         let (leaving, frames) = Default::default();
         Ok(Self { both, ready, turn: 0, leaving, observe, frames, lost: [0; 2] })
@@ -288,8 +328,10 @@ impl Ports {
             return;
         }
         let (refused, why) = self.both[way ^ 1].send(leaving.iter().map(Held::frame));
-        self.frames.refused[way] += refused;
-        self.frames.too_long |= why.is_some_and(|why| why.raw_os_error() == Some(TOO_LONG));
+        let why = why.and_then(|why| why.raw_os_error()).unwrap_or_default();
+        let counter = if AWAY.contains(&why) { &mut self.frames.away } else { &mut self.frames.refused };
+        counter[way] += refused;
+        self.frames.too_long |= why == TOO_LONG;
         leaving.drain(..).for_each(|held| pool.give(held.into_bytes()));
     }
 
@@ -334,19 +376,21 @@ impl Guard {
         if self.resting.is_none() { self.programs.beat() } else { self.programs.rest() }
     }
 
-    /// Leaves all frames to the kernel if a port does not forward. Returns what is new about that.
-    fn look(&mut self) -> Option<String> {
-        self.watches.iter_mut().for_each(LinkWatch::refresh);
-        let why = unready(&self.names, self.watches.each_ref().map(LinkWatch::facts), self.bridge);
+    /// Leaves all frames to the kernel if a port does not forward, or frames cannot be taken from it, as `failed` says.
+    /// Returns what is new about that.
+    fn look(&mut self, failed: Option<String>) -> Option<String> {
+        let why = unready(&self.names, self.watches.each_ref().map(LinkWatch::facts), self.attached[2]).or(failed);
         let event = (why != self.resting).then(|| match &why {
             Some(why) => format!("the kernel has all frames: {why}"),
             None => "both ports forward: frames are governed".into(),
         });
         self.resting = why;
-        if self.resting.is_some() {
-            // It is told again with each sign of life.
-            let _ = self.programs.rest();
-        }
+        // It is told again with each sign of life.
+        let _ = match self.resting {
+            Some(_) => self.programs.rest(),
+            None if event.is_some() => self.programs.beat(),
+            None => Ok(()),
+        };
         event
     }
 }
@@ -436,7 +480,7 @@ mod tests {
         assert!(is_too_late(patience + Span::from_nanos(1), patience));
     }
 
-    /// Ports of no interface refuse what they are given, which tells when they are given it.
+    /// Ports of no interface lose what they are given, which tells when they are given it.
     #[test]
     fn packets_leave_in_batches_and_late_ones_do_not() {
         let (Ok(wan), Ok(lan)) = (Port::open(1500), Port::open(1500)) else {
@@ -450,7 +494,7 @@ mod tests {
         let mut accept = |late| {
             let held = Held::new(RealPacket::new([0x45; 40], FlowId(0)), Origin::Frame(Lead::NONE), voice);
             ports.accept(1, held, late, &mut pool);
-            (ports.frames.late[1], ports.leaving[1].len(), ports.frames.refused[1])
+            (ports.frames.late[1], ports.leaving[1].len(), ports.frames.away[1])
         };
         assert_eq!(accept(true), (1, 0, 0));
         (1..port::BATCH).for_each(|kept| assert_eq!(accept(false), (1, kept, 0)));

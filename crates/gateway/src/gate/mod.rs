@@ -6,7 +6,8 @@ mod router;
 use crate::error::Error;
 use crate::file::{File, Mode};
 use crate::held::{Held, Origin};
-use crate::report::Told;
+use crate::life::Standing;
+use crate::report::{Past, Told};
 use crate::tap::Tap as _;
 use crate::taps::Taps;
 use penstock_conntrack::Mac;
@@ -65,9 +66,16 @@ pub trait Gate: AsFd {
     /// Ends; packets already pass.
     fn retire(self: Box<Self>) {}
 
-    /// True while packets pass ungoverned.
-    fn is_open(&self) -> bool;
+    /// Hears that packets seem to pass beside this process: looks closely, the next time.
+    fn doubt(&mut self) {}
 
+    /// Returns whether packets come here.
+    fn standing(&self) -> Standing;
+
+    /// Returns what has passed because this process hung.
+    fn past(&self) -> Past;
+
+    /// Returns what is wrong besides.
     fn marks(&self) -> Vec<String>;
 
     fn told(&self) -> Told;
@@ -77,7 +85,8 @@ pub trait Gate: AsFd {
 /// remains.
 pub fn open(file: &File) -> Result<(Box<dyn Gate>, Vec<String>), Error> {
     if file.keys.mode == Mode::Bridge {
-        return Ok((Box::new(bridge::Bridge::open(file)?), Vec::new()));
+        let (bridge, events) = bridge::Bridge::open(file)?;
+        return Ok((Box::new(bridge), events));
     }
     let (router, events) = router::Router::open(file)?;
     Ok((Box::new(router), events))

@@ -2,17 +2,19 @@
 //! this process hangs, and a thread reads the rules back.
 
 use super::{Arrived, Gate};
+use crate::account::Cause;
 use crate::error::Error;
 use crate::file::{File, Keys};
 use crate::guard;
 use crate::held::{Held, Origin};
+use crate::life::Standing;
 use crate::report::{Past, Told};
 use crate::rules::{Chains, Counted, ReadBack, Rules};
+use crate::surroundings::prompt;
 use crate::watch::{self, Answer, Watch};
 use penstock_appliance::guard::Guard;
 use penstock_core::units::{Instant, Limit, Span};
 use penstock_linux::nfqueue::{self, Listed, NfQueue};
-use penstock_linux::scheduling;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::pool::Pool;
 use std::io;
@@ -42,8 +44,9 @@ pub struct Router {
     watch: Watch,
     past: Past,
     /// What rules had counted when they were last read, and how many packets the kernel had given just before.
-    counted: [Counted; 2],
-    given: [u32; 2],
+    counted: [(Counted, u32); 2],
+    /// The last sign of life.
+    alive: Instant,
     /// Since when the guard lets packets pass.
     open: Option<Instant>,
     missing: Option<String>,
@@ -60,16 +63,18 @@ fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
     Ok(queue)
 }
 
-/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules. Nothing
-/// remains if that fails.
-fn guarded(rules: &Rules, keys: &Keys) -> Result<Guard, Error> {
+/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules; returns
+/// which priority it did not get. Nothing remains if that fails.
+fn guarded(rules: &Rules, keys: &Keys) -> Result<(Guard, Option<String>), Error> {
     let guard = guard::start(&rules.chains, keys.patience)?;
-    let Err(error) = scheduling::prompt(keys.realtime).map_err(Error::System).and_then(|()| rules.install()) else {
-        return Ok(guard);
-    };
-    let _ = rules.chains.remove();
-    guard.retire();
-    Err(error)
+    match prompt(keys.realtime).and_then(|refused| rules.install().map(|()| refused)) {
+        Ok(refused) => Ok((guard, refused)),
+        Err(error) => {
+            let _ = rules.chains.remove();
+            guard.retire();
+            Err(error)
+        }
+    }
 }
 
 impl Router {
@@ -77,15 +82,18 @@ impl Router {
     pub fn open(file: &File) -> Result<(Self, Vec<String>), Error> {
         let rules = Rules::of(file)?;
         let queue = queues(file, &rules.chains)?;
-        let events =
-            if rules.chains.remove()? { vec!["rules that an earlier run left were removed".into()] } else { vec![] };
+        let left = rules.chains.remove()?.then(|| "rules that an earlier run left were removed".to_owned());
         let watch = Watch::start(rules.clone())?;
-        let guard = guarded(&rules, &file.keys)?;
-        let (past, counted, given, patience) = (Past::default(), Default::default(), [0; 2], file.keys.patience);
+        let (guard, refused) = guarded(&rules, &file.keys)?;
+        let (past, counted, alive, patience) = (Past::default(), Default::default(), Instant::ZERO, file.keys.patience);
         let (open, missing, read_back, guarded) = (None, None, Instant::ZERO, Instant::ZERO);
         let gate =
-            Self { queue, rules, patience, guard, watch, past, counted, given, open, missing, read_back, guarded };
-        Ok((gate, events))
+            Self { queue, rules, patience, guard, watch, past, counted, alive, open, missing, read_back, guarded };
+        Ok((gate, left.into_iter().chain(refused).collect()))
+    }
+
+    fn wrong_rules(&self) -> Option<String> {
+        self.missing.as_ref().map(|rule| format!("packets may pass ungoverned; the rules of the firewall: {rule}"))
     }
 
     fn learn(&mut self, answer: Answer, now: Instant) -> Option<String> {
@@ -114,15 +122,15 @@ impl Router {
             let number = self.rules.chains.queue_of(direction);
             let given = |listed: &[Listed]| listed.iter().find(|one| one.queue == number).map(|one| one.given);
             let [Some(before), Some(after)] = [given(&listed[0]), given(&listed[1])] else { continue };
-            let (old, new) = (self.counted[at], read.counted[at]);
+            let ((old, before_that), new) = (self.counted[at], read.counted[at]);
             // A rule that was written anew counts from zero.
             let since = |old: u64, new: u64| new.checked_sub(old).unwrap_or(new);
             let handed = since(old.handed.packets, new.handed.packets);
-            let got = u64::from(after.wrapping_sub(self.given[at]));
+            let got = u64::from(after.wrapping_sub(before_that));
             self.past.overflow_at_least += handed.saturating_sub(got);
             self.past.opened.packets += since(old.past.packets, new.past.packets);
             self.past.opened.bytes += since(old.past.bytes, new.past.bytes);
-            (self.counted[at], self.given[at]) = (new, before);
+            self.counted[at] = (new, before);
         }
         // While the guard lets packets pass, rules are missing: that is wrong if they could not be put back.
         let stays = |since: Instant| self.missing.is_some() || now.since(since) >= READ_BACK;
@@ -189,10 +197,12 @@ impl Gate for Router {
         }
         if self.guard.has_acted() {
             self.past.times += 1;
-            self.open.get_or_insert(now);
+            // The guard has waited for as long as the patience since the last sign of life, and no longer.
+            self.open.get_or_insert((self.alive + self.patience).min(now));
             events.push("this process hung: the guard let packets pass".into());
             self.watch.ask(watch::close);
         }
+        self.alive = now;
         while let Some(answer) = self.watch.next() {
             events.extend(self.learn(answer, now));
         }
@@ -228,15 +238,27 @@ impl Gate for Router {
         self.guard.retire();
     }
 
-    fn is_open(&self) -> bool {
-        self.open.is_some()
+    fn doubt(&mut self) {
+        self.read_back = Instant::ZERO;
+    }
+
+    fn standing(&self) -> Standing {
+        let open = "packets pass ungoverned: this process hung, and its guard opened the rules";
+        match (self.open, self.wrong_rules()) {
+            (Some(_), _) => Standing::Open(Cause::Hung, open.into()),
+            (None, Some(wrong)) => Standing::Wrong(wrong),
+            (None, None) => Standing::Takes,
+        }
+    }
+
+    fn past(&self) -> Past {
+        self.past
     }
 
     fn marks(&self) -> Vec<String> {
         let overflow = self.past.overflow_at_least;
         let marks = [
-            self.open.map(|_| "packets pass ungoverned: this process hung, and its guard opened the rules".to_owned()),
-            self.missing.as_ref().map(|rule| format!("packets may pass ungoverned; the rules of the firewall: {rule}")),
+            self.open.and_then(|_| self.wrong_rules()),
             (overflow > 0).then(|| format!("at least {overflow} packets passed because the queue was full")),
         ];
         marks.into_iter().flatten().collect()

@@ -8,6 +8,7 @@ use penstock_core::ack::qrm;
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Rate, Span};
 use penstock_linux::bpf::police::{Host, Key, Police, Rules};
+use penstock_linux::links::LinkWatch;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -22,6 +23,10 @@ pub(super) struct Budgets {
 
 struct Policing {
     police: Police,
+    lan: LinkWatch,
+    name: String,
+    /// The number of the interface at which the programs are.
+    index: u32,
     upload: Rate,
     grants: Vec<Grant>,
     /// What the programs knew of each host at the last two ticks.
@@ -35,8 +40,9 @@ fn time(span: Span) -> Duration {
 
 impl Budgets {
     /// Begins to serve; with `enforce` programs are attached to `lan` that count what leaves to the interface `wan`.
-    pub fn open(keys: &Keys, upload: Rate, lan: Option<(&str, bool)>, wan: u32, observe: bool) -> Result<Self, String> {
-        let attach = |(lan, ethernet): (&str, bool)| {
+    pub fn open(keys: &Keys, upload: Rate, lan: Option<&str>, wan: u32, observe: bool) -> Result<Self, String> {
+        let attach = |name: &str| {
+            let lan = LinkWatch::named(name).map_err(|e| e.to_string())?;
             let qrm = qrm::Config::default();
             let rules = Rules {
                 patience: PATIENCE,
@@ -47,13 +53,15 @@ impl Budgets {
                 max_lan: time(qrm.max_lan),
                 tolerance_permille: (qrm.tolerance * 1000.0) as u64,
                 syn_rate: qrm.syn_rate.into(),
-                ethernet,
+                ethernet: lan.facts().ethernet,
                 clock: 0,
             };
-            let mut police = Police::load(rules, keys.most).map_err(|e| e.to_string())?;
-            police.attach(lan).map_err(|e| e.to_string())?;
-            let ticked = [std::time::Instant::now(); 2];
-            Ok::<Policing, String>(Policing { police, upload, grants: Vec::new(), known: BTreeMap::new(), ticked })
+            let police = Police::load(rules, keys.most).map_err(|e| e.to_string())?;
+            let (name, ticked) = (name.to_owned(), [std::time::Instant::now(); 2]);
+            let (grants, known, index) = (Vec::new(), BTreeMap::new(), 0);
+            let mut policing = Policing { police, lan, name, index, upload, grants, known, ticked };
+            policing.follow(wan).map_err(|e| e.to_string())?;
+            Ok::<Policing, String>(policing)
         };
         let police = lan.filter(|_| keys.enforce).map(attach).transpose()?;
         let served = Served::start(keys, upload, police.is_some())?;
@@ -72,6 +80,19 @@ impl Budgets {
         policing.police.beat()
     }
 
+    /// Follows the interface of the LAN, and knows the number of that to the link. Returns what happened.
+    pub fn follow(&mut self, wan: u32) -> Option<String> {
+        let policing = self.police.as_mut()?;
+        let name = policing.name.clone();
+        match policing.follow(wan) {
+            Ok(true) => Some(format!("the programs that hold hosts to budgets are attached to {name} again")),
+            Ok(false) => None,
+            Err(error) => {
+                Some(format!("the programs that hold hosts to budgets cannot be attached to {name}: {error}"))
+            }
+        }
+    }
+
     /// Ends a second. Returns false if the kernel had other budgets than those that it was told; it has them again.
     pub fn tick(&mut self) -> Result<bool, penstock_linux::bpf::Error> {
         let Some(policing) = &mut self.police else { return Ok(true) };
@@ -85,6 +106,23 @@ impl Budgets {
 }
 
 impl Policing {
+    /// Returns whether the programs are at another interface now.
+    fn follow(&mut self, wan: u32) -> Result<bool, penstock_linux::bpf::Error> {
+        self.lan.refresh();
+        let (facts, index) = (self.lan.facts(), self.lan.index());
+        let rules = Rules { wan, ethernet: facts.ethernet, ..*self.police.told() };
+        if facts.gone || (index == self.index && rules.wan == self.police.told().wan) {
+            return Ok(false);
+        }
+        self.police.tell(rules)?;
+        if index == self.index {
+            return Ok(false);
+        }
+        // A failure is told once.
+        self.index = index;
+        self.police.attach(&self.name).map(|()| true)
+    }
+
     /// The budgets of addresses: the sums of their sessions.
     fn wanted(&self) -> BTreeMap<Key, u64> {
         let mut wanted = BTreeMap::new();

@@ -2,26 +2,30 @@
 //! process only tells them rates, gives a sign of life every tenth of a second and applies timeouts; no packet waits for it.
 
 mod budgets;
+mod place;
 
+use crate::account::Allowed;
 use crate::apply::Read;
 use crate::error::Error;
 use crate::file::{File, parameters};
-use crate::report::{Common, State};
+use crate::life::{Life, Sight, Standing};
+use crate::offloaded::Offloaded;
+use crate::report::{Common, Past};
 use crate::settings::Settings;
-use crate::surroundings::mark;
+use crate::surroundings::prompt;
 use budgets::Budgets;
-use nix::ifaddrs::getifaddrs;
 use penstock_appliance::appliance::{Appliance, Clock, Desk, Rest, wait};
 use penstock_appliance::run::run;
 use penstock_appliance::socket::message::{By, Refusal};
 use penstock_budgets::served::Served;
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Instant, Limit, Span};
-use penstock_linux::bpf::{Attached, Control, Datapath, Way};
-use penstock_linux::links::LinkWatch;
+use penstock_linux::bpf::{Control, Datapath, Way};
 use penstock_linux::random;
+use penstock_linux::stalls::Stalls;
 use penstock_shaper::bottleneck::Config;
 use penstock_shaper::keys::Keys;
+use place::Place;
 use serde_json::{Value, json};
 
 /// How often the programs get a sign of life.
@@ -30,22 +34,24 @@ const BEAT: Span = Span::from_millis(100);
 const SWEEP: Span = Span::from_millis(250);
 /// Sets of 16 connections: 65,536 connections in 19 MB.
 const SETS: u32 = 4096;
-/// The hardware type of interfaces whose packets have an Ethernet header (ARPHRD_ETHER, ARPHRD_LOOPBACK).
-const ETHERNET: [u16; 2] = [1, 772];
+/// Without a sign of life for so long the programs pass everything untouched.
+const PATIENCE: Span = Span::from_secs(1);
 
 pub struct Kernel {
     settings: Settings,
     path: Datapath,
     budgets: Option<Budgets>,
-    attached: Attached,
-    wan: LinkWatch,
-    name: String,
-    observe: bool,
+    place: Place,
+    life: Life,
     clock: Clock,
     /// When the programs get a sign of life, and when timeouts are applied.
     next: [Instant; 2],
     /// Packets that had passed because this process hung, when that was last looked at.
     stale: u64,
+    /// When this process hung, and when it did not run although it had to.
+    past: Past,
+    stalls: Stalls,
+    offloaded: Offloaded,
 }
 
 /// What the programs are told of the two directions, toward the link first.
@@ -64,37 +70,32 @@ fn ways(settings: &Settings) -> Result<[Way; 2], String> {
     Ok([way(up)?, way(down)?])
 }
 
-/// Returns whether packets of an interface have an Ethernet header. Tunnels have no address of the link.
-fn is_ethernet(interface: &str) -> bool {
-    let all = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == interface);
-    let mut kinds = all.filter_map(|one| one.address.as_ref()?.as_link_addr().map(|link| link.hatype()));
-    kinds.next().is_some_and(|kind| ETHERNET.contains(&kind))
-}
-
 impl Kernel {
-    /// Loads the programs and attaches them to the interface with the number `wan`. Nothing of a start that failed remains.
-    pub fn open(file: &File, wan: u32, desk: &mut Desk<Self>) -> Result<Self, Error> {
-        let watch = LinkWatch::here(wan)?;
-        desk.watch(&watch)?;
+    /// Loads the programs and attaches them to the interface to the link, when it comes if it is not there. Nothing of
+    /// a start that failed remains.
+    pub fn open(file: &File, desk: &mut Desk<Self>) -> Result<Self, Error> {
+        let life = Life::watch(&file.interfaces.wan, file.keys.observe, Allowed::Little)?;
+        desk.watch(&life)?;
         let keys = random::bytes().map(|bytes| Keys::from_random(&bytes).connections);
         let keys = keys.map_err(Error::io("cannot draw random numbers"))?;
         let ways = ways(&file.settings).map_err(Error::User)?;
         let control = Control {
             heartbeat: penstock_linux::bpf::datapath::clock(),
-            ethernet: is_ethernet(&file.interfaces.wan),
             observe: file.keys.observe,
             ..Control::new(SETS, [keys.0, keys.1], ways)
         };
         let mut path = Datapath::load(control)?;
-        let attached = path.attach(&file.interfaces.wan)?;
-        let lan = file.interfaces.lan.as_deref().map(|lan| (lan, is_ethernet(lan)));
-        let upload = file.settings.ways[1].rate;
-        let budgets = file.c2ml.as_ref().map(|keys| Budgets::open(keys, upload, lan, wan, file.keys.observe));
+        let mut place = Place::default();
+        place.attach(&mut path, &life)?;
+        let (upload, lan) = (file.settings.ways[1].rate, file.interfaces.lan.as_deref());
+        let budgets = file.c2ml.as_ref().map(|keys| Budgets::open(keys, upload, lan, life.index(), file.keys.observe));
         let budgets = budgets.transpose().map_err(Error::budgets)?;
-        let (settings, name, observe) = (file.settings.clone(), file.interfaces.wan.clone(), file.keys.observe);
-        desk.log("start", &json!({"wan": name, "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")}));
-        let (clock, next) = (desk.clock, [Instant::ZERO; 2]);
-        Ok(Self { settings, path, budgets, attached, wan: watch, name, observe, clock, next, stale: 0 })
+        desk.log("start", &json!({"wan": life.name(), "datapath": "kernel", "version": env!("CARGO_PKG_VERSION")}));
+        prompt(file.keys.realtime)?.into_iter().for_each(|what| desk.begun(what));
+        let (settings, clock, next) = (file.settings.clone(), desk.clock, [Instant::ZERO; 2]);
+        let (past, stalls) = Default::default();
+        let offloaded = Offloaded::watch(file);
+        Ok(Self { settings, path, budgets, place, life, clock, next, stale: 0, past, stalls, offloaded })
     }
 
     /// Runs until a signal comes or something fails; returns the last status and why the run failed, if it did.
@@ -106,6 +107,7 @@ impl Kernel {
 
     fn do_what_is_due(&mut self, now: Instant) -> Result<(), Error> {
         if now >= self.next[0] {
+            self.note_late(self.next[0], now);
             self.next[0] = now + BEAT;
             self.path.beat()?;
             let upload = self.settings.ways[1].rate;
@@ -115,6 +117,44 @@ impl Kernel {
             self.next[1] = now + SWEEP;
             self.path.sweep()?;
         }
+        Ok(())
+    }
+
+    /// Notes that a sign of life was due at another time than it comes. After [`PATIENCE`] the programs had let all
+    /// pass.
+    fn note_late(&mut self, due: Instant, now: Instant) {
+        if due == Instant::ZERO {
+            return;
+        }
+        self.stalls.note(due, now);
+        let open = (now.since(due) + BEAT).saturating_sub(PATIENCE);
+        if open > Span::ZERO {
+            self.past.times += 1;
+            self.past.open_s += open.as_secs_f64();
+        }
+    }
+
+    fn see(&mut self) -> Result<(), Error> {
+        self.life.refresh();
+        let gauges = self.path.gauges()?;
+        let standing = self.place.failed().map_or(Standing::Takes, Standing::Wrong);
+        let (taken, late_s) = (self.place.taken(&gauges, &self.life), self.stalls.total_s);
+        self.life.see(Sight { standing, taken, past: self.past, late_s });
+        Ok(())
+    }
+
+    /// Follows the interface to the link, whatever its number is now, and keeps the account of what passes.
+    fn look_at_link(&mut self, now: Instant, desk: &mut Desk<Self>) -> Result<(), Error> {
+        if let Some(event) = self.place.follow(&mut self.path, &self.life)? {
+            desk.note(event);
+        }
+        self.see()?;
+        if let Some(event) = self.life.look(now) {
+            desk.note(event);
+            desk.forget_status();
+        }
+        let wan = self.life.index();
+        self.budgets.as_mut().and_then(|budgets| budgets.follow(wan)).into_iter().for_each(|what| desk.note(what));
         Ok(())
     }
 
@@ -138,9 +178,12 @@ impl Appliance for Kernel {
     type Status = Value;
     const APPLIES_AT_HANGUP: bool = true;
 
-    fn turn(&mut self, _: &mut Desk<Self>) -> Result<Instant, String> {
+    fn turn(&mut self, desk: &mut Desk<Self>) -> Result<Instant, String> {
         let now = self.clock.now();
         self.do_what_is_due(now).map_err(|error| error.to_string())?;
+        if now >= self.life.due {
+            self.look_at_link(now, desk).map_err(|error| error.to_string())?;
+        }
         Ok(now)
     }
 
@@ -148,39 +191,51 @@ impl Appliance for Kernel {
         wait(rest, self.next.into_iter().min().unwrap_or(rest.until))
     }
 
-    fn look(&mut self, _: &mut Desk<Self>) -> Result<(), String> {
-        self.wan.read();
+    /// An interface has changed.
+    fn look(&mut self, desk: &mut Desk<Self>) -> Result<(), String> {
+        let now = self.clock.now();
+        if self.life.has_news() {
+            self.look_at_link(now, desk).map_err(|error| error.to_string())?;
+        }
         Ok(())
     }
 
+    fn standing(&self) -> String {
+        self.life.sentence()
+    }
+
     fn tick(&mut self, _: Instant, desk: &mut Desk<Self>) -> Result<(), String> {
-        self.wan.ask();
+        self.place.check(&self.path, self.life.name());
         self.look_at_counters(desk).map_err(|error| error.to_string())
     }
 
     /// Counters that cannot be read are zero, and a mark says so.
     fn status(&mut self, desk: &Desk<Self>) -> Value {
+        let seen = self.see();
         let read = self.path.sums().and_then(|sums| Ok((sums, self.path.gauges()?)));
-        let failed = read.as_ref().err().map(|error| format!("the counters cannot be read: {error}"));
+        let failed = seen.err().map(|error| format!("the counters cannot be read: {error}"));
         let (sums, gauges) = read.unwrap_or_default();
         let enforced = self.budgets.as_ref().map_or(Ok(None), Budgets::report);
         let unread = enforced.as_ref().err().map(|error| format!("the accounts of hosts cannot be read: {error}"));
         let c2ml = self.budgets.as_ref().map(|budgets| &budgets.served);
-        let stopped = c2ml.filter(|served| served.has_failed());
         let marks = [
             failed,
             unread,
-            stopped.map(|_| "budgets for hosts have stopped by a fault of this program".into()),
-            mark(&self.wan, &self.name),
+            self.offloaded.mark(),
             (gauges.refused > 0).then(|| format!("{} connections had no place in the table", gauges.refused)),
             (gauges.unwritten > 0).then(|| format!("{} windows could not be written", gauges.unwritten)),
         ];
-        let mut status = json!(Common::of(desk, marks.into_iter().flatten()));
+        let marks = marks.into_iter().flatten().chain(c2ml.into_iter().flat_map(Served::marks));
+        let mut status = json!(Common::of(desk, self.life.marks().chain(marks)));
         let mut tell = |key: &str, value: Value| status[key] = value;
-        tell("state", json!(if self.observe { State::Observing } else { State::Governing }));
+        tell("state", json!(self.life.state()));
+        tell("account", json!(self.life.account([0; 2])));
+        tell("past", json!(self.past));
+        tell("stalled", json!(self.stalls));
         tell("datapath", "kernel".into());
-        tell("attached", json!(self.attached));
-        tell("wan", json!(self.name));
+        let attached = self.place.attached().filter(|_| !self.life.facts().gone);
+        tell("attached", json!(attached));
+        tell("wan", json!(self.life.name()));
         tell("capacity", (SETS * penstock_linux::bpf::datapath::WAYS).into());
         tell("table", json!(gauges));
         // The programs count what goes to the link first. What arrived is what passed the interface.

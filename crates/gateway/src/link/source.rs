@@ -4,10 +4,11 @@
 use crate::link::script::Told;
 use crate::link::timetable::Timetable;
 use jiff::civil::Time;
+use penstock_appliance::live::Words;
 use penstock_core::config::ConfigError;
 use penstock_core::estimate::Known;
 use penstock_core::units::{Instant, Rate, Span};
-use penstock_grammar::link::{self, MAX_DELAY, MAX_RATE};
+use penstock_grammar::link::{MAX_DELAY, MAX_RATE};
 use penstock_grammar::range::within;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -67,7 +68,10 @@ impl Keys {
     pub fn settings(self, rates: [Rate; 2]) -> Result<Settings, ConfigError> {
         let from = self.from()?;
         for (key, table) in [("timetable", &self.timetable), ("reverse_timetable", &self.reverse_timetable)] {
-            table.rates().try_for_each(|rate| link::rate(key, rate))?;
+            table.rates().try_for_each(|rate| Words::GATEWAY.rate(key, rate))?;
+        }
+        for (key, rate) in [("lowest", self.lowest), ("reverse_lowest", self.reverse_lowest)] {
+            rate.map_or(Ok(()), |rate| Words::GATEWAY.rate(key, rate))?;
         }
         let day = Span::from_secs(86_400);
         within("every", &self.every, Span::from_secs(1)..=day)?;
@@ -79,7 +83,7 @@ impl Keys {
         let given = [(self.lowest, self.highest), (self.reverse_lowest, self.reverse_highest)];
         let bounds = [0, 1].map(|at| {
             let (around, (lowest, highest)) = (Known::around(rates[at]), given[at]);
-            lowest.unwrap_or(around.lowest)..=highest.unwrap_or(around.highest.min(MAX_RATE))
+            lowest.unwrap_or(around.lowest.max(Words::GATEWAY.least))..=highest.unwrap_or(around.highest.min(MAX_RATE))
         });
         let keys =
             [("rate", "timetable", &self.timetable), ("reverse_rate", "reverse_timetable", &self.reverse_timetable)];

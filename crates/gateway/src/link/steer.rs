@@ -7,6 +7,7 @@ use crate::link::source::{From, Settings, Source, Standing};
 use crate::link::timetable;
 use crate::link::trips::{Trips, View};
 use crate::link::verdict::{Found, Verdict, Ways};
+use crate::short;
 use crate::tap::{Around, Entries, Known, Tap};
 use penstock_conntrack::SipHash;
 use penstock_core::estimate::{self, AnyEstimator, Estimator, Law, Ours, Way};
@@ -138,7 +139,7 @@ impl Steer {
 
     /// Returns what the status tells: rates in bits per second, download and upload, and medians of the connections that show
     /// round trips now.
-    fn report(&self, now: Instant) -> Value {
+    fn report(&self, &Known { ways, trip, now, .. }: &Known<'_>) -> Value {
         let ms = |span: Option<Span>| span.map(|span| span.as_millis_f64());
         let Found { behind, risen_ms, accelerator } = &self.verdict.found;
         json!({
@@ -155,7 +156,7 @@ impl Steer {
             "behind": behind,
             "risen_ms": risen_ms,
             "accelerator": accelerator,
-            "remarks": self.verdict.remark().into_iter().collect::<Vec<_>>(),
+            "remarks": self.verdict.remark().into_iter().chain(short::remark(ways, trip)).collect::<Vec<_>>(),
         })
     }
 }
@@ -182,7 +183,7 @@ impl Tap for Steer {
         }
     }
     fn status(&self, known: &Known<'_>, told: &mut Entries) {
-        told.insert("link".into(), self.report(known.now));
+        told.insert("link".into(), self.report(known));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The status as Prometheus reads it (OpenMetrics). There is no label of a flow; rates are bytes per second, as is usual there.
 
-use crate::report::BOUNDS_MS;
+use crate::account::Cause;
+use crate::report::{BOUNDS_MS, State};
 use penstock_appliance::page::metrics::{self, Metrics};
 use serde_json::Value;
 use std::fmt;
@@ -9,7 +10,11 @@ use std::fmt;
 type Row = (&'static str, &'static str, &'static str, bool);
 
 /// Those of each direction ([`place`]).
-const EACH: [Row; 19] = [
+const EACH: [Row; 23] = [
+    ("wan_bytes", "Bytes of IP that the kernel has counted at the interface", "/account/{direction}/wan_bytes", true),
+    ("through_bytes", "Of these, what went through the gateway", "/account/{direction}/through_bytes", true),
+    ("beside_bytes", "Of these, what passed beside the gateway", "/account/{direction}/beside_bytes", true),
+    ("refused_bytes", "Bytes that the discipline dropped", "/account/{direction}/refused_bytes", true),
     ("arrived_packets", "Packets that came", "/{way}/arrived/packets", true),
     ("arrived_bytes", "Bytes that came", "/{way}/arrived/bytes", true),
     ("delivered_packets", "Packets that went on", "/{way}/delivered/packets", true),
@@ -58,7 +63,7 @@ const CALLERS: [Row; 1] = [(
     false,
 )];
 /// Those of the whole gateway.
-const WHOLE: [Row; 13] = [
+const WHOLE: [Row; 16] = [
     ("elapsed_seconds", "Time since the start", "/elapsed_s", false),
     ("connections", "Connections in the table", "/flows/entries", false),
     ("connections_most", "Connections for which the table has room", "/flows/capacity", false),
@@ -67,6 +72,9 @@ const WHOLE: [Row; 13] = [
     ("opened_times", "How often the guard has let packets pass", "/past/times", true),
     ("opened_packets", "Packets that passed while the guard had opened the rules", "/past/opened/packets", true),
     ("overflow_packets", "Packets that passed because the queue was full, at least", "/past/overflow_at_least", true),
+    ("opened_seconds", "For how long packets have passed because this process hung", "/past/open_s", true),
+    ("beside_ratio", "Part of the bytes of the last minute that passed beside", "/account/last_minute/share", false),
+    ("stalled_seconds", "For how long this process did not run although it had to", "/stalled/total_s", true),
     ("stalled_times", "How often this process did not run although it had to", "/stalled/times", true),
     ("round_trip_flows", "Connections that show round trips now", "/link/flows", false),
     ("wan_seconds", "The half of round trips beyond the WAN", "/link/wan_ms", false),
@@ -119,6 +127,7 @@ fn tables(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
     each(metrics, &EACH)?;
     metrics.whole(&WHOLE)?;
     drops(metrics)?;
+    beside(metrics)?;
     let delays = ways("/delays/{at}");
     metrics.histogram(("queue_delay_seconds", "Time in the queue"), WAY, &delays, &BOUNDS_MS)?;
     budgets(metrics)?;
@@ -181,6 +190,18 @@ fn drops(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
     metrics.one(("dropped_packets", "Packets dropped by the discipline, by cause"), true, &samples)
 }
 
+/// What passed beside the gateway, by cause.
+fn beside(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
+    let mut samples = Vec::new();
+    for (way, cause) in WAYS.into_iter().flat_map(|way| Cause::ALL.map(|cause| (way, cause.name()))) {
+        let value = metrics.number(&format!("/account/{way}/causes/{cause}"));
+        samples.extend(value.map(|value| (vec![(WAY, way), ("cause", cause)], value)));
+    }
+    metrics.one(("beside_cause_bytes", "Bytes that passed beside the gateway, by cause"), true, &samples)?;
+    let seconds = Cause::ALL.map(|cause| (cause.name(), format!("/account/seconds/{}", cause.name())));
+    metrics.by(("beside_seconds", "For how long bytes passed beside, by cause"), "cause", &seconds, true)
+}
+
 /// What is wrong, and how the gateway stands.
 fn standing(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
     let status = metrics.status;
@@ -188,7 +209,7 @@ fn standing(metrics: &mut Metrics<'_, '_>) -> fmt::Result {
     metrics.one(("marks", "Number of things that are wrong now"), false, &[(vec![], marks)])?;
     let is = |is: bool| f64::from(u8::from(is));
     let (state, source) = (&status["state"], &status["link"]["source"]["state"]);
-    let states = ["governing", "observing", "open"].map(|one| (vec![("state", one)], is(*state == one)));
+    let states = State::ALL.map(|one| (vec![("state", one)], is(*state == one)));
     metrics.one(("state", "1 for what is done with packets now"), false, &states)?;
     let sources =
         ["good", "waiting", "stale", "plain", "by_hand"].map(|one| (vec![("state", one)], is(*source == one)));
@@ -221,7 +242,9 @@ mod tests {
             json!({"arrived": {"packets": n, "bytes": 2 * n}, "delivered": {"packets": n, "bytes": 2 * n},
             "dropped": {"early": 3, "overflow": 0, "dequeue": 0}, "rate_bps": 8_000_000, "busy_s": 1.5})
         };
+        let account = json!({"wan_bytes": 90, "beside_bytes": 7, "causes": {"hung": 7}});
         let status = json!({
+            "account": {"upload": account, "seconds": {"hung": 3.9}, "last_minute": {"share": 0.25}},
             "state": "governing", "marks": ["x"], "elapsed_s": 2.5, "forward": way(10), "reverse": way(20),
             "delays": [{"count": 4, "sum_s": 0.25, "up_to": [1, 1, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}, null],
             "link": {"wan_ms": 41.0, "source": {"state": "stale"}},
@@ -229,6 +252,11 @@ mod tests {
             "scone": [{"seen": 9, "lowered": 5, "kept": 3, "spared": 1, "flows": 4, "busy": 2}, null],
         });
         let lines = [
+            "wan_bytes_total{direction=\"upload\"} 90.0",
+            "beside_bytes_total{direction=\"upload\"} 7.0",
+            "beside_cause_bytes_total{direction=\"upload\",cause=\"hung\"} 7.0",
+            "beside_seconds_total{cause=\"hung\"} 3.9",
+            "beside_ratio 0.25",
             "arrived_bytes_total{direction=\"upload\"} 40.0",
             "dropped_packets_total{direction=\"download\",cause=\"early\"} 3.0",
             "rate_bytes_per_second{direction=\"download\"} 1000000.0",
@@ -241,6 +269,7 @@ mod tests {
             "scone_flows{direction=\"download\"} 4.0",
             "marks 1.0",
             "state{state=\"governing\"} 1.0",
+            "state{state=\"partly\"} 0.0",
             "rate_source{state=\"stale\"} 1.0",
         ];
         let text = told(&status, &lines);

@@ -110,6 +110,29 @@ fn another_link_layer_is_told() {
     assert_eq!(Value::from(cable.difference(&plain)), json!({"link_layer": "none", "reverse_link_layer": "none"}));
 }
 
+/// A packet of 1500 bytes takes a second at 12 kbit/s.
+#[test]
+fn a_rate_below_a_packet_in_a_second_is_refused() {
+    let file = |link: &str| {
+        let text = format!("[interfaces]\nwan = 'w'\n[link]\nreverse_limit = '9p'\n{link}\n");
+        File::parse(&text, "f").map_err(|wrong| (wrong.line, wrong.what))
+    };
+    let told = "allowed is 12kbit/s or more, a packet in a second";
+    for (link, key) in [
+        ("rate = '11999bit/s'", "rate is 11.999kbit/s"),
+        ("rate = '9Mbit/s'\nreverse_rate = '1bit/s'", "reverse_rate is 1bit/s"),
+        ("rate = '9Mbit/s'\nlowest = '1kbit/s'", "lowest is 1kbit/s"),
+        ("rate = '9Mbit/s'\ntimetable = { '06:00' = '1kbit/s' }", "timetable is 1kbit/s"),
+    ] {
+        let (line, what) = file(link).unwrap_err();
+        assert!(line == link.lines().count() + 4 && what.contains(key) && what.contains(told), "{line}: {what}");
+    }
+    let least = file("rate = '12kbit/s'").unwrap().settings;
+    assert_eq!(least.source.bounds[0].start().as_bps(), 12_000);
+    let budgets = Kind::parse("[link]\nrate = '1kbit/s'\n[c2ml]\n", "f").unwrap_err();
+    assert!(budgets.line == 2 && budgets.what.contains(told), "{budgets}");
+}
+
 /// A queue would be behind the gateway. Without a table of its own the upload has the shaper of the download.
 #[test]
 fn a_shaper_above_the_rate_of_its_link_is_refused() {

@@ -50,6 +50,33 @@ impl Lab {
         Some(Self { link, bed })
     }
 
+    /// The same without an emulated link: the interface to the link is one end of a cable, and can be made again.
+    pub fn on_a_cable() -> Option<Self> {
+        let lab = Self { link: None, bed: Self::namespaces("iptables-legacy-save -t mangle")? };
+        lab.veth(["c", "eth0"], ["r", "eth1"]);
+        lab.up("c", "eth0", &["10.88.0.2/24"]);
+        lab.up("r", "eth1", &["10.88.0.1/24"]);
+        lab.forward("r");
+        lab.route("c", "default", "10.88.0.1");
+        Some(lab)
+    }
+
+    /// Makes the interface to the link, as a modem does when it dials.
+    pub fn dial(&self) {
+        self.veth(["r", "eth0"], ["s", "eth0"]);
+        self.up("r", "eth0", &["10.77.0.1/24"]);
+        self.up("s", "eth0", &["10.77.0.2/24"]);
+        self.route("s", "default", "10.77.0.1");
+    }
+
+    /// Bytes of IP that the kernel says the interface to the link has sent.
+    pub fn sent_to_link(&self) -> u64 {
+        let line = self.sh("r", "ip -s -j link show eth0");
+        let all: Value = serde_json::from_str(&line).unwrap();
+        let tx = &all[0]["stats64"]["tx"];
+        tx["bytes"].as_u64().unwrap() - 14 * tx["packets"].as_u64().unwrap()
+    }
+
     /// Makes a bridge of the kernel in the place of the router: client and server, 10.77.0.1 and 10.77.0.2, are on one
     /// network. `None` if that is not possible here.
     pub fn on_a_bridge() -> Option<Self> {
@@ -88,10 +115,15 @@ impl Lab {
 
     /// Starts a gateway under another program, and waits until it governs.
     pub fn govern_under(&self, other: &[&str], text: &str) -> Gateway {
+        let state = if text.contains("observe = true") { "observing eth0:" } else { "governing eth0:" };
+        self.start(other, text, state)
+    }
+
+    /// Starts a gateway and waits until it says this.
+    pub fn start(&self, other: &[&str], text: &str, says: &str) -> Gateway {
         let path = self.write(text);
         let run = self.endless("r", &[other, &[GATEWAY, "run", path.to_str().unwrap(), "--json"]].concat());
-        let state = if text.contains("observe = true") { "observing eth0:" } else { "governing eth0:" };
-        Gateway(Program::ready(run, &[state]))
+        Gateway(Program::ready(run, &[says]))
     }
 
     pub fn status(&self) -> Value {

@@ -12,6 +12,7 @@ mod file;
 mod hosts;
 mod kernel;
 mod lab;
+mod life;
 mod link;
 mod namespaces;
 mod options;

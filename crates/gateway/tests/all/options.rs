@@ -29,6 +29,24 @@ fn what_a_run_would_install_is_told_for_each_path() {
     assert!(user.contains("of netfilter") && !user.contains("TCX"), "{user}");
 }
 
+/// What PINK leaves of short paths is told before it is seen, unless the file says that paths are longer.
+#[test]
+fn a_check_tells_which_paths_are_short() {
+    let file = std::env::temp_dir().join(format!("penstock-short-{}.toml", std::process::id()));
+    let said = |more: &str| {
+        std::fs::write(&file, format!("[interfaces]\nwan = 'lo'\n[link]\nrate = '10Mbit/s'\n{more}\n")).unwrap();
+        let words = ["check", "--json"];
+        let output = Command::new(env!("CARGO_BIN_EXE_penstock-gateway")).args(words).arg(&file).output().unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["right"], true);
+        told["notes"].to_string()
+    };
+    let [pink, long, fq] = ["", "round_trip = '500ms'", "[discipline]\nname = 'fq-codel'"].map(said);
+    std::fs::remove_file(&file).unwrap();
+    assert!(pink.contains("less than 20 ms (download) or 20 ms (upload)") && pink.contains("cake"), "{pink}");
+    assert_eq!((long.as_str(), fq.as_str()), ("[]", "[]"));
+}
+
 /// A file that names a program which is not there would run on the rates of the file alone.
 #[test]
 fn a_command_that_is_not_there_is_a_mistake_with_its_line() {

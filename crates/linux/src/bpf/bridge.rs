@@ -2,7 +2,7 @@
 
 use crate::bpf::datapath::{Hook, clock};
 use crate::bpf::error::Error;
-use crate::bpf::object::Object;
+use crate::bpf::object::{Object, again_if_interrupted};
 use aya::TestRunOptions;
 use aya::maps::{Array, MapData};
 use aya::programs::SocketFilter;
@@ -59,6 +59,11 @@ pub struct Passed {
     pub spared: [Count; 2],
 }
 
+/// An address as the programs have it.
+fn word([a, b, c, d, e, f]: Mac) -> u64 {
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
 impl Passed {
     fn read(words: &[u64; PASSED]) -> Self {
         let pair =
@@ -81,9 +86,10 @@ impl Bridge {
     /// them.
     pub fn load(taking: &Taking) -> Result<Self, Error> {
         let mut object = Object::load(OBJECT, &[], &["hide"])?;
-        object.program::<SocketFilter>("take")?.load().map_err(Error::refused("a program"))?;
+        let filter = object.program::<SocketFilter>("take")?;
+        again_if_interrupted(|| filter.load()).map_err(Error::refused("a program"))?;
         let (told, passed) = (object.map("told")?, object.map("passed")?);
-        let [a, b, c] = taking.own.map(|[a, b, c, d, e, f]| u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
+        let [a, b, c] = taking.own.map(word);
         let patience = taking.patience.as_nanos() as u64;
         let words = [0, patience, u64::from(taking.observe), u64::from(taking.wan), a, b, c];
         let mut bridge = Self { object, told, passed, words };
@@ -97,9 +103,19 @@ impl Bridge {
         filter.attach(socket.as_fd()).map(drop).map_err(Error::refused("a filter of a socket"))
     }
 
-    /// Hides from the kernel what the process takes from an interface. Fails where there is no TCX.
+    /// Hides from the kernel what the process takes from an interface, and from no earlier one of its name. Fails where
+    /// there is no TCX.
     pub fn hide(&mut self, interface: &str) -> Result<(), Error> {
+        self.object.detach(|other| other == interface);
         self.object.attach("hide", interface, Hook::Ingress)
+    }
+
+    /// Tells which interface is that to the link from now on, and which addresses are those of this machine. Nothing is
+    /// taken before the next sign of life.
+    pub fn serve(&mut self, wan: u32, own: [Mac; 3]) -> Result<(), Error> {
+        self.words[3] = u64::from(wan);
+        self.words[4..].copy_from_slice(&own.map(word));
+        self.rest()
     }
 
     /// Gives a sign of life: from now on frames are taken.
@@ -123,7 +139,7 @@ impl Bridge {
     }
 
     /// Shows a frame to the program of an interface; returns whether it is hidden from the kernel.
-    pub fn test(&mut self, frame: &[u8]) -> Result<bool, Error> {
+    pub fn test(&self, frame: &[u8]) -> Result<bool, Error> {
         let options = TestRunOptions { data_in: Some(frame), ..TestRunOptions::new() };
         Ok(self.object.test("hide", options)?.return_value == 2)
     }

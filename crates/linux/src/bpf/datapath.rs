@@ -20,6 +20,8 @@ static COST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/cost
 const PROGRAMS: [&str; 9] =
     ["outward", "inward", "sweep", "shell", "visit_parse", "visit_find", "visit_plain", "visit_data", "visit_ack"];
 
+/// Where the programs of a gateway are attached.
+const HOOKS: [(&str, Hook); 2] = [("outward", Hook::Egress), ("inward", Hook::Ingress)];
 /// Connections in a set.
 pub const WAYS: u32 = 16;
 /// Sets that one run of the sweep looks at.
@@ -75,24 +77,31 @@ impl Datapath {
         Ok(path)
     }
 
-    /// Attaches both programs to an interface: by TCX, or by clsact where there is no TCX.
+    /// Attaches both programs to an interface, and to no other: by TCX, or by clsact where there is no TCX.
     pub fn attach(&mut self, interface: &str) -> Result<Attached, Error> {
-        let hooks = [("outward", Hook::Egress), ("inward", Hook::Ingress)];
-        if hooks.iter().try_for_each(|(name, hook)| self.object.attach(name, interface, *hook)).is_ok() {
+        self.object.detach(|_| true);
+        if HOOKS.iter().try_for_each(|(name, hook)| self.object.attach(name, interface, *hook)).is_ok() {
             return Ok(Attached::Tcx);
         }
+        self.object.detach(|_| true);
         match tc::qdisc_add_clsact(interface) {
             Ok(()) | Err(TcError::AlreadyAttached) => {}
             Err(error) => return Err(Error::refused("clsact")(error)),
         }
-        for (name, hook) in hooks {
+        for (name, hook) in HOOKS {
             // What a process that died has left.
             let _ = tc::qdisc_detach_program(interface, hook, name);
-            let options = TcAttachOptions::Netlink(NlOptions::default());
-            let attached = self.object.classifier(name)?.attach_with_options(interface, hook, options);
-            attached.map_err(Error::refused("a filter of clsact"))?;
+            self.object.attach_by(name, interface, hook, TcAttachOptions::Netlink(NlOptions::default()))?;
         }
         Ok(Attached::Clsact)
+    }
+
+    /// Returns whether both programs are at an interface, as far as the kernel tells that: of filters of clsact it does
+    /// not.
+    pub fn is_at(&self, interface: &str) -> bool {
+        HOOKS
+            .iter()
+            .all(|(name, hook)| programs_at(interface, *hook).map_or(true, |found| found.iter().any(|one| one == name)))
     }
 
     /// What the programs were told last.
@@ -164,7 +173,7 @@ impl Datapath {
 
     /// Bytes of machine code of each loaded program, its functions included, and instructions that the verifier looked at.
     pub fn sizes(&self) -> Result<Vec<(String, u32, u32)>, Error> {
-        let loaded = self.object.0.programs().filter(|(_, program)| program.fd().is_ok());
+        let loaded = self.object.ebpf.programs().filter(|(_, program)| program.fd().is_ok());
         let size = |(name, program): (&str, &aya::programs::Program)| {
             let info = program.info().map_err(Error::refused("a query"))?;
             Ok((name.to_owned(), info.size_jitted(), info.verified_instruction_count().unwrap_or(0)))
@@ -175,7 +184,7 @@ impl Datapath {
     }
 
     /// Runs the program with this name on a packet, `repeat` times; returns the packet after it and the mean time of a run.
-    pub fn test(&mut self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
+    pub fn test(&self, program: &str, packet: &mut [u8], repeat: u32) -> Result<Duration, Error> {
         let before = packet.to_vec();
         let options =
             TestRunOptions { data_in: Some(&before), data_out: Some(packet), repeat, ..TestRunOptions::new() };

@@ -7,7 +7,7 @@ pub(crate) const CONTROL: usize = 23;
 /// Number of words of `struct sums`.
 pub(crate) const SUMS: usize = 18;
 /// Number of words of `struct processor`, which begins with `struct gauges`.
-pub(crate) const PROCESSOR: usize = 40;
+pub(crate) const PROCESSOR: usize = 42;
 /// Number of words of `struct tally`; `struct gauges` begins with two of them.
 const TALLY: usize = 5;
 
@@ -186,6 +186,8 @@ pub struct Gauges {
     pub contended: u64,
     /// Packets that passed untouched because the daemon did not live.
     pub stale: u64,
+    /// The bytes of these packets, without the header of the link.
+    pub stale_bytes: [u64; 2],
     /// Connections that have a line now.
     pub lines: u64,
     /// Lines that were given out since the start.
@@ -218,6 +220,7 @@ impl Gauges {
             refused: rest[7],
             unwritten: rest[8],
             signed: rest[9],
+            stale_bytes: [rest[10], rest[11]],
         }
     }
 }

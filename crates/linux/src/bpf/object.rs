@@ -2,14 +2,36 @@
 
 use crate::bpf::error::Error;
 use aya::maps::{Map, MapError};
-use aya::programs::tc::TcAttachOptions;
+use aya::programs::tc::{SchedClassifierLinkId, TcAttachOptions};
 use aya::programs::{LinkOrder, Program, ProgramError, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader, TestRun as _, TestRunOptions, TestRunResult};
 
 /// Why this build has no programs; empty if it has them.
 pub const MISSING: &str = env!("PENSTOCK_BPF_MISSING");
 
-pub(super) struct Object(pub Ebpf);
+/// How often a program is given to the verifier.
+const ATTEMPTS: usize = 5;
+
+/// Loads a program. A signal that comes meanwhile ends the work of the verifier, so it is tried again, as libbpf does.
+pub(super) fn again_if_interrupted(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
+    let is_interrupted = |error: &ProgramError| match error {
+        ProgramError::LoadError { io_error, .. } => io_error.raw_os_error() == Some(libc::EAGAIN),
+        _ => false,
+    };
+    for _ in 1..ATTEMPTS {
+        match load() {
+            Err(error) if is_interrupted(&error) => {}
+            done => return done,
+        }
+    }
+    load()
+}
+
+pub(super) struct Object {
+    pub ebpf: Ebpf,
+    /// Where classifiers are attached.
+    links: Vec<(&'static str, String, SchedClassifierLinkId)>,
+}
 
 impl Object {
     /// Loads the maps, of which some have room for so many entries, and these classifiers.
@@ -21,9 +43,10 @@ impl Object {
         for (map, most) in rooms {
             loader.map_max_entries(map, *most);
         }
-        let mut object = Self(loader.load(bytes).map_err(Error::refused("the maps"))?);
+        let mut object = Self { ebpf: loader.load(bytes).map_err(Error::refused("the maps"))?, links: Vec::new() };
         for name in classifiers {
-            object.classifier(name)?.load().map_err(Error::refused("a program"))?;
+            let classifier = object.classifier(name)?;
+            again_if_interrupted(|| classifier.load()).map_err(Error::refused("a program"))?;
         }
         Ok(object)
     }
@@ -32,7 +55,7 @@ impl Object {
     where
         &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
     {
-        let program = self.0.program_mut(name).ok_or(Error::NotBuilt("a program is not in the object"))?;
+        let program = self.ebpf.program_mut(name).ok_or(Error::NotBuilt("a program is not in the object"))?;
         program.try_into().map_err(Error::refused("a program"))
     }
 
@@ -41,19 +64,42 @@ impl Object {
     }
 
     pub fn map<M: TryFrom<Map, Error = MapError>>(&mut self, name: &'static str) -> Result<M, Error> {
-        let map = self.0.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
+        let map = self.ebpf.take_map(name).ok_or(Error::NotBuilt("a map is not in the object"))?;
         M::try_from(map).map_err(Error::refused("a map"))
     }
 
     /// Attaches a classifier to an interface by TCX.
-    pub fn attach(&mut self, name: &str, interface: &str, hook: TcAttachType) -> Result<(), Error> {
+    pub fn attach(&mut self, name: &'static str, interface: &str, hook: TcAttachType) -> Result<(), Error> {
         let options = TcAttachOptions::TcxOrder(LinkOrder::default());
-        let attached = self.classifier(name)?.attach_with_options(interface, hook, options);
-        attached.map(drop).map_err(|e| Error::NoTcx(interface.to_owned(), e.to_string()))
+        self.attach_by(name, interface, hook, options).map_err(|e| Error::NoTcx(interface.to_owned(), e.to_string()))
+    }
+
+    /// Attaches a classifier to an interface.
+    pub fn attach_by(
+        &mut self,
+        name: &'static str,
+        interface: &str,
+        hook: TcAttachType,
+        by: TcAttachOptions,
+    ) -> Result<(), Error> {
+        let link = self.classifier(name)?.attach_with_options(interface, hook, by);
+        self.links.push((name, interface.to_owned(), link.map_err(Error::refused("a filter of clsact"))?));
+        Ok(())
+    }
+
+    /// Detaches classifiers from the interfaces whose names these are; from one that is gone they are detached already.
+    pub fn detach(&mut self, which: impl Fn(&str) -> bool) {
+        let (gone, kept): (Vec<_>, _) = std::mem::take(&mut self.links).into_iter().partition(|link| which(&link.1));
+        self.links = kept;
+        for (name, _, link) in gone {
+            let _ = self.classifier(name).map(|classifier| classifier.detach(link));
+        }
     }
 
     /// Runs a classifier once.
-    pub fn test(&mut self, name: &str, options: TestRunOptions<'_>) -> Result<TestRunResult, Error> {
-        self.classifier(name)?.test_run(options).map_err(Error::refused("a test run"))
+    pub fn test(&self, name: &str, options: TestRunOptions<'_>) -> Result<TestRunResult, Error> {
+        let program = self.ebpf.program(name).ok_or(Error::NotBuilt("a program is not in the object"))?;
+        let program: &SchedClassifier = program.try_into().map_err(Error::refused("a program"))?;
+        program.test_run(options).map_err(Error::refused("a test run"))
     }
 }

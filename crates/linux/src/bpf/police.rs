@@ -111,8 +111,9 @@ impl Police {
         Ok(police)
     }
 
-    /// Attaches the programs to the interface of the LAN. Fails where there is no TCX.
+    /// Attaches the programs to the interface of the LAN, and to no other. Fails where there is no TCX.
     pub fn attach(&mut self, interface: &str) -> Result<(), Error> {
+        self.object.detach(|_| true);
         self.object.attach("hold", interface, Hook::Ingress)?;
         self.object.attach("answer", interface, Hook::Egress)
     }

@@ -262,3 +262,49 @@ fn clang_builds_the_programs() {
     let there = std::process::Command::new("clang").arg("--version").output().is_ok_and(|out| out.status.success());
     assert!(!there || MISSING.is_empty(), "{MISSING}");
 }
+
+/// Two processors see the same connections at the same time, with forged segments between: then what the sums hold is
+/// at most what their flows could use of the link, and nothing of it is left when the flows are gone.
+/// `PENSTOCK_FORGED=1000000 cargo test --release -p penstock-linux --test all forged -- --nocapture` is the long form.
+#[test]
+fn forged_segments_leave_the_sums_within_the_link() {
+    let segments = std::env::var("PENSTOCK_FORGED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000u64);
+    let config = Config::default();
+    let Some(mut path) = loaded(&config, Limit::Packets(1000)) else { return };
+    let capacity = RATES.map(|rate| config.capacity(Rate::from_bps(rate)) / 1000 + 1);
+    let run = |path: &Datapath, jumps: bool| {
+        let (mut traffic, mut largest) = (Traffic::new(7), 0);
+        for step in 0..segments / 2 {
+            let mut frame = traffic.next(step * 1_000_000);
+            if jumps && step % 5 == 0 && frame.bytes.len() > frame.link + 60 {
+                frame.bytes[frame.link + 24] ^= 0x20; // the number jumps, or the address is another one
+            }
+            path.test(if frame.outward { "outward" } else { "inward" }, &mut frame.bytes, 1).unwrap();
+            if step % 64 == 0 {
+                let (sums, lines) = (path.sums().unwrap(), path.gauges().unwrap().lines);
+                for (sums, most) in sums.iter().zip(capacity) {
+                    assert!(sums.surplus <= lines * most && sums.claims <= lines * most, "{lines} lines: {sums:?}");
+                    assert!(sums.active.max(sums.lacking).max(sums.waiting).max(sums.growing) <= lines, "{sums:?}");
+                    largest = largest.max(sums.surplus / most);
+                }
+            }
+        }
+        largest
+    };
+    let largest = std::thread::scope(|threads| {
+        let other = threads.spawn(|| run(&path, true));
+        run(&path, false).max(other.join().unwrap())
+    });
+    assert!(largest > 0, "no segment claimed the whole link");
+    let gone = Control { opening: 0, closed: 0, idle: 0, ..path.told().clone() };
+    path.tell(gone).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    path.sweep().unwrap();
+    let gauges = path.gauges().unwrap();
+    println!("{gauges:?}");
+    assert_eq!(gauges.lines, 0);
+    for sums in path.sums().unwrap() {
+        let left = [sums.active, sums.lacking, sums.claims, sums.waiting, sums.asleep, sums.surplus, sums.growing];
+        assert_eq!((left, sums.opening, sums.strangers, sums.below_now), ([0; 7], 0, 0, 0), "{sums:?}");
+    }
+}

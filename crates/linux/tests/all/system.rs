@@ -187,7 +187,7 @@ fn a_relay_passes_requests_on_and_shows_that_nobody_hears_it() {
 /// The loopback interface is there in each namespace.
 #[test]
 fn the_kernel_answers_at_once() {
-    assert_eq!(LinkWatch::here(1).unwrap().facts().mtu, 65_536);
+    assert_eq!(LinkWatch::named("lo").unwrap().facts().mtu, 65_536);
     let loopback = listed().unwrap().into_iter().find(|one| one.index == 1).unwrap();
     assert_eq!((loopback.name.as_str(), loopback.facts.mtu, loopback.facts.bridge), ("lo", 65_536, None));
 }

@@ -77,6 +77,9 @@
       ["discipline", down.aqm, up.aqm],
       both("rate set, bit/s", (way) => way.rate_bps),
       ...(status.link.estimate_bps ? [both("rate estimated, bit/s", (_, at) => status.link.estimate_bps[at])] : []),
+      ...[["at the interface, bytes", "wan_bytes"], ["through the gateway, bytes", "through_bytes"], ["beside the gateway, bytes", "beside_bytes"], ["refused, bytes", "refused_bytes"]].map(([name, key]) => [name, whole(status.account.download[key]), whole(status.account.upload[key])]),
+      ...Object.keys(status.account.seconds).map((cause) => [`beside, ${cause}, bytes`, whole(status.account.download.causes[cause]), whole(status.account.upload.causes[cause])]),
+      ["beside the gateway, seconds", digits(Object.values(status.account.seconds).reduce((sum, one) => sum + one, 0)), ""],
       both("arrived, packets", (way) => way.arrived.packets), both("arrived, bytes", (way) => way.arrived.bytes),
       both("delivered, packets", (way) => way.delivered.packets), both("delivered, bytes", (way) => way.delivered.bytes),
       both("dropped on arrival", (way) => way.dropped.early), both("dropped, no room", (way) => way.dropped.overflow), both("dropped from the queue", (way) => way.dropped.dequeue),
@@ -140,11 +143,11 @@
     by("lead").textContent = `${status.state}, for ${whole(Math.round(status.elapsed_s))}\u00a0s. Rates come from: ${link.source.from} (${link.source.state.replace("_", " ")}).`;
     by("change").hidden = role !== "operator";
     warn([...status.marks.map((text) => [text, ""]), ...link.remarks.map((text) => [text, "remark"])]);
-    const lost = drops(down) + drops(up), past = status.past.opened.packets + status.past.overflow_at_least;
+    const lost = drops(down) + drops(up), { share } = status.account.last_minute;
     by("tiles").replaceChildren(
       tile(`download, of ${mbps(down.rate_bps)}`, mbps(value("down_bps"))), tile(`upload, of ${mbps(up.rate_bps)}`, mbps(value("up_bps"))),
       tile("delay in the queue, download", ms(value("down_delay_ms"))), tile("delay in the queue, upload", ms(value("up_delay_ms"))),
-      tile("packets dropped since the start", whole(lost)), tile("went past the shaper", whole(past), past > 0),
+      tile("packets dropped since the start", whole(lost)), tile("beside the shaper in the last minute", `${digits(100 * share, 2)} %`, share > 0.01),
       tile("round trip beyond the WAN", ms(link.wan_ms)), tile("connections", whole(status.flows.entries)),
       ...["download", "upload"].flatMap((way, at) => (status.calls?.[at] ? [tile(`MOS of calls, ${way}, estimated`, status.calls[at].mos_estimate.toFixed(1))] : [])),
     );
