@@ -426,12 +426,7 @@ impl Pink {
         match before.filter(|_| steps) {
             Some(before) => {
                 let crowded = self.is_crowded(full, context.rtt);
-                self.step(
-                    id,
-                    &Step { share, due, before, segment: stride(full, unit), crowded, by_due: self.hosts.is_some() },
-                    owed,
-                    unit,
-                )
+                self.step(id, &Step { share, due, before, segment: stride(full, unit), crowded }, owed, unit)
             }
             None => self.config.window.grant(flow, share, full, unit),
         }

@@ -67,8 +67,6 @@ pub(super) struct Step {
     pub segment: u64,
     /// True while a long queue waits. What is owed is not paid then.
     pub crowded: bool,
-    /// What is due says whether a round is a lone segment, and not the share.
-    pub by_due: bool,
 }
 
 impl Flow {
@@ -84,20 +82,15 @@ impl Flow {
         let segment = at.segment;
         let pairs = self.wants_pairs();
         // Below two segments a round is a lone segment, for which the receiver waits, or a pair.
-        let few = pairs && if at.by_due { at.due.unwrap_or(at.share) } else { at.share } < 2 * segment;
+        let few = pairs && at.share < 2 * segment;
         let step = if pairs && !few { 2 * segment } else { segment };
         let nearest = |bytes: u64| ((bytes + step / 2) / step).max(1) * step;
         let current = nearest(at.before);
         let window = match at.due {
             _ if at.crowded => (at.share / step).max(1) * step,
-            Some(due) => stepped(
-                if few && !at.by_due { at.share } else { due },
-                step,
-                few,
-                current,
-                i64::from(self.credit),
-                reluctance,
-            ),
+            Some(due) => {
+                stepped(if few { at.share } else { due }, step, few, current, i64::from(self.credit), reluctance)
+            }
             // Shares change amid rounds when flows come and go.
             None if current + 2 * step >= at.share && current <= at.share + at.share / 8 + step => current,
             None => nearest(at.share),

@@ -388,9 +388,7 @@ fn a_flow_that_gets_less_than_is_due_steps_up_whatever_its_step() {
         let mut flow = with_rtt(habits, WAN);
         flow.set_flight(Flight::Later);
         let mut rounds = 0;
-        while flow.step(&Step { share: due, due: Some(due), before, segment, crowded: false, by_due: false }, 512).1
-            <= before
-        {
+        while flow.step(&Step { share: due, due: Some(due), before, segment, crowded: false }, 512).1 <= before {
             flow.marks |= habits;
             (flow.round_end, flow.edge) = (flow.edge, flow.edge.wrapping_add((due - 300) as u32));
             let most = flow.most_owed(segment).max(CREDIT * 1448.max(unit));
