@@ -28,12 +28,13 @@ CALL = {"kind": "voip", "start": "2s"}
 
 def added(summary: dict[str, Any], path_ms: float = 20.0) -> float:
     """By how much a call is delayed beyond the path, in ms, 99th percentile."""
-    return next(flow["voip"]["delay_ms"]["p99"] for flow in summary["flows"] if "voip" in flow) - path_ms
+    slow = next(flow["voip"]["delay_ms"]["p99"] for flow in summary["flows"] if "voip" in flow)
+    return float(slow) - path_ms
 
 
 def drops(summary: dict[str, Any]) -> int:
     queue = summary["bottlenecks"][0]
-    return queue["drops_overflow"] + queue["drops_aqm"]
+    return int(queue["drops_overflow"]) + int(queue["drops_aqm"])
 
 
 def test_hosts_have_the_same_whatever_their_number_of_connections() -> None:
