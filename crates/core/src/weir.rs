@@ -20,7 +20,7 @@
 //!
 //! Invariants: no window is raised; what windows govern is not judged and is dropped only for want of room; a host with
 //! packets has a quantum in each round, and none has more than a quantum and a packet; the packets of all queues add up to
-//! the backlog. State: 1.2 kB per flow that sends at most, none per address. Cost: O(1) per packet, no allocation once the
+//! the backlog. State: about 0.4 kB per flow in the table, none per address. Cost: O(1) per packet, no allocation once the
 //! tables have grown to the number of flows.
 
 mod config;
