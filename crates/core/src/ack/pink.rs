@@ -442,8 +442,9 @@ impl Pink {
         let flow = &mut self.flows[id];
         let before = flow.held();
         if before.is_none() {
+            let allowed = flow.edge;
             flow.begin(ack, full, id);
-            self.note_birth(id, ack);
+            self.note_birth(id, ack, allowed);
         }
         let flow = &mut self.flows[id];
         let newly = flow.note_ack(ack, full);

@@ -67,7 +67,7 @@ impl Default for Flow {
             host: NONE,
             member: Member::default(),
             weighed: Weighed::default(),
-            aqm: Vars::default(),
+            aqm: Vars::rested(),
         }
     }
 }

@@ -227,6 +227,18 @@ fn the_aqm_judges_what_no_window_governs() {
     assert!(passed == 4000 && marked >= 3995, "{marked}");
 }
 
+/// Thirty packets that come at once wait for up to 36 ms and lose none; CAKE drops the second that waited too long in a queue that
+/// was never used.
+#[test]
+fn a_burst_that_is_over_soon_loses_nothing() {
+    let (mut queues, mut rng) = (Queues::new(Limit::Packets(100), RATE, true), rng());
+    for n in 0..30 {
+        let _ = queues.enqueue(packet(1, 1500, n), Way::Judged, at(0), &mut ());
+    }
+    let sent = (0..30).filter(|n| queues.dequeue(at(1200 * n), &mut rng, &mut ()).is_some()).count();
+    assert_eq!((sent, queues.stats().dropped_dequeue.packets), (30, 0));
+}
+
 /// A flow passes to another host when nothing of it waits.
 #[test]
 fn a_flow_that_changes_hosts_takes_its_packets_along_when_none_waits() {

@@ -32,6 +32,8 @@ const SILENT: u64 = 2;
 const HEADERS: u32 = 28;
 /// So many bytes of a new connection are acknowledged before its share is all that it gets.
 const YOUNG: u32 = 32 << 10;
+/// The largest window that a SYN or SYN-ACK can tell.
+const MOST_OF_A_SYN: u32 = 0xffff;
 /// A young connection gets at most one part in so many of the room that young ones have left.
 const PART: u64 = 4;
 
@@ -103,6 +105,8 @@ struct Flow {
     /// It is a young connection: what it was acknowledged first, and the window that it was given beyond its share.
     young: Option<u32>,
     granted: u32,
+    /// Up to where a SYN-ACK that was not shown let it send, until it has.
+    allowed: Option<u32>,
 }
 
 impl Default for Flow {
@@ -119,6 +123,7 @@ impl Default for Flow {
             emptied: false,
             young: None,
             granted: 0,
+            allowed: None,
         }
     }
 }
@@ -417,13 +422,14 @@ impl Pink {
         let flow = &self.flows[id];
         let known = matches!(flow.phase, Phase::Open | Phase::Opening);
         let end = flow.probe.outbound_end();
+        let allowed = self.hosts.as_mut().is_some_and(|hosts| hosts.is_allowed(id, end));
         let standing = if !known || payload == 0 && flow.phase == Phase::Open {
             Standing::Beyond
         } else if payload > 0 && self.hosts.as_ref().is_some_and(|hosts| hosts.is_young(id)) {
             Standing::Young
         } else if flow.flight() == Flight::None || payload == 0 {
             Standing::Within
-        } else if end.is_some_and(|end| after(end, flow.edge)) && end != before {
+        } else if end.is_some_and(|end| after(end, flow.edge)) && end != before && !allowed {
             Standing::Beyond
         } else if flow.flight() == Flight::Later && end != before && !flow.has(LACKING) {
             Standing::Kept { window: flow.held().unwrap_or(0) }
@@ -433,11 +439,13 @@ impl Pink {
         self.standing = Some((FlowId(id as u32), payload, standing));
     }
 
-    /// Begins a connection.
-    pub(super) fn note_birth(&mut self, id: usize, ack: u32) {
+    /// Begins a connection, whose sender was allowed to send up to `allowed` by a SYN-ACK that was not shown.
+    pub(super) fn note_birth(&mut self, id: usize, ack: u32, allowed: u32) {
         if let Some(hosts) = &mut self.hosts {
             let young = hosts.with_young.then_some(ack);
-            hosts.flow(id).young = young;
+            let unshown = (1..=MOST_OF_A_SYN).contains(&allowed.wrapping_sub(ack));
+            let flow = hosts.flow(id);
+            (flow.young, flow.allowed) = (young, unshown.then_some(allowed));
         }
         self.note_wants(id);
     }
@@ -484,6 +492,13 @@ impl Hosts {
         self.flows.get(at).is_some_and(|flow| flow.young.is_some())
     }
 
+    /// Returns whether a SYN-ACK that was not shown lets a flow send up to `end`, and forgets it when it does not.
+    fn is_allowed(&mut self, at: usize, end: Option<u32>) -> bool {
+        let Some(flow) = self.flows.get_mut(at) else { return false };
+        flow.allowed = flow.allowed.filter(|allowed| end.is_none_or(|end| !after(end, *allowed)));
+        flow.allowed.is_some()
+    }
+
     fn take_back(&mut self, at: usize) {
         self.young -= u64::from(std::mem::take(&mut self.flows[at].granted));
     }
@@ -492,6 +507,7 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ack_path::AckPath as _;
     use crate::packet::Ecn;
     use crate::units::Bytes;
 
@@ -582,7 +598,7 @@ mod tests {
         pink.flows.resize_with(300, Default::default);
         let mut all = 0;
         for id in 0..300 {
-            pink.note_birth(id, 0);
+            pink.note_birth(id, 0, 0);
             all += pink.young_window(id, 0, 1000, 1000, 1).saturating_sub(1000);
         }
         // Half of the queue; the first has a fourth of that.
@@ -591,5 +607,35 @@ mod tests {
         assert!(pink.young_window(299, 0, 1000, 1000, 1) >= 3000, "what it had is free");
         (0..300).for_each(|id| pink.note_death(id));
         assert_eq!(pink.hosts.as_ref().unwrap().young, 0);
+    }
+
+    /// A table of connections hides handshakes until data come. The SYN-ACK that it hid had a window of 65,535 bytes, so the sender
+    /// may have more in flight than PINK lets it send from now on.
+    #[test]
+    fn what_a_syn_ack_that_was_not_shown_allows_is_not_beyond_the_window() {
+        use crate::fact::{Fact, Greeting, Opening};
+        use crate::judge::Aqm as _;
+        use crate::packet::{PlainSegment, TcpFlags};
+        let mut pink =
+            Pink::new(&super::super::Config::default(), crate::units::Rate::from_bps(1_000_000)).among_hosts(false);
+        let greeting = Greeting { isn: 0, end: 1, window_scale: Some(7), mss: Some(1460) };
+        let time = Some(Span::from_millis(20));
+        let (flow, opener, other) = (FlowId(0), greeting, greeting);
+        let opening = Opening { flow, from_inside: true, opener, other, asked: time, answered: time };
+        pink.on_fact(&Fact::Opened(opening), at(0));
+        let mut standing = |from: u32, ms: u64| {
+            let mut segment = PlainSegment { seq: from, payload_len: 1000, ..PlainSegment::new(flow, TcpFlags::ACK) };
+            pink.outbound(&mut segment, at(ms));
+            if from == 1 {
+                let mut ack = PlainSegment { ack: 1001, window: 1000, ..PlainSegment::new(flow, TcpFlags::ACK) };
+                pink.inbound(&mut ack, at(ms + 20));
+                assert!(ack.window < 1000, "a share of a megabit is less");
+            }
+            pink.standing(&Meta { size: Bytes::new(1052), ecn: Ecn::NotEct, flow })
+        };
+        assert_eq!(standing(1, 40), Standing::Within);
+        assert!((0..64).all(|n| standing(1001 + 1000 * n, 60) != Standing::Beyond));
+        assert_eq!(standing(65_001, 61), Standing::Beyond, "nobody allowed this");
+        assert_eq!(standing(30_000, 62), Standing::Within, "sent before");
     }
 }

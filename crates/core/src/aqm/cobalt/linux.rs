@@ -126,6 +126,12 @@ pub(crate) struct Vars {
 }
 
 impl Vars {
+    /// The state of a queue that was used before and is at rest: its first signal comes an interval after the delay exceeds the
+    /// target, and not with the second packet as in one that was never used.
+    pub fn rested() -> Self {
+        Self { rec_inv_sqrt: INV_SQRT_CACHE[0], ..Self::default() }
+    }
+
     /// True if nothing is left to decay: an empty queue in this state is like one that was never used.
     #[inline]
     pub fn is_at_rest(&self, now: Instant) -> bool {
