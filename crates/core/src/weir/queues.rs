@@ -391,6 +391,10 @@ impl<P: Packet> Queues<P> {
     ) -> Option<Left<P>> {
         loop {
             let at = self.hosts[host as usize].flows.turn(&mut self.flows, |_| PACKET)?;
+            if self.flows[at as usize].common > 0 {
+                self.hosts[host as usize].flows.leave(&mut self.flows, at); // what waits in the common queue goes first
+                continue;
+            }
             match self.head(at, now, rng, observer) {
                 Some(left) => {
                     self.flows[at as usize].member.spend(left.packet.size().get());

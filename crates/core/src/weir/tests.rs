@@ -239,6 +239,25 @@ fn a_burst_that_is_over_soon_loses_nothing() {
     assert_eq!((sent, queues.stats().dropped_dequeue.packets), (30, 0));
 }
 
+/// A flow whose own queue ran empty is still in its host's round; what comes then, behind packets of it in the common queue, does not
+/// pass them.
+#[test]
+fn what_comes_behind_packets_in_the_common_queue_does_not_pass_them() {
+    let (mut queues, mut rng) = (Queues::new(Limit::Packets(100), RATE, true), rng());
+    let ways = [Way::Own, Way::Common { most: 9000 }, Way::Common { most: 9000 }, Way::Judged];
+    let mut sent = Vec::new();
+    for (n, way) in (0..).zip(ways) {
+        let _ = queues.enqueue(packet(1, 100, n), way, at(0), &mut ());
+        if n == 0 {
+            sent.extend(queues.dequeue(at(0), &mut rng, &mut ()).map(|left| left.packet.number));
+        }
+    }
+    while let Some(left) = queues.dequeue(at(1), &mut rng, &mut ()) {
+        sent.push(left.packet.number);
+    }
+    assert_eq!(sent, [0, 1, 2, 3]);
+}
+
 /// A flow passes to another host when nothing of it waits.
 #[test]
 fn a_flow_that_changes_hosts_takes_its_packets_along_when_none_waits() {
