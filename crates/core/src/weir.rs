@@ -74,11 +74,6 @@ impl<P: Packet> Weir<P> {
         }
     }
 
-    /// Returns what governs windows, to read its state.
-    pub fn pink(&self) -> &Pink {
-        &self.pink
-    }
-
     /// Where a packet waits, by what its segment showed.
     fn way(&mut self, packet: &P) -> Way {
         if self.parts.without(Part::Windows) {

@@ -133,7 +133,8 @@ impl Way {
     /// Notes packets; returns how many bytes the interface may have counted more since the last look, if it has seen no
     /// packet that the data path has not.
     fn filling(&mut self, wan: Passed, taken: Passed) -> i64 {
-        let (came, more) = (wan.packets - self.packets, wan.packets.cast_signed() - taken.packets.cast_signed());
+        let (came, more) =
+            (wan.packets.saturating_sub(self.packets), wan.packets.cast_signed() - taken.packets.cast_signed());
         let has_others = more > self.most;
         (self.packets, self.most) = (wan.packets, self.most.max(more));
         if has_others { 0 } else { (FILLING * came).cast_signed() }

@@ -111,7 +111,7 @@ impl Default for Turns {
 impl Turns {
     /// True if a member is in one of the lists.
     #[inline]
-    pub fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         self.new.head != NONE || self.old.head != NONE
     }
 
