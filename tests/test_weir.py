@@ -94,6 +94,17 @@ def test_a_rate_that_nobody_tells_is_seen() -> None:
     assert waits["with"] < 15 < 40 < waits["without"], waits
 
 
+def test_paths_of_several_lengths_leave_the_link_idle_no_more_than_with_cake() -> None:
+    flows = [bulk(access_delay=f"{delay}ms") for delay in (0.5, 10, 25, 60, 120)]
+    found = {
+        name: run(aqm, flows, delay="3.5ms", duration="60s")["bottlenecks"][0]
+        for name, aqm in (("weir", "weir"), ("cake", "cake"), ("fixed", {"name": "weir", "without": ["gain"]}))
+    }
+    use = {name: bottleneck["utilization"] for name, bottleneck in found.items()}
+    assert use["weir"] >= 0.97 > 0.95 > use["fixed"], use
+    assert found["weir"]["queue_delay_ms"]["p90"] < 25, "at most a fourth more is given out than the link holds"
+
+
 def test_without_a_floor_a_call_waits_for_200_others() -> None:
     flows = [bulk(200), CALL]
     assert added(run({"name": "weir", "without": ["floor"]}, flows)) > 5 * added(run("weir", flows))

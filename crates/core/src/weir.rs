@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! ACK       window_i = RTT_i * L / (flows of its host), where L is max-min among hosts of C - what no window governs
+//!           C is the link and up to a fourth of it more, as long as the link is idle now and then
 //!           until 32 kB of a connection are acknowledged: a fourth of what young ones have left of their room, if that is more
 //! enqueue   keeps to its window   the common queue, which has the turns of as many hosts as have governed flows
 //!           other TCP data        the queue of its flow
@@ -104,6 +105,9 @@ impl<P: Packet> Qdisc<P> for Weir<P> {
     fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
         let Some(left) = self.queues.dequeue(now, rng, observer) else {
             self.pace.empty();
+            if !self.parts.without(Part::Gain) {
+                self.pink.note_idle(now);
+            }
             return None;
         };
         let waits = self.queues.backlog().packets > 0;
@@ -114,7 +118,7 @@ impl<P: Packet> Qdisc<P> for Weir<P> {
             self.queues.set_rate(rate);
         }
         let free = left.free && !self.parts.without(Part::Others);
-        self.pink.note_left(&Meta::of(&left.packet), free, left.last, now);
+        self.pink.note_left(&Meta::of(&left.packet), free, left.last, self.queues.backlog().bytes, now);
         let backlog = Backlog { bytes: self.queues.governed(), ..self.queues.backlog() };
         let _ = self.pink.on_dequeue(&Meta::of(&left.packet), Span::ZERO, backlog, now, rng);
         Some(left.packet)

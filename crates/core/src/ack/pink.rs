@@ -77,6 +77,7 @@ mod behind;
 mod census;
 mod config;
 mod flow;
+mod gain;
 mod growth;
 mod handover;
 mod handshake;

@@ -24,6 +24,8 @@ pub enum Part {
     Floor,
     /// The rate that departures show, where another one was told.
     Pace,
+    /// What windows give out beyond the link while it is idle.
+    Gain,
 }
 
 /// There is nothing to set. `without` is for ablations.
@@ -31,7 +33,7 @@ pub enum Part {
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Parts that are left out, to measure what each is for: "hosts", "windows", "common", "others",
-    /// "young", "floor", "pace".
+    /// "young", "floor", "pace", "gain".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<Part>,
 }

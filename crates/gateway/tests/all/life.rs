@@ -3,6 +3,7 @@
 use crate::lab::{Gateway, Lab, passes};
 use crate::link::body;
 use nix::sys::signal::Signal;
+use penstock_core::rng::Rng;
 use penstock_linux::testing::{bpf, wait_until};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,6 +157,67 @@ fn flooded(lab: &Lab, work: impl FnOnce()) {
     });
 }
 
+/// How often an interface goes and comes; `PENSTOCK_REDIALS=50` is the long form.
+fn redials() -> u32 {
+    std::env::var("PENSTOCK_REDIALS").map_or(3, |many| many.parse().expect("PENSTOCK_REDIALS is a number"))
+}
+
+/// Under load an interface goes at random moments and stays away for a random time. Each time it is governed again within five
+/// seconds, no answer says so while it is away for more than a second, and what passes meanwhile is told.
+fn comes_back_each_time(lab: &Lab, text: &str, port: &str, dial: impl Fn()) {
+    let gateway = lab.govern(text);
+    governs(lab, TO);
+    let (mut rng, mut worst) = (Rng::split_mix(u64::from(std::process::id())), Duration::ZERO);
+    let mut random = |below: f64| Duration::from_secs_f64(below * rng.uniform());
+    flooded(lab, || {
+        for _ in 0..redials() {
+            std::thread::sleep(random(1.5));
+            lab.sh("r", &format!("ip link del {port}"));
+            let (gone, away) = (Instant::now(), random(2.5));
+            while gone.elapsed() < away {
+                let status = lab.status();
+                let late = gone.elapsed() > Duration::from_secs(1);
+                assert!(!late || status["state"] != "governing", "{:?} after it went: {status}", gone.elapsed());
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            dial();
+            let took = until(lab, "governing");
+            assert!(took < Duration::from_secs(5), "{took:?}");
+            worst = worst.max(took);
+        }
+    });
+    println!("{} times it came back; the longest time until it was governed was {worst:?}", redials());
+    assert_eq!(lab.status()["marks"], serde_json::json!([]), "nothing is wrong any more");
+    gateway.end();
+}
+
+#[test]
+fn a_router_governs_each_time_under_load() {
+    let Some(lab) = Lab::on_a_cable() else { return };
+    lab.dial();
+    comes_back_each_time(&lab, ROUTER, "eth0", || lab.dial());
+}
+
+#[test]
+fn the_kernel_governs_each_time_under_load() {
+    if bpf().is_none() {
+        return;
+    }
+    let Some(lab) = Lab::on_a_cable() else { return };
+    lab.dial();
+    comes_back_each_time(&lab, KERNEL, "eth0", || lab.dial());
+}
+
+#[test]
+fn a_bridge_governs_each_time_under_load() {
+    let Some(lab) = Lab::on_a_bridge() else { return };
+    comes_back_each_time(&lab, BRIDGE, "eth0", || {
+        lab.veth(["s", "eth0"], ["r", "eth0"]);
+        lab.up("s", "eth0", &["10.77.0.2/24"]);
+        lab.sh("r", "ip link set eth0 up; ip link set eth0 master br0");
+    });
+}
+
 /// Waits until the account is that of the kernel: what went through and beside is what the interface has sent. Returns
 /// the account of the upload.
 fn agrees(lab: &Lab, before: u64) -> Value {
@@ -190,11 +252,14 @@ fn hangs(lab: &Lab, gateway: &Gateway, seconds: f64) {
     assert!(status["marks"].to_string().contains("starved: this process did not run for"), "{status}");
     let account = agrees(lab, before);
     let hung = account["causes"]["hung"].as_f64().unwrap();
-    let expected = seconds * 1250.0 * 1028.0;
-    assert!((hung / expected - 1.0).abs() < 0.15, "{hung} of {expected}: {account}");
+    // A busy machine stops the process at other times, too: they are told as well, and are opened as well.
     let told = lab.status();
-    let (open, stalled) = (told["past"]["open_s"].as_f64().unwrap(), told["stalled"]["longest_s"].as_f64().unwrap());
-    assert!((open - seconds).abs() < 0.3 && (stalled - 4.0).abs() < 0.3, "{} {}", told["past"], told["stalled"]);
+    let (open, stalled) = (told["past"]["open_s"].as_f64().unwrap(), &told["stalled"]);
+    let (longest, total) = (stalled["longest_s"].as_f64().unwrap(), stalled["total_s"].as_f64().unwrap());
+    assert!((longest - 4.0).abs() < 0.3, "{stalled}");
+    assert!(open > seconds - 0.3 && open < seconds + 0.3 + total - longest, "{} {stalled}", told["past"]);
+    let expected = open * 1250.0 * 1028.0;
+    assert!((hung / expected - 1.0).abs() < 0.15, "{hung} of {expected}: {account}");
     assert_eq!(told["account"]["seconds"]["hung"].as_f64(), Some(open));
 }
 

@@ -15,6 +15,7 @@
 
 use super::Pink;
 use super::flow::{Flight, LACKING, Phase, after, up};
+use super::gain::Gain;
 use super::share::{MILLI, window_of};
 use crate::allocation::{Members, ratio, rest};
 use crate::judge::Meta;
@@ -25,7 +26,7 @@ const NONE: u32 = u32::MAX;
 /// Nodes with this number or a higher one are not known.
 const MAX_NODES: u32 = 1 << 20;
 /// For how long traffic without windows is measured before its claim changes, and after how many such times of silence it has none.
-const INTERVAL: Span = Span::from_millis(100);
+pub(super) const INTERVAL: Span = Span::from_millis(100);
 const SILENT: u64 = 2;
 
 /// A claim of payload is this part of it more on the link.
@@ -179,6 +180,7 @@ pub(super) struct Hosts {
     /// Flows whose rest is measured, and the one that is looked at next.
     measured: Vec<u32>,
     look: usize,
+    gain: Gain,
 }
 
 impl Hosts {
@@ -239,6 +241,7 @@ impl Hosts {
         host.add(flow.wants[WINDOWS], WINDOWS, -1);
         let rest_of = Members { claims: sums.all.claims.saturating_mul(MILLI), ..sums.all }.and(advised);
         let capacity = capacity - self.taken.min(capacity / 4 * 3);
+        let capacity = self.gain.of(capacity);
         let (rate, hosts) = rest(capacity, rest_of.n + 1 + others, rest_of.lacking, rest_of.claims);
         let claims = host.claims.saturating_mul(MILLI);
         rest(rate / hosts.max(1), u64::from(host.sending) + 1, u64::from(host.lacking), claims)
@@ -362,9 +365,18 @@ impl Pink {
         self.hosts.as_ref().map_or(0, |hosts| hosts.sums.governed)
     }
 
+    /// Notes that nothing waits: the link is idle until a packet leaves.
+    pub fn note_idle(&mut self, now: Instant) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.gain.empty(now);
+        }
+    }
+
     /// Notes a packet that left; `free` if no window governs it, `last` if nothing of its flow waits.
-    pub fn note_left(&mut self, packet: &Meta, free: bool, last: bool, now: Instant) {
+    pub fn note_left(&mut self, packet: &Meta, free: bool, last: bool, waits: u64, now: Instant) {
         let Some(hosts) = &mut self.hosts else { return };
+        let Sums { all, governed } = hosts.sums;
+        hosts.gain.busy(governed > 0 && all.n > all.lacking, waits, now);
         hosts.sweep(now);
         if packet.flow.0 >= self.config.max_flows {
             return;
