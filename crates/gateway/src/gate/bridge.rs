@@ -55,6 +55,8 @@ struct Ports {
     leaving: [Vec<Held>; 2],
     observe: bool,
     frames: Frames,
+    /// What had been refused before the interface was there that refuses now.
+    former: [u64; 2],
     lost: [u64; 2],
 }
 
@@ -145,7 +147,7 @@ impl Bridge {
         let [facts, _] = watches.each_ref().map(LinkWatch::facts);
         for (at, watch) in watches.iter().enumerate() {
             if !watch.facts().gone && attached[at] != watch.index() {
-                self.ports.both[at].begin(watch.index())?;
+                self.ports.begin(at, watch.index())?;
                 programs.hide(&names[at])?;
                 (attached[at], attached[2]) = (watch.index(), 0);
             }
@@ -285,7 +287,14 @@ impl Ports {
             ready.add(port, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(&waiting)?;
         }
         let (leaving, frames) = Default::default();
-        Ok(Self { both, ready, turn: 0, leaving, observe, frames, lost: [0; 2] })
+        Ok(Self { both, ready, turn: 0, leaving, observe, frames, former: [0; 2], lost: [0; 2] })
+    }
+
+    /// Takes frames from an interface that has come. What its predecessor refused as it went is no fault of this one.
+    fn begin(&mut self, at: usize, index: u32) -> Result<(), penstock_linux::error::Error> {
+        self.former[at ^ 1] = self.frames.refused[at ^ 1];
+        self.frames.too_long = false;
+        self.both[at].begin(index)
     }
 
     /// Goes to the next frame of the ports, in turn; returns whose it is.
@@ -345,7 +354,8 @@ impl Ports {
     }
 
     fn marks(&self, [wan, lan]: &[String; 2]) -> impl Iterator<Item = String> {
-        let (whole, refused) = (self.frames.whole.iter().sum::<u64>(), self.frames.refused.iter().sum::<u64>());
+        let whole: u64 = self.frames.whole.iter().sum();
+        let refused = self.frames.refused.iter().sum::<u64>() - self.former.iter().sum::<u64>();
         let lost: u64 = self.lost.iter().sum();
         let cure = format!("; frames with two tags need room: ip link set {wan} mtu 1508; ip link set {lan} mtu 1508");
         let cure = if self.frames.too_long { cure.as_str() } else { "" };
@@ -488,7 +498,8 @@ mod tests {
         };
         let ready = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).unwrap();
         let (leaving, frames) = Default::default();
-        let mut ports = Ports { both: [wan, lan], ready, turn: 0, leaving, observe: false, frames, lost: [0; 2] };
+        let mut ports =
+            Ports { both: [wan, lan], ready, turn: 0, leaving, observe: false, frames, former: [0; 2], lost: [0; 2] };
         let mut pool = Pool::new(1500);
         let voice = Voice { direction: Direction::Reverse, came: Instant::ZERO, caller: NodeId::NOBODY };
         let mut accept = |late| {
@@ -502,6 +513,14 @@ mod tests {
         ports.observe = true;
         ports.send_whole(0);
         assert_eq!(ports.frames.whole, [1, 0], "what is not one packet is counted, and the kernel has it");
+        ports.frames = Frames { refused: [0, 2], ..Frames::default() };
+        let names = ["wan0", "lan0"].map(str::to_owned);
+        let marks = |ports: &Ports| ports.marks(&names).collect::<Vec<_>>();
+        assert!(marks(&ports)[0].starts_with("2 packets were refused"), "{:?}", marks(&ports));
+        ports.begin(0, 1).unwrap();
+        assert_eq!((marks(&ports), ports.frames.refused), (vec![], [0, 2]), "another interface refused them");
+        ports.frames.refused[1] += 1;
+        assert!(marks(&ports)[0].starts_with("1 packets were refused"), "{:?}", marks(&ports));
     }
 
     fn host(n: u8) -> [u8; 6] {
