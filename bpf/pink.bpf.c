@@ -43,7 +43,7 @@ static __always_inline int write_window(struct flow *f, struct sums *g, const st
 	if (began && !lacks && flight(f) == FLIGHT_LATER) {
 		int crowded = w->backlog > burst_room(w, full, x->rtt) / 3;
 
-		granted = step_window(f, g, x, stride(full, unit), due, owed, crowded);
+		granted = step_window(f, g, x, stride(f, full, unit), due, owed, crowded);
 	} else {
 		granted = grant(f, x);
 	}

@@ -335,17 +335,19 @@ static __always_inline u64 due_in(const struct flow *f, const struct way *w, con
 	return ratio(x->share, took, x->rtt);
 }
 
-/* The bytes of a step of one segment: the units that hold it, if a unit is more than two thirds of it. */
-static __always_inline u64 stride(u64 segment, u64 unit)
+/* The bytes of a step of one segment: the units that hold it, if a unit is more than two thirds of it and the sender fills them. */
+static __always_inline u64 stride(const struct flow *f, u64 segment, u64 unit)
 {
-	return 3 * unit <= 2 * segment ? segment : up(segment, unit);
+	if (3 * unit <= 2 * segment || (unit <= segment && !had(f, SPLITS)))
+		return segment;
+	return up(segment, unit);
 }
 
 /* Ends the round if it is over, and carries its error over. Returns what was due, or NEVER. */
 static __always_inline u64 turn_round(struct flow *f, const struct way *w, const struct seg *s, const struct context *x,
 				      int settled)
 {
-	u64 least = CREDIT * MAX(x->full, x->unit), step = stride(x->full, x->unit) * (wants_pairs(f) ? 2 : 1), due;
+	u64 least = CREDIT * MAX(x->full, x->unit), step = stride(f, x->full, x->unit) * (wants_pairs(f) ? 2 : 1), due;
 
 	if (!after(s->ack, f->round_end))
 		return NEVER;

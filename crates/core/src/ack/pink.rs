@@ -104,7 +104,7 @@ use hosts::Hosts;
 use owners::Owners;
 use rate::Estimator;
 use share::{CREDIT, MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of, wire_rate};
-use steps::{Owed, Step, stride};
+use steps::{Owed, Step};
 
 /// The state of PINK for one direction of a link.
 #[derive(Debug, Clone)]
@@ -418,7 +418,7 @@ impl Pink {
         let settled = steady && (self.flows[id].has(GROWS) || lacks);
         let flow = &mut self.flows[id];
         let owed = flow.credit;
-        let most = if steady { flow.most_owed(stride(full, unit)) } else { 0 }.max(CREDIT * full.max(unit));
+        let most = if steady { flow.most_owed(flow.stride(full, unit)) } else { 0 }.max(CREDIT * full.max(unit));
         let due = flow.turn_round(ack, most, settled, context.now, |flow| match context.rtt {
             Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
             _ => share,
@@ -427,7 +427,8 @@ impl Pink {
         match before.filter(|_| steps) {
             Some(before) => {
                 let crowded = self.is_crowded(full, context.rtt);
-                self.step(id, &Step { share, due, before, segment: stride(full, unit), crowded }, owed, unit)
+                let segment = self.flows[id].stride(full, unit);
+                self.step(id, &Step { share, due, before, segment, crowded }, owed, unit)
             }
             None => self.config.window.grant(flow, share, full, unit),
         }

@@ -18,3 +18,4 @@ mod namespaces;
 mod options;
 mod scene;
 mod standby;
+mod weir;

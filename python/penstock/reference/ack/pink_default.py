@@ -36,6 +36,13 @@ class Interval:
     filled: bool | None = None  # the sender filled its window; not known at first
 
 
+def stride(flow: Flow, given: Given) -> int:
+    """Returns the bytes of one step: the units that hold a segment if units are coarse and the sender fills what is left of them."""
+    coarse = 3 * given.unit > 2 * given.full
+    fills = "splits" in flow.habits.last or given.unit > given.full
+    return up(given.full, given.unit) if coarse and fills else given.full
+
+
 def units(ns: int) -> int:
     """Units of 4096 ns."""
     return ns >> 12
@@ -302,13 +309,13 @@ class DefaultPink(Pink):
         """Returns the window next to that before; `None` if the flow does not step."""
         lacks = self.wants_less(flow)
         owed, due = flow.credit, self.due(flow, share, given)
-        full = given.full if 3 * given.unit <= 2 * given.full else up(given.full, given.unit)  # of one step
+        full = stride(flow, given)
         # One step beyond what is due, a flow steps up if a step and a half is owed to it.
         most = max(STEPS * max(given.full, given.unit), 5 * full * (1 + flow.pairs()) // 2)
         ended = self.end_round(flow, given.ack, most, due, settled=flow.grows or lacks)
         if held is None or lacks or flow.flight != "later":
             return None
-        pairs = flow.pairs()
+        full, pairs = stride(flow, given), flow.pairs()
         few = pairs and share < 2 * full
         step = 2 * full if pairs and not few else full
         current = max((held + step // 2) // step, 1) * step

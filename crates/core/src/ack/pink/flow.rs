@@ -4,6 +4,7 @@
 use super::config::{Shrink, Window};
 use super::place::Place;
 use super::share::{MAX_WINDOW, rate_of};
+use super::steps::stride;
 use crate::allocation::ratio;
 use crate::packet::{TcpFlags, TcpView};
 use crate::rtt::RttProbe;
@@ -200,6 +201,11 @@ pub(super) fn in_units(window: u64, segment: u64, unit: u64, flow: &Flow) -> u64
 }
 
 impl Flow {
+    /// Returns the bytes of a step of one segment of this flow.
+    pub fn stride(&self, segment: u64, unit: u64) -> u64 {
+        stride(segment, unit, self.had(SPLITS))
+    }
+
     pub fn has(&self, mark: u16) -> bool {
         self.marks & mark != 0
     }

@@ -49,9 +49,11 @@ impl Owed {
 }
 
 /// Returns the bytes of a step of one segment. A unit of the window field that is more than two thirds of a segment can
-/// write no whole segments: a step is then the units that hold a segment, so that each window is a whole number of steps.
-pub(super) fn stride(segment: u64, unit: u64) -> u64 {
-    if 3 * unit <= 2 * segment { segment } else { up(segment, unit) }
+/// write no whole segments. A sender that `splits` segments fills what is left over: a step is then the units that hold a
+/// segment, so that each window is a whole number of steps. One that sends whole segments alone leaves it.
+pub(super) fn stride(segment: u64, unit: u64, splits: bool) -> u64 {
+    let whole = 3 * unit <= 2 * segment || !splits && unit <= segment;
+    if whole { segment } else { up(segment, unit) }
 }
 
 /// The inputs of the decision about a step.
@@ -162,12 +164,17 @@ mod tests {
     #[test]
     fn a_step_is_the_units_that_hold_a_segment_where_no_segment_can_be_written() {
         assert_eq!(
-            [stride(1000, 1), stride(1000, 512), stride(1536, 1024), stride(1448, 512)],
+            [stride(1000, 1, true), stride(1000, 512, true), stride(1536, 1024, true), stride(1448, 512, true)],
             [1000, 1000, 1536, 1448]
         );
         assert_eq!(
-            [stride(1000, 1024), stride(1448, 1024), stride(536, 512), stride(1448, 1 << 14)],
+            [stride(1000, 1024, true), stride(1448, 1024, true), stride(536, 512, true), stride(1448, 1 << 14, true)],
             [1024, 2048, 1024, 1 << 14]
+        );
+        assert_eq!(
+            [stride(1448, 1024, false), stride(1024, 1024, false), stride(1000, 1024, false)],
+            [1448, 1024, 1024],
+            "who sends whole segments alone"
         );
     }
 

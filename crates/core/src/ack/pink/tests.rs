@@ -382,8 +382,14 @@ fn with_rtt(habits: u16, rtt: Span) -> Flow {
 /// less than its share by each, and its window has to step up, also from one step beyond what is due.
 #[test]
 fn a_flow_that_gets_less_than_is_due_steps_up_whatever_its_step() {
-    for (habits, unit, step) in [(0, 128, 1448), (STRETCHES, 128, 2896), (0, 1024, 2048), (STRETCHES, 1024, 4096)] {
-        let segment = stride(1448, unit);
+    for (habits, unit, step) in [
+        (0, 128, 1448),
+        (STRETCHES, 128, 2896),
+        (SPLITS, 1024, 2048),
+        (SPLITS | STRETCHES, 1024, 4096),
+        (STRETCHES, 1024, 2896),
+    ] {
+        let segment = steps::stride(1448, unit, habits & SPLITS != 0);
         let (due, before) = (8 * step + step / 10, 9 * step);
         let mut flow = with_rtt(habits, WAN);
         flow.set_flight(Flight::Later);
