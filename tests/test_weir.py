@@ -50,6 +50,16 @@ def test_hosts_have_the_same_whatever_their_number_of_connections() -> None:
     assert without[0]["goodput_bps"] < 0.3 * connections[0], "by connections the first host has a part of 21"
 
 
+@pytest.mark.parametrize("delay", ["1.5ms", "0.05ms"])
+def test_a_host_with_more_flows_than_segments_has_no_more(delay: str) -> None:
+    flows = [bulk(1, node="a"), bulk(16, node="b"), {**CALL, "node": "d"}]
+    summary = run("weir", flows, delay=delay)
+    rates = [flow["goodput_bps"] for flow in summary["flows"][:17]]
+    assert 0.85 <= rates[0] / sum(rates[1:]) <= 1.18, rates
+    assert drops(summary) == 0
+    assert added(summary, float(delay[:-2]) + 1) <= 2 * PACKET_MS + 1
+
+
 @pytest.mark.parametrize("count", [8, 64, 200])
 def test_a_call_waits_for_two_packets_beside_any_number_of_flows(count: int) -> None:
     summary = run("weir", [bulk(count), CALL], delay="49ms")

@@ -11,6 +11,7 @@
 //!           C is the link and up to a fourth of it more, as long as the link is idle now and then
 //!           until 32 kB of a connection are acknowledged: a fourth of what young ones have left of their room, if that is more
 //! enqueue   keeps to its window   the common queue, which has the turns of as many hosts as have governed flows
+//!           the same, but the share is less than a segment and the host has several flows: the queue of its flow
 //!           other TCP data        the queue of its flow
 //!           all else              the queue of its flow, where COBALT judges it, and marks ECT(1) beyond 1 ms
 //! no room   the head of a queue that holds at least half of what the fattest one holds
@@ -81,7 +82,10 @@ impl<P: Packet> Weir<P> {
             return Way::Judged;
         }
         match self.pink.standing(&Meta::of(packet)) {
-            Standing::Kept { window } if !self.parts.without(Part::Common) => Way::Common { most: 2 * window + MTU },
+            Standing::Kept { crowd: true, .. } => Way::Crowd,
+            Standing::Kept { window, .. } if !self.parts.without(Part::Common) => {
+                Way::Common { most: 2 * window + MTU }
+            }
             Standing::Kept { .. } | Standing::Within => Way::Own,
             Standing::Young => Way::Young,
             Standing::Beyond => Way::Judged,

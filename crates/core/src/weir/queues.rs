@@ -101,6 +101,9 @@ pub(super) enum Way {
     Common { most: u64 },
     /// In the queue of its flow, unjudged: TCP that windows govern.
     Own,
+    /// The same, of one of several flows of a host whose shares are less than a segment. Their least windows may be more than the host's
+    /// share, so the host waits for itself, and what waits makes no other flow slower.
+    Crowd,
     /// The same, of a young connection: it is measured as it leaves.
     Young,
     /// In the queue of its flow, judged by the AQM.
@@ -108,7 +111,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The bytes of a packet of this size that windows govern.
+    /// The bytes of a packet of this size that windows govern and for which others wait.
     fn governed(self, size: Bytes) -> u64 {
         if matches!(self, Self::Common { .. } | Self::Own) { size.get() } else { 0 }
     }
@@ -212,7 +215,7 @@ impl<P: Packet> Queues<P> {
         &self.stats
     }
 
-    /// Bytes of TCP that windows govern.
+    /// Bytes of TCP that windows govern and for which others wait.
     pub fn governed(&self) -> u64 {
         self.governed
     }

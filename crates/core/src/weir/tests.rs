@@ -214,7 +214,7 @@ fn the_aqm_judges_what_no_window_governs() {
         stats.check(queues.backlog()).unwrap();
         (passed, stats.dropped_dequeue.packets, stats.marked.packets)
     };
-    for way in [Way::Own, Way::Young] {
+    for way in [Way::Own, Way::Crowd, Way::Young] {
         assert_eq!(fates(way, Ecn::NotEct), (4000, 0, 0));
         assert_eq!(fates(way, Ecn::Ect1), (4000, 0, 0));
     }
@@ -300,4 +300,14 @@ fn parts_can_be_left_out() {
     assert!(weir.parts.without(Part::Windows) && weir.parts.without(Part::Hosts));
     assert!(!weir.parts.without(Part::Common) && !weir.parts.without(Part::Others));
     assert!(serde_json::from_value::<Config>(serde_json::json!({ "without": ["nothing"] })).is_err());
+}
+
+/// Of a host with several flows whose shares are less than a segment, the queue is that host's own: others do not wait for it.
+#[test]
+fn what_a_crowd_waits_for_makes_no_other_slower() {
+    let mut queues = Queues::new(Limit::Packets(100), RATE, true);
+    for (n, way) in (0..).zip([Way::Own, Way::Crowd, Way::Common { most: 9000 }, Way::Judged]) {
+        let _ = queues.enqueue(packet(n as u32, 1000, n), way, at(0), &mut ());
+    }
+    assert_eq!(queues.governed(), 2000, "what waits beside the crowd");
 }

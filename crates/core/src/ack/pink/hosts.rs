@@ -14,7 +14,7 @@
 //! live to use, and takes none from others. Who sends nothing for 200 ms, or two round trips, wants nothing.
 
 use super::Pink;
-use super::flow::{Flight, LACKING, Phase, after, up};
+use super::flow::{Flight, LACKING, Phase, SMALL, after, up};
 use super::gain::Gain;
 use super::share::{MILLI, window_of};
 use crate::allocation::{Members, ratio, rest};
@@ -323,6 +323,8 @@ pub enum Standing {
     Kept {
         /// The window that the flow was given last.
         window: u64,
+        /// The share is less than a segment, and the host has more than one flow that sends.
+        crowd: bool,
     },
     /// Data of a young connection.
     Young,
@@ -444,7 +446,9 @@ impl Pink {
         } else if end.is_some_and(|end| after(end, flow.edge)) && end != before && !allowed {
             Standing::Beyond
         } else if flow.flight() == Flight::Later && end != before && !flow.has(LACKING) {
-            Standing::Kept { window: flow.held().unwrap_or(0) }
+            let several = || self.hosts.as_ref().is_some_and(|hosts| hosts.host_of(&hosts.flows[id]).sending > 1);
+            let crowd = flow.has(SMALL) && several();
+            Standing::Kept { window: flow.held().unwrap_or(0), crowd }
         } else {
             Standing::Within
         };
