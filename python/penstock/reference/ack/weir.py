@@ -21,8 +21,10 @@ YOUNG, PART = 32 << 10, 4
 HEADERS = 28  # a claim of payload is one part in so many more on the link
 PACE_NS, DIFFERS = 20 * MS, 16
 MTU = 1500
+TWO_PACKETS = 2 * 1514
 NODES = 1 << 20  # nodes with a higher number are not known
-PARTS = ("hosts", "windows", "common", "others", "young", "floor", "pace")
+ONE = 1 << 16  # the gain is in such parts
+PARTS = ("hosts", "windows", "common", "others", "young", "floor", "pace", "gain")
 
 Claim = int | Literal["all"]  # what is claimed of the link, in bytes per second
 
@@ -69,6 +71,35 @@ class Pace:
 
 
 @dataclass
+class Gain:
+    """By how much more than the link is given out, so that it is not idle."""
+
+    part: int = ONE
+    since_ns: int = 0
+    idle_ns: int = 0
+    least: int | None = None  # bytes left behind by a departure
+    empty_ns: int | None = None
+
+    def busy(self, waits: int, now_ns: int, *, wanted: bool) -> None:
+        """A packet leaves."""
+        self.least = waits if self.least is None else min(self.least, waits)
+        if self.empty_ns is not None:
+            paused_ns, self.empty_ns = now_ns - self.empty_ns, None
+            self.idle_ns += paused_ns
+            if paused_ns >= MEASURED_NS:
+                self.since_ns, self.idle_ns = now_ns, 0
+        if now_ns - self.since_ns < MEASURED_NS:
+            return
+        idle = self.idle_ns * ONE // (now_ns - self.since_ns)
+        if wanted and idle > ONE // 128:
+            self.part += idle // 2
+        else:
+            self.part -= ONE // 64 if self.least > TWO_PACKETS else ONE // 256
+        self.part = min(max(self.part, ONE), ONE // 4 * 5)
+        self.since_ns, self.idle_ns, self.least = now_ns, 0, None
+
+
+@dataclass
 class Others:
     """What no window governs and does not wait for its turn, in bytes, and in thousandths of a byte per second."""
 
@@ -107,7 +138,7 @@ class Weir(DefaultPink):
         self.without = without
         self.traffic: dict[int, Traffic] = {}
         self.nodes: dict[int, int] = {}
-        self.others, self.pace, self.paced_bps = Others(), Pace(), rate_bps
+        self.others, self.pace, self.paced_bps, self.gain = Others(), Pace(), rate_bps, Gain()
         self.looked_at: list[int] = []
         self.look_next = 0
         self.header = 0  # of the last segment with data
@@ -172,7 +203,7 @@ class Weir(DefaultPink):
         own = hosts.pop(self.nodes.get(flow.number, -1 - flow.number), [])
         sums: list[Claim] = ["all" if "all" in claims else sum(claims) for claims in hosts.values()]  # type: ignore[arg-type]
         capacity = self.capacity - min(self.others.taken, self.capacity // 4 * 3)
-        rate, n = left_by(capacity, sums, 1 + self.expected(flow))
+        rate, n = left_by(capacity * self.gain.part // ONE, sums, 1 + self.expected(flow))
         rate, n = left_by(rate // max(n, 1), own, 1)
         return self.window_of(rate * full // (full + self.header), rtt_ns, n)
 
@@ -271,6 +302,8 @@ class Weir(DefaultPink):
         """What leaves shows the rate of the link, and what no window governs."""
         if (left := self.queues.dequeue(now_ns)) is None:
             self.pace.last = None
+            if self.gain.empty_ns is None and "gain" not in self.without:
+                self.gain.empty_ns = now_ns
             return None
         (packet, way), last = (left[0].packet, left[0].way), left[1]
         seen = self.pace.departed(packet.size, now_ns, self.paced_bps, waits=self.waits())
@@ -285,6 +318,9 @@ class Weir(DefaultPink):
 
     def note_left(self, packet: Packet, now_ns: int, *, last: bool, free: bool) -> None:
         """Measures a packet that left."""
+        claims = self.hosts().values()
+        wanted = any("all" in one for one in claims) and any(one.window is not None for one in self.traffic.values())
+        self.gain.busy(sum(one.packet.size for one in self.queues.waiting()), now_ns, wanted=wanted)
         self.others.meter(now_ns)
         self.look_at_one(now_ns)
         one = self.of(packet.flow)
