@@ -174,20 +174,23 @@ def pink_before_qrm_trial(r: random.Random) -> Trial:
 
 
 def weir_trial(r: random.Random, without: frozenset[str]) -> Trial:
-    """Hosts with one flow and several, flows of none, and flows that pass to other hosts."""
+    """Hosts with one flow and several, flows of none, flows that pass to other hosts, and rates that are told wrongly."""
     owners, gone, nodes = coin(r), r.choice([0, 0.5]), r.choice([1, 2, 4])
+    wrong = r.choice([0, 0, 0.3])
 
     def facts(r: random.Random, flow: int) -> list[Fact]:
         told: list[Fact] = [(0, "flow-gone", flow, 0)] if r.random() < gone else []
         if owners and r.random() < 0.9:
             told.append((0, "owner", flow, r.choice([r.randrange(nodes), r.randrange(nodes), 2**32 - 1])))
+        if r.random() < wrong:
+            told.append((0, "rate", 0, round(10 ** r.uniform(5, 8))))
         return told
 
     settings = [f"without={json.dumps(sorted(without))}"] if without else []
     return Trial(
         lambda limit, rate, uniform: Weir(limit, rate, uniform, without),
         settings,
-        Kind(flows=r.choice([1, 4, 12]), facts=facts, ecn=(0, 1, 2), unseen=r.choice([0, 0.2, 0.7])),
+        Kind(r.choice([1, 4, 12, 25]), r.choice([500, 500, 1500]), facts, (0, 1, 2), unseen=r.choice([0, 0.2, 0.7])),
     )
 
 

@@ -146,13 +146,21 @@ class Weir(DefaultPink):
         self.queues = Queues(limit, rate_bps, uniform, self.end, floor="floor" not in without)
 
     def told(self, name: str, index: int, value: int, now_ns: int) -> None:
-        """Who owns a flow."""
+        """Who owns a flow, or a rate."""
         super().told(name, index, value, now_ns)
+        if name == "rate":
+            self.pace, self.paced_bps = Pace(), value
+            self.set_rate(value)
         if name == "owner" and "hosts" not in self.without:
             self.nodes.pop(index, None)
             if value < NODES:
                 self.nodes[index] = value
             self.queues.owners = self.nodes
+
+    def set_rate(self, rate_bps: int) -> None:
+        """What follows from the rate."""
+        self.rate_bps, self.capacity = rate_bps, self.payload(rate_bps)
+        self.queues.set_rate(rate_bps)
 
     def of(self, number: int) -> Traffic:
         """The traffic of a flow."""
@@ -310,8 +318,7 @@ class Weir(DefaultPink):
         if seen is not None:
             self.paced_bps = seen
             if "pace" not in self.without:
-                self.rate_bps, self.capacity = seen, self.payload(seen)
-                self.queues.set_rate(seen)
+                self.set_rate(seen)
         self.note_left(packet, now_ns, last=last, free=way in ("judged", "young") and "others" not in self.without)
         self.backlog += self.queues.governed() - self.backlog // 16
         return packet
