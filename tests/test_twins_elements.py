@@ -174,7 +174,7 @@ def pink_before_qrm_trial(r: random.Random) -> Trial:
 
 
 def weir_trial(r: random.Random, without: frozenset[str]) -> Trial:
-    """Hosts with one flow and several, flows of none, flows that pass to other hosts, and rates that are told wrongly."""
+    """Hosts with one flow and several, flows of none or that pass to other hosts, and rates that are told wrongly."""
     owners, gone, nodes = coin(r), r.choice([0, 0.5]), r.choice([1, 2, 4])
     wrong = r.choice([0, 0, 0.3])
 
