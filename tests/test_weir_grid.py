@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,21 @@ from penstock.papers.weir_drawn.losses import LIMITS, lost
 from penstock.papers.weir_drawn.runs import COUNT, drawn
 from penstock.papers.weir_drawn.runs import SETTINGS as DRAWN
 from penstock.papers.weir_grid.runs import RATES, SETTINGS
-from penstock.reproduce import EXPERIMENTS, Case, Outcome
+from penstock.reproduce import EXPERIMENTS, Case, Outcome, reproduce
+from penstock.reproduce import columns as table
+from penstock.reproduce.settings import Listed
 
 GRID = EXPERIMENTS["weir-grid"]
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, runs: int, reused: int, simulated_s: float) -> None: ...
+
+    def advanced(self, seconds: float) -> None: ...
+
+    def finished(self, label: str, cpu_s: float) -> None: ...
 
 
 def tree(aqm: str, setting: str, quick: bool = False) -> dict[str, Any]:
@@ -39,10 +52,10 @@ def test_both_directions_have_the_discipline() -> None:
     for aqm in GRID.aqms:
         there = tree(aqm, "two-way")
         assert there["topology"]["reverse_aqm"] == there["aqm"]
-    summary = {"bottlenecks": [{"utilization": 0.9}, {"utilization": 0.8}]}
+    flows = [{"goodput_bps": rate * 1e6} for rate in (1, 1, 1, 1, 2, 2, 2, 3)]
     both, one = (next(one for one in SETTINGS if one.name == name) for name in ("two-way", "near"))
-    assert columns.back(summary, both) == 0.8
-    assert math.isnan(columns.back(summary, one)), "only ACKs"
+    assert columns.back({"flows": [*flows, {"goodput_bps": 1e5}]}, both) == 9.0, "the second four, without the call"
+    assert math.isnan(columns.back({"flows": flows[:3]}, one)), "only ACKs"
 
 
 def test_the_quick_form_is_a_fourth_of_the_time_with_what_is_usually_advised() -> None:
@@ -110,3 +123,19 @@ def test_who_is_beyond_what_the_best_of_the_others_allows_loses() -> None:
     assert of("again", weir=0.0009, cake=0.0, fq=0.02) == {"fq": "2.00%"}, "a thousandth is nothing"
     assert of("hosts", weir=0.979, cake=1.0, fq=0.5) == {"weir": "0.021", "fq": "0.500"}
     assert of("hosts", weir=0.985, cake=1.0, fq=0.999) == {}, "0.98 is enough"
+
+
+def test_a_testbed_in_the_quick_form_has_its_columns(tmp_path: Path) -> None:
+    assert isinstance(GRID, Listed)
+    few = replace(GRID, settings=tuple(one for one in GRID.settings if one.name in ("near", "two-way")))
+    evidence, complete = reproduce(few, tmp_path, quick=True, jobs=1, watcher=Silent())
+    assert complete
+    assert evidence is not None
+    assert evidence.settings == ["two-way", "near"]
+    rows = {(row.setting, row.aqm): dict(zip(GRID.columns, row.cells, strict=True)) for row in table.rows(evidence)}
+    assert {setting: row["grid_back"] != "-" for (setting, _), row in rows.items()} == {"two-way": True, "near": False}
+    for (setting, aqm), row in rows.items():
+        assert float(row["grid_use"].rstrip("%")) > 80, (setting, aqm)
+        assert 0 < float(row["call"]) < 20, (setting, aqm)
+    assert float(rows["near", "cake"]["again"].rstrip("%")) > 1, "CAKE drops, as it must without windows"
+    assert rows["near", "weir"]["again"] == "0.0%"

@@ -101,9 +101,11 @@ def prague_share(outcome: Outcome) -> float:
 
 
 def back(summary: dict[str, Any], setting: Setting) -> float:
-    """Returns the use of the other direction where that has transfers; else NaN."""
-    loaded = any(flow.get("direction") == "reverse" for flow in setting.change["flows"])
-    return float(summary["bottlenecks"][1]["utilization"]) if loaded else math.nan
+    """Returns the goodput of the transfers in the other direction together, in Mbit/s; NaN without any."""
+    ways = [flow.get("direction") for flow in setting.change["flows"] for _ in range(flow.get("count", 1))]
+    pairs = zip(ways, summary["flows"], strict=True)
+    found = [float(flow["goodput_bps"] or 0) for way, flow in pairs if way == "reverse"]
+    return sum(found) / 1e6 if found else math.nan
 
 
 def queue_ms(outcome: Outcome) -> float:
@@ -120,7 +122,7 @@ def columns_of(settings: Sequence[Setting]) -> dict[str, Column]:
         "web": Column("a page ms p50", "{:.0f}", lambda o: page("p50", o)),
         "web99": Column("a page ms p99", "{:,.0f}", lambda o: page("p99", o)),
         "grid_use": Column("link in use", "{:.1%}", use),
-        "grid_back": Column("the other direction", "{:.1%}", lambda o: back(o.summary, known[o.case.setting])),
+        "grid_back": Column("the other direction Mbit/s", "{:.2f}", lambda o: back(o.summary, known[o.case.setting])),
         "again": Column("TCP sends again", "{:.1%}", again),
         "grid_queue": Column("queue ms p90", "{:.0f}", queue_ms),
         "hosts": Column("Jain of hosts", "{:.3f}", lambda o: by_hosts(o.summary, known[o.case.setting])),
