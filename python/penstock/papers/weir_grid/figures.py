@@ -40,7 +40,7 @@ def _grid(run: Evidence) -> Figure:
         axis.set_title(title, fontsize=10)
         if factor == 1.0:
             axis.set_xscale("log")
-            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.xaxis.set_major_locator(LogLocator(subs=(1,) if column == "call" else (1, 2, 5)))
             axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_yticks(range(len(names)), [run.experiment.label(name) for name in names])
