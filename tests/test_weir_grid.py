@@ -83,6 +83,9 @@ def test_measures_by_hand() -> None:
     assert math.isnan(columns.called({"flows": []}, 20.0))
     again = [{"cc": "cubic", "delivered_bytes": 1448 * 90, "retransmits": 10}, {"cc": "", "delivered_bytes": 10**9}]
     assert columns.again(outcome("near", again)) == 0.1, "of a hundred segments ten, and UDP does not count"
+    pages = [{"kind": "web", "transfers": {"completion_ms": took}} for took in ({"p50": 7}, {"p50": None}, None)]
+    times = [columns.page("p50", outcome("near", [one])) for one in pages]
+    assert times == [7.0, math.inf, math.inf], "pages that never end are no missing value"
     l4s = [{"kind": "bulk", "cc": cc, "goodput_bps": rate} for cc, rate in (("cubic", 4), ("cubic", 6), ("prague", 5))]
     assert columns.prague_share(outcome("l4s", l4s)) == 0.5
 

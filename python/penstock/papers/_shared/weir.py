@@ -66,10 +66,11 @@ def called(summary: dict[str, Any], beyond_ms: float) -> float:
 
 
 def page(percentile: str, outcome: Outcome) -> float:
-    """Returns a percentile of the time of a page, in ms; NaN without pages."""
+    """Returns a percentile of the time of a page, in ms; infinity if none was complete, and NaN without pages."""
     for flow in outcome.summary["flows"]:
-        if flow["kind"] == "web" and flow["transfers"]["completion_ms"]:
-            return float(flow["transfers"]["completion_ms"][percentile])
+        if flow["kind"] == "web":
+            took = (flow["transfers"]["completion_ms"] or {}).get(percentile)
+            return math.inf if took is None else float(took)
     return math.nan
 
 

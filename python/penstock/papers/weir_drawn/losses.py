@@ -17,7 +17,8 @@ PACKET_BITS = 8 * 1514
 class Limit:
     """What is allowed of a measure beside the best value of the others, on a link of these Mbit/s."""
 
-    words: str
+    name: str
+    words: str  # what is allowed
     text: Callable[[float], str]
     least_is_best: bool
     allowed: Callable[[float, float], float]
@@ -30,27 +31,34 @@ def packets_ms(mbps: float, count: float) -> float:
 
 LIMITS = {
     "call": Limit(
-        "a call's p99, ms: the best and 5 %, or two packets and 1 ms",
+        "a call waits, ms",
+        "5 %, and up to two packets and 1 ms in any case",
         "{:.1f}".format,
         True,
         lambda best, mbps: max(1.05 * best, packets_ms(mbps, 2) + 1),
     ),
-    "web": Limit("a page's median, ms: 5 %", "{:.0f}".format, True, lambda best, _: 1.05 * best),
-    "grid_use": Limit("use: 3 %", "{:.1%}".format, False, lambda best, _: 0.97 * best),
+    "web": Limit("a page takes, ms", "5 %", "{:.0f}".format, True, lambda best, _: 1.05 * best),
+    "grid_use": Limit("link in use", "3 %", "{:.1%}".format, False, lambda best, _: 0.97 * best),
     "again": Limit(
-        "sent again: the best and 10 %, or a thousandth",
+        "TCP and QUIC sent again",
+        "10 %, and up to one segment in a thousand in any case",
         "{:.2%}".format,
         True,
         lambda best, _: max(1.1 * best, 0.001),
     ),
     "grid_queue": Limit(
-        "queue p90, ms: the best and 10 %, or four packets and 3 ms",
+        "queue, ms",
+        "10 %, and up to four packets and 3 ms in any case",
         "{:.1f}".format,
         True,
         lambda best, mbps: max(1.1 * best, packets_ms(mbps, 4) + 3),
     ),
     "hosts": Limit(
-        "Jain of hosts: 0.98, or the best less 0.01", "{:.3f}".format, False, lambda best, _: min(best - 0.01, 0.98)
+        "Jain of hosts",
+        "0.01, and down to 0.98 in any case",
+        "{:.3f}".format,
+        False,
+        lambda best, _: min(best - 0.01, 0.98),
     ),
 }
 
