@@ -28,6 +28,8 @@ class Kind:
     flows: int = 6
     steps: int = 500
     facts: Callable[[random.Random, int], list[Fact]] = lambda _r, _flow: []  # told before a flow opens
+    ecn: tuple[int, ...] = (0, 2)  # of data
+    unseen: float = 0.0  # part of the connections whose handshake is not shown; they send what they like
 
 
 @dataclass
@@ -134,6 +136,10 @@ class World:
         )
         if flow.scale_inside is not None and flow.scale_outside is not None:
             flow.scale = flow.scale_outside
+        if self.kind.unseen and r.random() < self.kind.unseen:
+            flow.obeys, flow.most, flow.left = False, r.choice([10, 100]), r.choice([3_000, 10**9])
+            self.at(self.now_ns, lambda: self.send(flow))
+            return
         if flow.from_inside:
             self.hello(flow, False, SYN)
             self.at(self.now_ns + flow.wan_ns, lambda: self.hello(flow, True, SYN | ACK))
@@ -182,7 +188,7 @@ class World:
             tsval = (self.now_ns // MS + flow.isn_inside + (77 if inbound else 0)) % WRAP
             stamps = (tsval, flow.last_tsval.get(not inbound, 0))
             flow.last_tsval[inbound] = tsval
-        ecn = self.r.choice([0, 2]) if payload else 0
+        ecn = self.r.choice(self.kind.ecn) if payload else 0
         size = payload + (HEADERS if stamps else 40)
         segment = Segment(
             self.now_ns, inbound, flow.number, flags, seq, ack, payload, window, scale, mss, stamps, size, ecn

@@ -179,12 +179,13 @@ def test_round_trips_of_the_evaluation_suite_are_those_of_its_table() -> None:
 
 
 def test_what_does_not_suit_an_algorithm_is_not_judged_with_a_reason(out: Path) -> None:
-    found = judging.judge(rfc7928.SUITE, ["fq-codel", "droptail"], out / "rfc7928", quick=True, seeds=1,
+    found = judging.judge(rfc7928.SUITE, ["fq-codel", "weir", "droptail"], out / "rfc7928", quick=True, seeds=1,
                           only=("scheduled", "alone", "ecn", "medium"))  # fmt: skip
     told = {one.criterion.id: one.told for one in found.findings}
     assert told["scheduled.call"]["fq-codel"].verdict == "not judged"
     assert "scheduler of its own" in told["scheduled.call"]["fq-codel"].reason
     assert "marks nothing" in told["ecn.drops"]["droptail"].reason
+    assert (told["ecn.drops"]["weir"].verdict, told["ecn.drops"]["weir"].value) == ("met", 0), "nothing is to be marked"
     assert "no number among its parameters" in told["parameters.delay"]["droptail"].reason
     assert "friendly.delay" not in told  # its case was not run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from conversations import Kind
 from penstock.reference import green, red_ern
 from penstock.reference.ack import Fact, pink, qrm
 from penstock.reference.ack.pink_default import DefaultPink, PinkBeforeQrm
+from penstock.reference.ack.weir import PARTS, Weir
 from penstock.reference.red_ern_estimated import Estimated
 from twin_settings import MS, coin, written
 from twin_steps import Trial, check, element, names
@@ -171,7 +173,41 @@ def pink_before_qrm_trial(r: random.Random) -> Trial:
     return replace(one, settings=[*one.settings, "queue=qrm"], sees=qrm_conversations(r))
 
 
+def weir_trial(r: random.Random, without: frozenset[str]) -> Trial:
+    """Hosts with one flow and several, flows of none or that pass to other hosts, and rates that are told wrongly."""
+    owners, gone, nodes = coin(r), r.choice([0, 0.5]), r.choice([1, 2, 4])
+    wrong = r.choice([0, 0, 0.3])
+
+    def facts(r: random.Random, flow: int) -> list[Fact]:
+        told: list[Fact] = [(0, "flow-gone", flow, 0)] if r.random() < gone else []
+        if owners and r.random() < 0.9:
+            told.append((0, "owner", flow, r.choice([r.randrange(nodes), r.randrange(nodes), 2**32 - 1])))
+        if r.random() < wrong:
+            told.append((0, "rate", 0, round(10 ** r.uniform(5, 8))))
+        return told
+
+    settings = [f"without={json.dumps(sorted(without))}"] if without else []
+    return Trial(
+        lambda limit, rate, uniform: Weir(limit, rate, uniform, without),
+        settings,
+        Kind(r.choice([1, 4, 12, 25]), r.choice([500, 500, 1500]), facts, (0, 1, 2), unseen=r.choice([0, 0.2, 0.7])),
+    )
+
+
+@element("weir")
+def weir_default_trial(r: random.Random) -> Trial:
+    """All parts."""
+    return weir_trial(r, frozenset())
+
+
+@element("weir/parts")
+def weir_parts_trial(r: random.Random) -> Trial:
+    """Without one part, or without several."""
+    return weir_trial(r, frozenset(r.sample(PARTS, r.choice([1, 1, 1, 2, 4]))))
+
+
 SHOWS = {
+    "weir": ("sent", "rewritten", "drop_overflow", "drop_dequeue", "marked"),
     "green": ("sent", "drop_early", "drop_overflow", "marked"),
     "red-ern": ("sent", "drop_early", "drop_overflow", "marked"),
     "qrm": ("sent", "drop_early", "drop_overflow"),

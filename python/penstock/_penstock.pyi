@@ -96,7 +96,7 @@ class Segment(Protocol):
     def ecn(self) -> int: ...
 
 # (time in ns, name, index, value): ("owner", flow, node), ("budget", node, bit/s or 0 for none), ("rest", 0, bit/s),
-# ("gone", node, 0), ("flow-gone", flow, 0), ("channel", station, lost packets of a million)
+# ("rate", 0, bit/s), ("gone", node, 0), ("flow-gone", flow, 0), ("channel", station, lost packets of a million)
 Fact = tuple[int, str, int, int]
 
 def replay_segments(

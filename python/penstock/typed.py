@@ -363,6 +363,7 @@ Part = (
     | Literal["young"]
     | Literal["floor"]
     | Literal["pace"]
+    | Literal["gain"]
 )
 
 

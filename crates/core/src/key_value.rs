@@ -21,8 +21,12 @@ pub fn split_setting(text: &str) -> Result<(String, String), NotASetting> {
     }
 }
 
-/// The value of a text: a truth value or a number if the text has that form, else the text itself.
+/// The value of a text: a truth value, a number, or a list such as `["a", "b"]` if the text has that form, else the text
+/// itself.
 pub fn value_of(text: &str) -> Value {
+    if let Ok(list @ Value::Array(_)) = serde_json::from_str(text) {
+        return list;
+    }
     if let Ok(flag) = text.parse() {
         return Value::Bool(flag);
     }
@@ -49,6 +53,9 @@ mod tests {
             ("true", Value::Bool(true)),
             ("nan", Value::from("nan")),
             ("inf", Value::from("inf")),
+            (r#"["a", "b"]"#, Value::from(vec!["a", "b"])),
+            ("[a]", Value::from("[a]")),
+            ("null", Value::from("null")),
         ] {
             assert_eq!(value_of(text), value, "{text}");
         }

@@ -78,11 +78,12 @@ fn fact(name: &str, index: u32, value: u64) -> PyResult<Fact> {
         "owner" => Ok(Fact::Owner { flow: FlowId(index), node: NodeId(value as u32) }),
         "budget" => Ok(Fact::Budget { node: NodeId(index), budget: (value > 0).then(|| Rate::from_bps(value)) }),
         "rest" => Ok(Fact::Rest(Rate::from_bps(value))),
+        "rate" if value > 0 => Ok(Fact::Rate(Rate::from_bps(value))),
         "gone" => Ok(Fact::Gone(NodeId(index))),
         "flow-gone" => Ok(Fact::FlowGone(FlowId(index))),
         "channel" if value <= 1_000_000 => Ok(Fact::Channel { station: index, loss: value as f64 / 1e6 }),
         _ => Err(PyValueError::new_err(format!(
-            "fact {name:?} with {value}: owner, budget, rest, gone, flow-gone and channel (at most 1000000) are allowed"
+            "fact {name:?} with {value}: owner, budget, rest, rate, gone, flow-gone, channel (to 1000000) are allowed"
         ))),
     }
 }
@@ -90,8 +91,8 @@ fn fact(name: &str, index: u32, value: u64) -> PyResult<Fact> {
 /// Plays TCP segments of both directions, in the order of time, through `aqm` before a link. Returns for each segment the
 /// window with which it left, with the fate, its time and the ECN field if it is outbound, and the report of the
 /// discipline as JSON, if it has one. Facts are ("owner", flow, node), ("budget", node, bit/s or 0 for none),
-/// ("rest", 0, bit/s), ("gone", node, 0), ("flow-gone", flow, 0) and ("channel", station, lost packets of a million), each
-/// after its time. The other arguments are those of `replay`.
+/// ("rest", 0, bit/s), ("rate", 0, bit/s) of the link or not, ("gone", node, 0), ("flow-gone", flow, 0) and
+/// ("channel", station, lost packets of a million), each after its time. The other arguments are those of `replay`.
 #[pyfunction]
 #[pyo3(signature = (steps, aqm, rate, limit, settings=Vec::new(), seed=1, library=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]

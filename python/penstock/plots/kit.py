@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from penstock.plots.style import COLOURS, CYCLE, FAINT, INK, LABELS, LIMIT, MARKERS, box, colour, mark_level
 from penstock.reproduce.results import Evidence
@@ -36,7 +37,10 @@ __all__ = [
     "Ellipse",
     "Evidence",
     "Figure",
+    "FuncFormatter",
     "LinearSegmentedColormap",
+    "LogLocator",
+    "NullFormatter",
     "box",
     "colour",
     "mark_level",

@@ -73,6 +73,7 @@ LABELS |= {"modified-codel": "Modified CoDel", "cobalt": "COBALT", "pie": "PIE",
 LABELS |= {"plain": "plain TCP", "c2ml": "C²ML", "dybra": "C²ML + DyBRA", "qrm": "QRM"}
 LABELS |= {"c2ml-qrm": "C²ML + QRM", "pink-qrm": "PINK + QRM"}
 LABELS |= {"fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
+MARKERS |= {"weir": "o", "cake": "s"}
 MARKERS |= {
     "fifo": "s",
     "drr": "^",
@@ -86,6 +87,7 @@ MARKERS |= {
     "double-drr": "v",
     "double-wf2q-plus": "s",
 }
+LABELS |= {"weir": "WEIR", "cake": "CAKE", "dualpi2": "DualPI2"}
 LABELS |= {"fifo": "FIFO", "drr": "DRR", "wf2q-plus": "WF²Q+", "kps": "KPS", "qfq": "QFQ", "qfq-plus": "QFQ+"}
 LABELS |= {"hfs": "HFS", "hfs-drr": "HFS*", "w2f2q": "W²F²Q"}
 LABELS |= {"hfs-wf2q-plus": "QFQ+ over WF\u00b2Q+", "double-drr": "double DRR", "double-wf2q-plus": "double WF\u00b2Q+"}

@@ -31,10 +31,7 @@ class LinuxCobalt(Fifo):
         self.params = params
         self.uniform = uniform
         self.head_drop = head_drop
-        self.mtu_time = self.packet_time(params.mtu, rate_bps)
-        self.target = max(self.mtu_time * 3 // 2, params.target_ns)
-        self.interval = max(params.interval_ns + self.target - params.target_ns, 2 * self.target)
-        self.freeze = self.target if params.freeze_ns is None else params.freeze_ns
+        self.set_rate(rate_bps)
         self.p_inc, self.p_dec = (min(U32, int(p * 2**32)) for p in (params.increment, params.decrement))
         self.count = 0
         self.rec_inv_sqrt = 0
@@ -44,8 +41,16 @@ class LinuxCobalt(Fifo):
         self.dropping = False
         self.now_ns = 0
 
+    def set_rate(self, rate_bps: int) -> None:
+        """cake_set_rate()."""
+        params = self.params
+        self.mtu_time = self.packet_time(params.mtu, rate_bps)
+        self.target = max(self.mtu_time * 3 // 2, params.target_ns)
+        self.interval = max(params.interval_ns + self.target - params.target_ns, 2 * self.target)
+        self.freeze = self.target if params.freeze_ns is None else params.freeze_ns
+
     def packet_time(self, mtu: int, rate_bps: int) -> int:
-        """cake_set_rate(): the time of a byte has 34 bits."""
+        """The time of a byte has 34 bits."""
         rate_ns, shift = (NS_PER_S << 34) // max(64, rate_bps // 8), 34
         while rate_ns >> 34:
             rate_ns >>= 1

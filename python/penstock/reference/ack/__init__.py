@@ -3,8 +3,8 @@
     replay(Green(limit, params, rate_bps, uniform), steps, rate_bps) -> what became of each segment
 
 A step is a `Segment`, or a fact (time in ns, name, index, value) as the compiled part is told them:
-("owner", flow, node), ("budget", node, bit/s or 0 for none), ("rest", 0, bit/s), ("gone", node, 0) and
-("flow-gone", flow, 0).
+("owner", flow, node), ("budget", node, bit/s or 0 for none), ("rest", 0, bit/s), ("rate", 0, bit/s), which need not be
+that of the link, ("gone", node, 0) and ("flow-gone", flow, 0).
 
 An outbound segment is shown to the element, and then arrives at the queue before the link; an inbound one comes from
 the far side and carries the ACKs of that traffic.

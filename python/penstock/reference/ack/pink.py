@@ -94,6 +94,7 @@ class Flow:
     mss: int = 0
     probe: Probe = field(default_factory=Probe)
     listed: Literal["", "silent", "busy", "far", "quiet"] = ""
+    small: bool = False  # the share was less than a segment at the last ACK
     last_ns: int = 0
     closed_ns: int = 0
     largest: int = 0
@@ -177,7 +178,7 @@ class Pink(Gateway):
     def unlist(self, flow: Flow) -> bool:
         """The flow does not count any more."""
         was, flow.listed, flow.claim = flow.listed, "", None
-        flow.surplus, flow.grows = 0, False
+        flow.surplus, flow.grows, flow.small = 0, False, False
         return was != ""
 
     def learn(self, sent: bool) -> None:
@@ -318,14 +319,19 @@ class Pink(Gateway):
     def outbound(self, segment: Segment) -> int:
         """Data."""
         if (flow := self.arrive(segment)) is not None:
+            end = flow.end()
             flow.probe.show(segment)
             self.answers(flow, segment)
+            self.note_standing(flow, segment, end)
             if segment.payload:
                 self.note_sending(flow)
                 self.note_data(flow, segment)
             if segment.flags & FIN:
                 flow.fin_sent = True
         return segment.window
+
+    def note_standing(self, flow: Flow, segment: Segment, end: int | None) -> None:
+        """A segment is about to be noted; `end` is that of the data before it."""
 
     def note_data(self, flow: Flow, segment: Segment) -> None:
         """The size of segments, and whether the sender splits them."""
@@ -361,17 +367,22 @@ class Pink(Gateway):
         """What a rate in thousandths of a byte per second gives to each of n flows in a round trip."""
         return min(rate * rtt_ns // (NS_PER_S * 1000 * max(n, 1)), MOST_WINDOW)
 
-    def level(self, flow: Flow, rtt_ns: int) -> int:
+    def level(self, flow: Flow, rtt_ns: int, full: int) -> int:
         """Eq. (2) for a flow as if it were good. One that does not count is taken as if it sent now."""
+        del full
         others = [one for one in self.flows.values() if self.counts(one) and one is not flow]
         n, claims = len(others) + 1, [one.claim for one in others if one.claim is not None]
-        if not self.counts(flow) and flow.flight != "later" and self.samples:
-            silent = self.in_list("silent")
-            n += max(silent * self.kept // 65536 - (flow.listed != ""), 0)
+        n += self.expected(flow)
         if not claims:
             return self.window_of(self.capacity, rtt_ns, n)
         equal = self.capacity * len(claims) // n  # what bad flows hold at most
         return self.window_of(self.capacity - min(1000 * sum(claims), equal), rtt_ns, n - len(claims))
+
+    def expected(self, flow: Flow) -> int:
+        """How many flows may send at once with one that has not yet sent."""
+        if self.counts(flow) or flow.flight == "later" or not self.samples:
+            return 0
+        return max(self.in_list("silent") * self.kept // 65536 - (flow.listed != ""), 0)
 
     def clamp(self, flow: Flow, segment: Segment) -> int:
         """Writes RCV.WND."""
@@ -381,7 +392,7 @@ class Pink(Gateway):
         if seen is None and flow.flight == "none" and flow.probe.wan.newest is not None:
             seen = self.now_ns - flow.probe.wan.since_ns  # at least
         rtt_ns = None if seen is None else seen + full * 8 * NS_PER_S // self.rate_bps
-        share = None if rtt_ns is None else self.level(flow, rtt_ns)
+        share = None if rtt_ns is None else self.level(flow, rtt_ns, full)
         if rtt_ns is not None and share is not None:
             taken = self.taken(flow, rtt_ns)
             if not segment.flags & SYN:
@@ -389,7 +400,9 @@ class Pink(Gateway):
             share = min(share, taken, self.allowance(flow, full, rtt_ns))
         surplus = self.note_surplus(flow, segment.ack, (share or 0) + STEPS * full, rtt_ns or 0)
         self.count["acks"] += 1
-        self.count["below_one_segment"] += share is not None and share < full
+        small = share is not None and share < full
+        self.count["below_one_segment"] += small
+        flow.small = small and flow.listed != ""
         written = self.write(flow, Given(segment.ack, told, full, unit, share, surplus, rtt_ns))
         self.count["rewritten"] += written < told
         return written // unit if written < told else segment.window
@@ -419,8 +432,7 @@ class Pink(Gateway):
         ack, told, full, unit, share = given.ack, given.told, given.full, given.unit, given.share
         held = None if flow.flight == "none" else (flow.edge - flow.acked) % WRAP
         if held is None:
-            flow.flight, flow.acked, flow.edge, flow.round_end = "first", ack, ack, ack
-            flow.credit = min((flow.number * 0x9E3779B9 % WRAP) * full >> 32, 32767)
+            self.begin(flow, ack, full)
         if after(ack, (flow.acked + full) % WRAP):
             flow.habits.now.add("stretches")
         newly = (ack - flow.acked) % WRAP if after(ack, flow.acked) else 0
@@ -439,6 +451,11 @@ class Pink(Gateway):
             room = self.grow(flow, held, newly, granted, free, given)
             granted = min(granted, up(max(room, full), unit))
         return self.let(flow, given, granted)
+
+    def begin(self, flow: Flow, ack: int, full: int) -> None:
+        """The first window of a connection."""
+        flow.flight, flow.acked, flow.edge, flow.round_end = "first", ack, ack, ack
+        flow.credit = min((flow.number * 0x9E3779B9 % WRAP) * full >> 32, 32767)
 
     def grant(self, flow: Flow, given: Given, share: int, held: int | None) -> int:
         """Ends a round if it is over, and returns the window of this ACK."""
@@ -520,8 +537,12 @@ class Pink(Gateway):
 
     def room(self, full: int, rtt_ns: int) -> int:
         """The bandwidth-delay product, or the queue if that is smaller."""
+        return min(self.queue_room(full), self.window_of(self.capacity, rtt_ns, 1))
+
+    def queue_room(self, full: int) -> int:
+        """The queue in bytes."""
         kind, most = self.limit
-        return min(most * full if kind == "packets" else most, self.window_of(self.capacity, rtt_ns, 1))
+        return most * full if kind == "packets" else most
 
     def report(self) -> dict[str, int]:
         """The counters of the page."""

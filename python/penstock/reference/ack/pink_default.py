@@ -350,12 +350,18 @@ class DefaultPink(Pink):
         """No tails for senders that split; and who has nothing more to send may lose its edge."""
         if self.params.window == "steady" and not self.is_coarse(given) and not flow.grows:
             granted = self.without_tail(flow, given, granted)
+        granted = self.young_window(flow, given, granted)
         if not (self.demands and flow.claim is not None and self.is_done(flow, given.ack)):
             return super().let(flow, given, granted)
         written = min(granted, given.told)
         flow.edge = given.ack
         flow.let_through(given.ack, written)
         return written
+
+    def young_window(self, flow: Flow, given: Given, granted: int) -> int:
+        """Only WEIR treats young connections otherwise."""
+        del flow, given
+        return granted
 
     def without_tail(self, flow: Flow, given: Given, granted: int) -> int:
         """A tail is less than half a segment."""

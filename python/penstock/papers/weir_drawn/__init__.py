@@ -1,0 +1,1 @@
+"""WEIR, CAKE and FQ-CoDel where nobody chose the testbed."""
