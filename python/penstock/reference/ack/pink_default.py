@@ -37,7 +37,7 @@ class Interval:
 
 
 def stride(flow: Flow, given: Given) -> int:
-    """Returns the bytes of one step: the units that hold a segment if units are coarse and the sender fills what is left of them."""
+    """Returns the bytes of one step: the units that hold a segment if they are coarse and the sender fills them."""
     coarse = 3 * given.unit > 2 * given.full
     fills = "splits" in flow.habits.last or given.unit > given.full
     return up(given.full, given.unit) if coarse and fills else given.full
