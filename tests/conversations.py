@@ -123,7 +123,7 @@ class World:
             wan_ns=r.choice([1, 20, 80, 600]) * MS + r.randrange(MS),
             lan_ns=r.choice([0, 1, 10]) * MS + r.randrange(1, MS),
             scale_inside=r.choice([None, 0, 2, 7, 14]),
-            scale_outside=r.choice([None, 0, 2, 7, 7, 14]),
+            scale_outside=r.choice([None, 0, 2, 7, 7, 10, 14]),
             timestamps=r.random() < 0.5,
             room=r.choice([4_000, 65_000, 1_000_000, 4_000_000]),
             obeys=r.random() < 0.85,

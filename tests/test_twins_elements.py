@@ -175,13 +175,13 @@ def pink_before_qrm_trial(r: random.Random) -> Trial:
 
 def weir_trial(r: random.Random, without: frozenset[str]) -> Trial:
     """Hosts with one flow and several, flows of none or that pass to other hosts, and rates that are told wrongly."""
-    owners, gone, nodes = coin(r), r.choice([0, 0.5]), r.choice([1, 2, 4])
+    owners, gone, nodes = r.random() < 0.8, r.choice([0, 0.5]), r.choice([1, 2, 4])
     wrong = r.choice([0, 0, 0.3])
 
     def facts(r: random.Random, flow: int) -> list[Fact]:
         told: list[Fact] = [(0, "flow-gone", flow, 0)] if r.random() < gone else []
         if owners and r.random() < 0.9:
-            told.append((0, "owner", flow, r.choice([r.randrange(nodes), r.randrange(nodes), 2**32 - 1])))
+            told.append((0, "owner", flow, 2**32 - 1 if r.random() < 0.1 else r.randrange(nodes)))
         if r.random() < wrong:
             told.append((0, "rate", 0, round(10 ** r.uniform(5, 8))))
         return told
