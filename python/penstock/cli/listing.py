@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import completion, show
 from penstock.cli.base import verb
 from penstock.cli.layout import styled
 from penstock.mistake import MistakeError
@@ -32,7 +32,10 @@ _KINDS = {
 @verb("list", "penstock list", "penstock list aqm", "penstock list codel", "penstock list satellite --json")
 def list_(
     word: str = typer.Argument(
-        "", help="A kind, a name, or any text to search for; default: all.", metavar="[KIND|WORD]"
+        "",
+        help="A kind, a name, or any text to search for; default: all.",
+        metavar="[KIND|WORD]",
+        autocompletion=completion.algorithms,
     ),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
 ) -> None:
