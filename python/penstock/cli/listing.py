@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from penstock.citations import cited
 from penstock.cli import completion, show
 from penstock.cli.base import verb
 from penstock.cli.layout import styled
@@ -80,7 +81,7 @@ def _experiments() -> list[Entry]:
     from penstock.engine import Entry
     from penstock.reproduce import EXPERIMENTS
 
-    return [Entry(name, _EXPERIMENT, one.title, one.source, ()) for name, one in EXPERIMENTS.items()]
+    return [Entry(name, _EXPERIMENT, one.title, cited(one.source), ()) for name, one in EXPERIMENTS.items()]
 
 
 def _text(entry: Entry) -> str:
