@@ -211,7 +211,7 @@ def test_a_command_that_is_ended_leaves_no_folder(good: bytes, ended_by: signal.
     child.wait(timeout=20)
     child.stdout.close()
     if ended_by == signal.SIGKILL:  # nobody can tidy up then: the next one does, and `penstock doctor` tells
-        assert testbed.leftovers() == folders
+        assert set(folders) <= set(testbed.leftovers())
         with pack.unpacked(tmp_path / "sent.zip"):
             assert not folders[0].exists()
 

@@ -71,7 +71,6 @@ def run(
 ) -> None:
     """Run a scenario: tables on the terminal, everything else in a directory."""
     from penstock import link
-    from penstock.experiments import setting
 
     _check_world(on, trace, pcapng)
     _check_shell(on, shell, json or check)
@@ -79,7 +78,9 @@ def run(
         raise MistakeError(
             "--open opens the page of a run; without a directory there is none: give --out, or no --json"
         )
-    given = setting.read(settings)
+    if (flows or interval) and not trace:
+        raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
+    given = _settings(settings)
     if link.is_link(scenario):
         if on != "sim":
             raise MistakeError(
@@ -87,13 +88,12 @@ def run(
             )
         _run_link(scenario, given, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)], check)
         return
-    source = _changed(options.scenario(scenario), given)
     if trace:
         _check_trace(trace, pcapng)
+    source = _changed(options.scenario(scenario), given)
+    if trace:
         tcp_trace.trace(source, flows, interval or tcp_trace.INTERVAL, seed, out, json)
         return
-    if flows or interval:
-        raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
     if check:
         _check(source, seed, on, json)
         return
@@ -102,12 +102,21 @@ def run(
         options.opened(page, browse)
 
 
-def _changed(source: Scenario, given: dict[str, object]) -> Scenario:
-    """Returns the scenario with what `--set` says, and tells which settings have no effect."""
+def _settings(texts: list[str]) -> dict[str, object]:
+    """Returns keys and values of `--set`, whose module is loaded only if there are any."""
+    if not texts:
+        return {}
     from penstock.experiments import setting
 
+    return setting.read(texts)
+
+
+def _changed(source: Scenario, given: dict[str, object]) -> Scenario:
+    """Returns the scenario with what `--set` says, and tells which settings have no effect."""
     if not given:
         return source
+    from penstock.experiments import setting
+
     found = setting.applied(source, given)
     show.warn(setting.told(setting.without_effect(source, given), "--set"))
     return found
