@@ -168,3 +168,12 @@ def test_keys_that_completion_offers_are_keys() -> None:
             with pytest.raises(engine.ScenarioError) as refused:
                 setting.applied(SOURCE, {path: {"x": 1}})
             assert f"unknown field `{path.partition('.')[2]}`" not in str(refused.value)
+
+
+def test_a_class_in_python_on_real_packets_is_told_the_way_on(penstock: Command, tmp_path: Path) -> None:
+    assert penstock("new", "aqm", "my_aqm").returncode == 0
+    done = penstock("run", "my_aqm.toml", "--on", "wire", "--check")
+    assert done.returncode == 2
+    if "needs" not in done.stderr:  # the program for real packets is there
+        assert "`penstock new aqm my-aqm --rust`" in done.stderr
+        assert "cargo run --release --features emulate --bin my-aqm-emulate" in done.stderr
