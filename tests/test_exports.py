@@ -247,7 +247,7 @@ def test_what_was_changed_is_not_packed_and_not_repeated(run: Path, tmp_path: Pa
     assert "README.md is not that which was packed" in refused("a.zip", **{"small__README.md": b"other"})
     assert "run/more is not that which was packed" in refused("b.zip", small__run__more=b"")
     assert "no common folder" in refused("c.zip", other__x=b"")
-    assert "no common folder" in refused("d.zip", **{"small__..__..__x": b""})
+    assert "is not that of a file in its folder" in refused("d.zip", **{"small__..__..__x": b""})
     (tmp_path / "e.zip").write_bytes(data[:-40])
     with pytest.raises(MistakeError, match=r"e\.zip: no archive"), pack.unpacked(tmp_path / "e.zip"):
         pass

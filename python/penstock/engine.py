@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock import _penstock, tcp_trace
 from penstock._penstock import BrokenInvariant, Endpoint, Orbit, ScenarioError, TraceError
+from penstock.citations import cited
 from penstock.mistake import MistakeError, lacking
 from penstock.own import AlgorithmError, Library
 from penstock.scenario import Scenario, Source, to_toml
@@ -200,7 +201,7 @@ def summary_schema() -> dict[str, Any]:
 def _entries(listed: str) -> list[Entry]:
     return [
         Entry(**{**entry, "parameters": tuple(Parameter(**parameter) for parameter in entry["parameters"])})
-        for entry in json.loads(listed)
+        for entry in json.loads(cited(listed))
     ]
 
 

@@ -9,7 +9,6 @@ reads and executes nothing of his own machine.
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
 
 from penstock.mistake import MistakeError
@@ -17,6 +16,7 @@ from penstock.scenario import MOST_BYTES, Scenario
 
 MARK = "p1="
 BETWEEN = "\x1e"
+MOST_SCENARIOS = 100  # of one link
 FILE = "playground.toml"  # the name of the file in messages, as in the playground; the default of the scenario's name
 _RAW = -15  # DEFLATE without header and checksum
 
@@ -46,8 +46,13 @@ def decode(text: str) -> list[str]:
             raise LinkError(f"this link holds more than {MOST_BYTES} bytes; a scenario has at most that")
         if not inflater.eof or inflater.unused_data:
             raise zlib.error("cut off, or something follows")
-        return whole.decode("utf-8").split(BETWEEN)
-    except (binascii.Error, zlib.error, UnicodeDecodeError):
+        texts = whole.decode("utf-8").split(BETWEEN)
+        if len(texts) > MOST_SCENARIOS:
+            raise LinkError(f"this link holds {len(texts)} scenarios; at most {MOST_SCENARIOS} are run")
+        return texts
+    except LinkError:
+        raise
+    except (zlib.error, ValueError):  # damaged base64, DEFLATE or UTF-8
         raise LinkError(
             f"this link is damaged: what follows {MARK!r} holds no scenario; copy it again as a whole, in quotes"
         ) from None

@@ -7,6 +7,7 @@ examples are those of the package or, in a checkout, its folder `examples/`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -120,6 +121,63 @@ def playground() -> Path:
     raise MistakeError(f"the playground is not built; run `make playground` in {checkout}")
 
 
+@dataclass(frozen=True)
+class Place:
+    """A line of a page in which all words of a search are, or the first one of them."""
+
+    page: Page
+    heading: str
+    line: str
+    words: int  # how many times the page has the words
+
+
+_SHOWN = 150  # characters of a line that is shown
+
+
+def search(text: str) -> list[Place]:
+    """Returns the pages that contain all words of a text, those with the words in their headings first."""
+    words = [word for word in re.findall(r"[\w.²/-]+", text.casefold()) if word]
+    found = [(place, _weight(place, words)) for page in pages().values() if (place := _within(page, words))]
+    return [place for place, _ in sorted(found, key=lambda one: (-one[1], one[0].page.name))]
+
+
+def _weight(place: Place, words: Sequence[str]) -> int:
+    titled = sum(word in f"{place.page.title} {place.page.name}".casefold() for word in words)
+    headed = sum(word in place.heading.casefold() for word in words)
+    return 1000 * titled + 100 * headed + min(place.words, 99)
+
+
+def _within(page: Page, words: Sequence[str]) -> Place | None:
+    text = f"{page.name}\n{page.text}".casefold()
+    if not words or not all(word in text for word in words):
+        return None
+    heading, best = page.title, (-1.0, page.title, page.title)
+    for line in page.text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ").strip()
+        lower = line.casefold()
+        score = sum(word in lower for word in words) + sum(word in heading.casefold() for word in words) / 10
+        if score > best[0]:
+            best = (score, heading, line.strip())
+    return Place(page, best[1], best[2][:_SHOWN], sum(text.count(word) for word in words))
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix(".md").removeprefix("docs/").strip("/")
+
+
+def named(name: str) -> Page | None:
+    """Returns a page by its name, by the last part of its name, or by the name of an algorithm."""
+    wanted = _plain(name)
+    same = (page for page in pages().values() if page.short == wanted)
+    return pages().get(wanted) or page_of(wanted) or next(same, None)
+
+
+def meant(name: str) -> str:
+    """Returns a question with the nearest name of a page or of an algorithm; nothing if none is near."""
+    return did_you_mean(_plain(name), [*pages(), *(page.short for page in pages().values()), *_algorithms()])
+
+
 def find(name: str) -> Page:
     """Returns a page by its name, by the last part of its name, or by the name of an algorithm.
 
@@ -127,11 +185,6 @@ def find(name: str) -> Page:
     """
     if not pages():
         raise MistakeError(f"{ROOT}: the pages of the documentation are not there; install the package again")
-    wanted = name.removesuffix(".md").removeprefix("docs/").strip("/")
-    if found := pages().get(wanted) or page_of(wanted):
+    if found := named(name):
         return found
-    same = [page for page in pages().values() if page.short == wanted]
-    if same:
-        return same[0]
-    known = [*pages(), *(page.short for page in pages().values()), *_algorithms()]
-    raise MistakeError(f"there is no page {name!r}; {did_you_mean(wanted, known)}`penstock docs` lists them")
+    raise MistakeError(f"no page is called {name!r}, and none contains it; {meant(name)}`penstock docs` lists them")

@@ -13,8 +13,7 @@ own/            copies of the files that the scenario names: Python, recorded tr
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,7 +137,7 @@ def differences(then: Any, now: Any, key: str = "") -> Iterator[Difference]:
 
 def default_path(scenario: Scenario, seed: int | None, root: Path = Path("runs")) -> Path:
     """Returns `runs/<name>-<hash of scenario and seed>`, so that equal runs have the same directory."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.name).strip("-.") or "scenario"
+    name = store.file_name(scenario.name) or "scenario"
     return root / f"{name}-{provenance.sha256(f'{scenario.text}{seed}')[:8]}"
 
 
@@ -263,7 +262,11 @@ def _check(manifest: dict[str, Any], file: Path) -> None:
     wrong = [key for key in texts if key in manifest and not isinstance(manifest[key], str)]
     if isinstance(manifest["seed"], bool) or not isinstance(manifest["seed"], int) or not 0 <= manifest["seed"] < 2**64:
         wrong.append("seed")
+    wrong += [key for key in ("options", "wire") if not isinstance(manifest.get(key, {}), dict)]
     wrong += [key for key in ("versions", "files") if not _is_texts(manifest.get(key, {}))]
+    for name in manifest.get("files", {}) if not wrong else ():
+        if Path(name).is_absolute() or ".." in Path(name).parts or not Path(name).parts:
+            raise RunDirError(f"{file}: names a file {name!r} that is not in the directory")
     if manifest["format"] > 1 and "files" not in manifest:
         raise RunDirError(f"{file}: lacks files")
     if wrong:
@@ -318,12 +321,14 @@ def _checked(path: Path, name: str, hashes: Mapping[str, str]) -> bytes:
     return data
 
 
-def rerun(path: Path, permit: Permit | None = None, confined: bool = False) -> Again:
+def rerun(
+    path: Path, permit: Permit | None = None, confined: bool = False, stop: Callable[[], bool] = lambda: False
+) -> Again:
     """Runs the scenario of a directory again, and compares the bytes of the summaries.
 
     What the first run recorded beside its summary, such as packets, is not recorded again: it does not change results.
     `permit` is asked before a file with Python code is executed; with `confined`, no file is read but the copies in the
-    directory.
+    directory. A simulation ends with `Stopped` when `stop` returns true.
     """
     then = read_manifest(path)
     hashes = _hashes(then)
@@ -342,8 +347,8 @@ def rerun(path: Path, permit: Permit | None = None, confined: bool = False) -> A
     if world == worlds.JAR:
         result = worlds.run(scenario, then["seed"], world)
     else:
-        again = solve if world == worlds.FLUID else simulate
-        result = again(scenario, then["seed"])
+        seed = then["seed"]
+        result = solve(scenario, seed) if world == worlds.FLUID else simulate(scenario, seed, stop=stop)
     now = _versions(result)
     changed = {
         name: (str(then["versions"].get(name, "unknown")), value)
@@ -359,4 +364,4 @@ def rerun(path: Path, permit: Permit | None = None, confined: bool = False) -> A
 
 def _own(manifest: dict[str, Any]) -> list[str]:
     """Returns the paths of the copies of own files in the directory."""
-    return [name for name in manifest.get("files", {}) if Path(name).parts[0] == OWN]
+    return [name for name in manifest.get("files", {}) if Path(name).parts[:1] == (OWN,)]

@@ -58,8 +58,18 @@ def run(command: Sequence[str], text: str | None = None) -> str:
     """Runs a program to its end, and returns what it printed; raises `LabError` with its message if it fails."""
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError(f"{' '.join(command[:12])}: {done.stderr.strip()}")
+        raise LabError(f"{_called(command)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def _called(command: Sequence[str]) -> str:
+    """Returns the program that was to run and its arguments, without those that started it where it was to run."""
+    words = list(command)
+    while words and words[0] in ("setpriv", "nsenter"):
+        words = [
+            word for word in words[1:] if word not in ("--", "--pdeathsig", "KILL") and not word.startswith("--net=")
+        ]
+    return " ".join(words[:12])
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ use crate::foreign::{Library, LibraryError};
 use crate::key_value::{NotASetting, split_setting, value_of};
 use crate::listing::Entry;
 use crate::registry::{self, AnyConfig};
-use crate::suggest::{unknown_key, unknown_name};
+use crate::suggest::{plain, unknown_key, unknown_name};
 use serde_json::{Map, Value};
 
 /// Why settings were refused; each message names the allowed values.
@@ -266,7 +266,7 @@ fn set<T: Table>(
 }
 
 fn bad_value(name: &'static str, key: String, value: String, error: &serde_json::Error) -> SettingsError {
-    SettingsError::BadValue { name, key, value, message: error.to_string() }
+    SettingsError::BadValue { name, key, value, message: plain(&error.to_string()) }
 }
 
 /// Reads the configuration of `name`, which must be in the table.
@@ -334,7 +334,7 @@ mod tests {
     fn mistakes_say_what_is_known() {
         let misspelt = message("droptial", &[]);
         assert!(misspelt.contains("no algorithm \"droptial\" (did you mean \"droptail\"?)"), "{misspelt}");
-        assert!(misspelt.contains("there are [\"droptail\", "), "{misspelt}");
+        assert!(misspelt.contains("there are droptail, red, "), "{misspelt}");
         assert!(message("droptail", &["target=5ms"]).ends_with("there are no keys"));
         assert!(message("codel", &["traget=5ms"]).contains("did you mean `target`?"));
         assert!(message("codel", &["target"]).contains("write key=value"));

@@ -21,10 +21,11 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// A text that is not a quantity of the expected kind; the message says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not {what}; write {example}")]
+#[error("{text:?} is not {what}; {}write {example}", near.as_ref().map(|near| format!("did you mean {near:?}? ")).unwrap_or_default())]
 pub struct UnitError {
     text: String,
     what: &'static str,
+    near: Option<String>,
     example: &'static str,
 }
 
@@ -344,6 +345,20 @@ fn parse_scaled(text: &str, unit: impl Fn(&str) -> Option<u64>) -> Option<u64> {
     (scaled % below == 0).then(|| whole.checked_add((scaled / below) as u64)).flatten()
 }
 
+/// The same number with the unit that was meant, if the text with it is a quantity: `10mbit/s`, `10M`, `30 seconds`.
+fn near(text: &str, units: &[&str], reads: impl Fn(&str) -> bool) -> Option<String> {
+    let text = text.trim().replace(',', ".");
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let suffix = suffix.trim().replace("bps", "bit/s").to_ascii_lowercase();
+    let lower = |unit: &&&str| unit.to_ascii_lowercase();
+    let same = units.iter().find(|unit| lower(unit) == suffix);
+    let longer = || units.iter().find(|unit| !suffix.is_empty() && lower(unit).starts_with(&suffix));
+    let word = || units.iter().filter(|unit| suffix.starts_with(&lower(unit))).max_by_key(|unit| unit.len());
+    let whole = format!("{number}{}", same.or_else(longer).or_else(word)?);
+    reads(&whole).then_some(whole)
+}
+
 /// Writes `value` with the largest unit in which it has at most three decimals.
 fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
     let (scale, name) = units
@@ -360,12 +375,17 @@ fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -
 }
 
 macro_rules! text {
-    ($type:ty, $what:literal, $example:literal, $parse:expr, $write:expr) => {
+    ($type:ty, $what:literal, $units:expr, $example:literal, $parse:expr, $write:expr) => {
         impl FromStr for $type {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
                 let parse: fn(&str) -> Option<Self> = $parse;
-                parse(text).ok_or_else(|| UnitError { text: text.to_owned(), what: $what, example: $example })
+                parse(text).ok_or_else(|| UnitError {
+                    text: text.to_owned(),
+                    what: $what,
+                    near: near(text, $units, |other| parse(other).is_some()),
+                    example: $example,
+                })
             }
         }
         impl fmt::Display for $type {
@@ -435,6 +455,9 @@ fn bytes_unit(unit: &str) -> Option<u64> {
 }
 
 fn rate_unit(unit: &str) -> Option<u64> {
+    // "Mbps", "Mbit/s", "Mbitps" and "Mbit" are one; "Mb/s" is not read, because some mean bytes by it.
+    let bits = unit.strip_suffix("bps").map(|scale| format!("{scale}bit"));
+    let unit = bits.as_deref().unwrap_or(unit);
     Some(match unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps")).unwrap_or(unit) {
         "bit" => 1,
         "kbit" => 1_000,
@@ -445,12 +468,23 @@ fn rate_unit(unit: &str) -> Option<u64> {
     })
 }
 
-text!(Span, "a time", "\"5ms\" (units: ns, us, ms, s, min, h)", |t| parse_scaled(t, span_unit).map(Span), |v, f| {
-    write_scaled(f, v.0, &[(NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
-});
+const SPANS: &[&str] = &["ns", "us", "ms", "s", "min", "h"];
+const SIZES: &[&str] = &["B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB"];
+const RATES: &[&str] = &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+const LIMITS: &[&str] = &["p", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB"];
+
+text!(
+    Span,
+    "a time",
+    SPANS,
+    "\"5ms\" (units: ns, us, ms, s, min, h)",
+    |t| parse_scaled(t, span_unit).map(Span),
+    |v, f| write_scaled(f, v.0, &[(NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
+);
 text!(
     Bytes,
     "a size",
+    SIZES,
     "\"125kB\" (units: B, kB = 1000 B, MB, GB, TB, KiB = 1024 B, MiB, GiB)",
     |t| parse_scaled(t, bytes_unit).map(Bytes),
     |v, f| write_scaled(f, v.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
@@ -458,6 +492,7 @@ text!(
 text!(
     Rate,
     "a rate above zero",
+    RATES,
     "\"10Mbit/s\" (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s)",
     |t| parse_scaled(t, rate_unit).filter(|bps| *bps > 0).map(Rate),
     |v, f| write_scaled(f, v.0, &[(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")])
@@ -465,6 +500,7 @@ text!(
 text!(
     Limit,
     "a queue limit above zero",
+    LIMITS,
     "\"1000p\" (packets) or \"125kB\" (units: p, B, kB = 1000 B, MB, GB, KiB = 1024 B, MiB, GiB)",
     |t| match t.trim().strip_suffix('p') {
         Some(packets) => packets.trim().parse().ok().filter(|n| *n > 0).map(Limit::Packets),
@@ -534,6 +570,33 @@ mod tests {
         assert!("0p".parse::<Limit>().is_err());
         let message = "5".parse::<Span>().unwrap_err().to_string();
         assert!(message.contains("\"5ms\""), "{message}");
+    }
+
+    /// IEC 80000-13: "bit/s" is bits per second; "bps" is what data sheets of modems write for it.
+    #[test]
+    fn rates_are_read_as_modems_tell_them() {
+        for (text, bps) in [("10Mbps", 10_000_000), ("64 kbps", 64_000), ("1.5Gbps", 1_500_000_000), ("9bps", 9)] {
+            assert_eq!(text.parse::<Rate>().unwrap(), Rate(bps), "{text}");
+        }
+        assert!("10MBps".parse::<Rate>().is_err(), "bytes");
+    }
+
+    #[test]
+    fn a_wrong_unit_comes_with_the_nearest_right_one() {
+        let rate = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+        for (text, near) in
+            [("10M", "10Mbit/s"), ("10mbit/s", "10Mbit/s"), ("10mbps", "10Mbit/s"), ("1,5Mbit/s", "1.5Mbit/s")]
+        {
+            assert!(rate(text).contains(&format!("did you mean {near:?}?")), "{}", rate(text));
+        }
+        for text in ["0Mbit/s", "-5Mbit/s", "fast", "", "10"] {
+            assert!(!rate(text).contains("did you mean"), "{}", rate(text));
+        }
+        assert!("2 minutes".parse::<Span>().unwrap_err().to_string().contains("did you mean \"2min\"?"));
+        assert!("9packets".parse::<Limit>().unwrap_err().to_string().contains("did you mean \"9p\"?"));
+        assert!("30 sec".parse::<Span>().unwrap_err().to_string().contains("did you mean \"30s\"?"));
+        assert!("125KB".parse::<Limit>().unwrap_err().to_string().contains("did you mean \"125kB\"?"));
+        assert!("5 kb".parse::<Bytes>().unwrap_err().to_string().contains("did you mean \"5kB\"?"));
     }
 
     proptest! {

@@ -5,12 +5,12 @@
 //! its parameters have a default.
 
 use crate::diagnosis::Diagnosis;
-use crate::source::{Source, Value};
+use crate::source::{Source, Value, kind};
 use penstock_core::cc::{self, AnyControlConfig};
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::{Library, LibraryError};
 use penstock_core::registry::{AnyConfig, NAMES};
-use penstock_core::suggest::unknown_name;
+use penstock_core::suggest::{plain, unknown_name};
 use serde::Deserializer;
 use serde_json::Map;
 use std::ops::Range;
@@ -170,7 +170,8 @@ impl<'a> Source<'a> {
     {
         let missing = |what: &str| {
             let names = registry.names();
-            self.span(value.span(), &format!("{what}; it is one of {names:?}")).with_allowed(names.iter().copied())
+            let message = format!("{what}; it is one of {}", names.join(", "));
+            self.span(value.span(), &message).with_allowed(names.iter().copied())
         };
         match value.get_ref() {
             DeValue::String(name) => {
@@ -185,7 +186,7 @@ impl<'a> Source<'a> {
             }
             other => Err(missing(&format!(
                 "{} is no {}: write its name, or a table with `name` and parameters",
-                other.type_str(),
+                kind(other),
                 registry.what()
             ))),
         }
@@ -217,7 +218,7 @@ impl<'a> Source<'a> {
         };
         match registry.foreign(written.name, &values) {
             Some(Ok(config)) => Ok(config),
-            Some(Err(error)) => Err(self.span(written.name_at.clone(), &error.to_string())),
+            Some(Err(error)) => Err(self.span(written.name_at.clone(), &plain(&error.to_string()))),
             None => {
                 let mistake = self.span(written.name_at.clone(), &registry.unknown(written.name));
                 Err(mistake.with_allowed(registry.names().iter().copied()))
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(range.line, 4);
         let missing = mistake("[aqm]\ntarget = \"5ms\"");
         assert!(missing.what.starts_with("`name` is missing; it is one of"), "{missing}");
-        assert!(mistake("aqm = 3").what.starts_with("integer is no algorithm"));
+        assert!(mistake("aqm = 3").what.starts_with("a number is no algorithm"));
     }
 
     /// Flow queueing reads its table by way of a map that loses positions.

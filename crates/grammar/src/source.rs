@@ -4,7 +4,7 @@
 
 use crate::diagnosis::Diagnosis;
 use penstock_core::config::ConfigError;
-use penstock_core::suggest::{nearest, unknown_key, unknown_name};
+use penstock_core::suggest::{nearest, plain, unknown_key, unknown_name};
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
     /// Fails if the value is not a table, or at the first key that is in none of the groups.
     pub fn table(&self, value: &Value<'a>, known: &[&'static [&'static str]]) -> Result<Table<'_, 'a>, Diagnosis> {
         let DeValue::Table(entries) = value.get_ref() else {
-            let message = format!("invalid type: {}, expected a table", value.get_ref().type_str());
+            let message = format!("{} is not allowed here: write a table", kind(value.get_ref()));
             return Err(self.span(value.span(), &message));
         };
         let known = known.concat();
@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
         match value.get_ref() {
             DeValue::Array(list) => Ok(list),
             other => {
-                let message = format!("invalid type: {}, expected a list of tables", other.type_str());
+                let message = format!("{} is not allowed here: write a list of tables", kind(other));
                 Err(self.span(value.span(), &message))
             }
         }
@@ -127,7 +127,19 @@ impl<'a> Source<'a> {
 
     /// Turns a message of the TOML parser into a diagnosis at `span`, with the nearest name for an unknown name.
     pub(crate) fn toml_at(&self, span: Range<usize>, message: &str) -> Diagnosis {
-        self.span(span, &with_suggestion(message)).with_allowed(expected(message).unwrap_or_default())
+        self.span(span, &plain(&with_suggestion(message))).with_allowed(expected(message).unwrap_or_default())
+    }
+}
+
+/// What messages call a value of this kind.
+pub(crate) fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
     }
 }
 
@@ -289,6 +301,16 @@ mod tests {
         let mistake = source.read::<Speed>(source.root()).unwrap_err();
         assert_eq!(mistake.what, "unknown field `delya` (did you mean `delay`?), expected `rate` or `delay`");
         assert_eq!(mistake.line, 2);
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_told_without_types() {
+        let list = source("rate = [1]");
+        let mistake = list.read::<Speed>(list.root()).unwrap_err();
+        assert!(mistake.what.starts_with("a list is not allowed here: write a rate above zero in quotes"), "{mistake}");
+        let table = source("rate = 1");
+        let mistake = table.table(table.get(&["rate"]).unwrap(), &[]).unwrap_err();
+        assert_eq!(mistake.what, "a number is not allowed here: write a table");
     }
 
     #[test]

@@ -176,7 +176,7 @@ fn header(line: &str) -> Result<Vec<Column>, Mistake> {
     let mut columns = Vec::new();
     for name in line.split(',').map(str::trim) {
         let Some((_, column)) = Column::ALL.into_iter().find(|(known, _)| *known == name) else {
-            return Err(format!("no column {}; there are {names:?}", quoted(name)).into());
+            return Err(format!("no column {}; there are {}", quoted(name), names.join(", ")).into());
         };
         if columns.contains(&column) {
             return Err(format!("column {name:?} is there twice").into());

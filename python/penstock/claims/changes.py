@@ -18,7 +18,7 @@ FROM_FOUR = "the figure begins with four flows"
 ROOM = "the check got room to fail"
 MEASURE = "the measure is the one that the text has"
 TUNED = "nothing is judged by what it was tuned to"
-WRITTEN = "eq. (3) of document 003 is run as it is written"
+WRITTEN = "eq. (3) of Boudi and Loudini 2018 is run as it is written"
 RUNS = "the runs: the simulator as repaired since, and several seeds"
 KINDS = {Kind.OWN: "our own finding: not counted", Kind.SET_UP: "a check of our set-up: not counted"}
 

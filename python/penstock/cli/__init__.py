@@ -9,11 +9,12 @@ imported inside the functions that need them, so that help and listings appear a
 
 from __future__ import annotations
 
+import re
 import sys
 
 import typer
 
-from penstock.cli import memory
+from penstock.cli import memory, mistakes
 from penstock.cli.base import app
 from penstock.mistake import MistakeError
 
@@ -39,7 +40,13 @@ def main() -> None:
     """Runs the command; a mistake of the user is printed as one message without a traceback."""
     try:
         memory.check("".join(sys.argv[1:2]))
-        app(prog_name="penstock")
+        code = app(prog_name="penstock", standalone_mode=False)
+    except mistakes.UsageError as error:
+        if message := mistakes.told(error):
+            _fail(message, 2)
+        sys.exit(2)
+    except typer.Abort:
+        _fail("stopped: nothing was changed", 1)
     except MistakeError as mistake:
         _fail(str(mistake), 2)
     except MemoryError:
@@ -50,6 +57,8 @@ def main() -> None:
     except (ValueError, RuntimeError) as error:
         _explain(error)
         raise
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
 
 
 def _explain(error: Exception) -> None:
@@ -63,6 +72,7 @@ def _explain(error: Exception) -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    text = message if message.startswith("error") else f"error: {message}"
+    text = re.sub(r" \(os error \d+\)", "", message)
+    text = text if text.startswith("error") else f"error: {text}"
     print(text, file=sys.stderr)
     sys.exit(code)

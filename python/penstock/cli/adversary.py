@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import options, show
 from penstock.cli.base import examples
 from penstock.cli.verify import verify
 from penstock.mistake import MistakeError
@@ -57,7 +57,7 @@ def break_(
     seed: int = typer.Option(1, min=0, max=2**32 - 1, help="Seed of the search."),
     hostile: bool = typer.Option(False, "--hostile", help="Try neighbours that mean harm as well: floods, liars."),
     parameters: bool = typer.Option(False, "--parameters", help="Vary the algorithm's own parameters as well."),
-    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    jobs: int | None = options.JOBS,
     out: Path | None = typer.Option(
         None, "-o", "--out", help="Directory of the results; default runs/break/NAME-HASH."
     ),

@@ -8,13 +8,13 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from penstock.cli import layout
+from penstock.cli import layout, mistakes
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -65,6 +65,21 @@ class Group(TyperGroup):
         """Returns the names of the commands that the help shows."""
         return [name for name, command in self.commands.items() if not command.hidden]
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Returns a command, whose simple values `typer` does not convert."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None and not isinstance(found, TyperGroup):
+            _convert_simple_values(found)
+        return found
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command; an interrupt ends it with a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("interrupted: what was stored before is as it was; the same command begins again", file=sys.stderr)
+            raise typer.Exit(130) from None
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Returns the command of the first argument; raises `MistakeError` with a suggestion if there is none."""
         name = args[0]
@@ -93,39 +108,66 @@ def examples(*lines: str) -> str:
 
 
 def _convert_simple_values(command: Any) -> None:
-    """Lets the parameters of a command convert texts, paths, flags and missing values themselves.
+    """Lets the parameters of a command convert texts, paths, numbers, lists, flags and missing values themselves.
 
-    `typer` gives all values to `pydantic`, which takes longer to load than all the rest of `penstock list`. It still
-    converts numbers, lists, and what is unknown here.
+    `typer` gives all values to `pydantic`, which takes longer to load than all the rest of `penstock list`, and which
+    speaks of types. It still converts what is unknown here.
     """
     function = inspect.unwrap(command.callback) if command.callback else None
-    types = get_type_hints(function) if function else {}
+    types = get_type_hints(function, include_extras=True) if function else {}
+    given = inspect.signature(function).parameters if function else {}
     listed = command.get_params
+    if getattr(listed, "converts", False):
+        return
 
     def get_params(ctx: Any) -> list[Any]:
         found: list[Any] = listed(ctx)
         for parameter in found:
             if not isinstance(parameter.process_value, _Simple):
-                parameter.process_value = _Simple(parameter, types.get(parameter.name))
+                name = parameter.name
+                about = (given[name].default, types.get(name)) if name in given else (None, None)
+                parameter.process_value = _Simple(parameter, *about)
         return found
 
+    get_params.converts = True  # type: ignore[attr-defined]
     command.get_params = get_params
 
 
 class _Simple:
     """Processes a value that needs no `pydantic`, and gives all others to `typer`; see `_convert_simple_values`."""
 
-    def __init__(self, parameter: Any, wanted: Any) -> None:
+    def __init__(self, parameter: Any, info: Any, wanted: Any) -> None:
         self._parameter, self._process = parameter, parameter.process_value
-        self._wanted = next((one for one in (str, Path) if wanted in (one, one | None)), None)
+        if get_origin(wanted) is Annotated:
+            wanted, info = get_args(wanted)[:2]
+        items = get_args(wanted)[:1] if get_origin(wanted) is list else ()
+        self._is_list = bool(items)
+        self._convert = _converter(parameter, info, items[0] if items else wanted)
 
     def __call__(self, ctx: Any, value: Any) -> Any:
-        one = self._parameter
-        if self._wanted and isinstance(value, str | Path):
-            value = self._wanted(value)
-        elif not isinstance(value, bool) and (value is not None or one.required or one.multiple or one.nargs != 1):
+        one, convert = self._parameter, self._convert
+        if value is None and one.required:
+            return self._process(ctx, value)
+        if convert is not None and self._is_list:
+            value = [convert(item) for item in value or ()]
+            if one.required and not value:
+                return self._process(ctx, None)
+        elif convert is not None and value is not None:
+            value = convert(value)
+        elif not isinstance(value, bool) and (value is not None or one.multiple or one.nargs != 1):
             return self._process(ctx, value)
         return one.callback(ctx, one, value) if one.callback else value
+
+
+def _converter(parameter: Any, info: Any, wanted: Any) -> Callable[[Any], Any] | None:
+    """Returns what converts a text to the type of a parameter; `None` for a type that `typer` converts."""
+    if reads := getattr(info, "parser", None):
+        return cast("Callable[[Any], Any]", reads)
+    kind = next((one for one in (str, Path, int, float) if wanted in (one, one | None)), None)
+    if kind not in (int, float):
+        return kind
+    names = [name for name in parameter.opts if name.startswith("--")] or [parameter.metavar or parameter.name.upper()]
+    return mistakes.number(names[0], kind, getattr(info, "min", None), getattr(info, "max", None))
 
 
 def _load(name: str) -> None:
@@ -144,7 +186,6 @@ class Verbs(Mapping[str, Any]):
         if name not in self._made:
             _load(name)
             self._made[name] = get_command(_VERBS[name])
-            _convert_simple_values(self._made[name])
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:

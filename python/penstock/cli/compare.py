@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import options, show
 from penstock.cli.base import verb
 from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
@@ -32,28 +32,26 @@ def compare(
         help="Scenarios, experiments, directories of runs or of sweeps; the first is what others are compared with.",
         metavar="A B ...",
     ),
-    vary: list[str] = typer.Option(
-        [], metavar="KEY=VALUES", help="A key and its values; of one item, its values are compared with each other."
-    ),
+    vary: list[str] = options.VARY,
+    settings: list[str] = options.SET,
     by: str = typer.Option("", metavar="KEY", help="Of one item: compare the values of this key; default: the first."),
-    own: list[str] = typer.Option(
-        [], "--with", metavar="FILE.py:Class", help="An algorithm of yours, beside the rest."
-    ),
-    seeds: str | None = typer.Option(None, help='Number of seeds, or seeds: "20", "3,7", "11..20"; default 10.'),
-    measure: list[str] = typer.Option([], metavar="NAME", help="Measure to compare; `penstock docs measures`."),
+    own: list[str] = options.WITH,
+    seeds: str | None = options.SEEDS,
+    measure: list[str] = options.MEASURE,
     on: OnAny = "sim",
-    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    jobs: int | None = options.JOBS,
     dask: str = typer.Option("", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
-    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json: bool = options.JSON,
 ) -> None:
     """Run what is not run yet, with the same seeds; tell which is better, by how much, and how sure that is."""
-    from penstock.experiments import api
+    from penstock.experiments import api, setting
 
     with RunsBar("compare", json) as bar:
         try:
             found = api.compare(
                 *items,
                 vary=varied(vary),
+                settings=setting.read(settings),
                 seeds=seeds,
                 measure=measure,
                 by=by,

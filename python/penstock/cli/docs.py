@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import completion, show
 from penstock.cli.base import verb
 
 if TYPE_CHECKING:
-    from penstock.manual import Page
+    from penstock.manual import Page, Place
+
+_PLACES_SHOWN = 12
 
 
 @verb(
@@ -22,23 +24,31 @@ if TYPE_CHECKING:
     "penstock docs scenarios",
     "penstock docs how-to",
     "penstock docs codel",
+    "penstock docs round trip",
     "penstock docs play",
 )
 def docs(
-    page: str = typer.Argument(
-        "",
-        help="Name of a page or of an algorithm, or `play` for the playground; default: list the pages.",
-        metavar="[PAGE]",
+    words: list[str] = typer.Argument(
+        None,
+        help="Name of a page or of an algorithm, words to search for in all pages, or `play` for the playground; "
+        "default: list the pages.",
+        metavar="[PAGE|WORD ...]",
+        autocompletion=completion.pages,
     ),
 ) -> None:
-    """Show a page of the documentation, or list all pages."""
+    """Show a page of the documentation, list all pages, or search their text."""
     from penstock import manual
 
+    page = " ".join(words or ())
     if not page:
         _list(list(manual.pages().values()))
         return
     if page == "play":
         _play()
+        return
+    if manual.named(page) is None and (places := manual.search(page)):
+        show.warn(manual.meant(page))
+        _print_places(page, places)
         return
     found = manual.find(page)
     if found.path.parent == manual.EXAMPLES:
@@ -50,6 +60,17 @@ def docs(
         _paged(found.text)
     else:
         print(found.text, end="")
+
+
+def _print_places(words: str, places: list[Place]) -> None:
+    """Prints where words stand: the page that opens with `penstock docs`, its heading, and the line."""
+    for one in places[:_PLACES_SHOWN]:
+        print(f"{one.page.name}: {one.heading}")
+        if one.line not in (one.heading, f"# {one.heading}"):
+            print(f"    {one.line}")
+    more = len(places) - _PLACES_SHOWN
+    rest = f", and {more} more" if more > 0 else ""
+    print(f"\n{len(places)} pages contain {words!r}{rest}; `penstock docs {places[0].page.name}` shows the first")
 
 
 def _play() -> None:

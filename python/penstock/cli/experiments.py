@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from penstock import ecn
-from penstock.cli import show, worlds
+from penstock.cli import completion, options, show, worlds
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
 from penstock.mistake import MistakeError
@@ -53,13 +53,17 @@ def reproduce(
     name: str = typer.Argument(
         help="An experiment of `penstock list experiment`, or a folder that contains an experiment.toml.",
         metavar="NAME|FOLDER",
+        autocompletion=completion.experiments,
     ),
     quick: bool = typer.Option(False, "--quick", help="Do fewer and shorter runs."),
     vary: list[str] = typer.Option(
-        [], metavar="KEY=VALUES", help="Other values of a key, as for `sweep`; such runs are not judged."
+        [],
+        metavar="KEY=VALUES",
+        help="Other values of a key, as for `sweep`; such runs are not judged. Repeatable.",
+        autocompletion=completion.keys,
     ),
-    seeds: int = typer.Option(1, min=1, help="Number of seeds: 1, 2, ...; figures show medians."),
-    jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
+    seeds: int = options.first_seeds(1, 1000, "Number of seeds; figures show medians"),
+    jobs: int | None = options.JOBS,
     variants: str | None = typer.Option(
         None,
         metavar="NAMES",
@@ -69,16 +73,19 @@ def reproduce(
         [], "--with", help="Add an algorithm of your own. Repeatable.", metavar="FILE.py:CLASS"
     ),
     on: worlds.On = "sim",
-    out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
+    out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/reproduce/NAME."),
     fresh: bool = typer.Option(
         False, "--fresh", help="Run all again; otherwise finished runs of the same build are reused."
     ),
     json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs, variants and claims."),
+    browse: bool = options.OPEN,
 ) -> None:
     """Run a published experiment again: figures, claims and a report. On a kernel, with the hosts that Linux has."""
     from penstock.reproduce.own import with_own
     from penstock.reproduce.results import home
 
+    if browse and (vary or _controls(own)):
+        raise MistakeError("--open opens the page of published runs, which there is not with --vary and own controls")
     if vary or _controls(own):
         if on != "sim":
             raise MistakeError(f"--on {on} does not go with --vary and own controls: the published runs go there")
@@ -97,7 +104,7 @@ def reproduce(
     evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json, variants=wanted)
     if evidence is None:
         raise typer.Exit(130)
-    _tell(evidence, path, json)
+    options.opened(_tell(evidence, path, json), browse)
     if not complete:
         print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
         raise typer.Exit(130)
@@ -186,8 +193,8 @@ def _experiment(name: str) -> Experiment:
     )
 
 
-def _tell(evidence: Evidence, path: Path, json: bool) -> None:
-    """Writes the report of an experiment, judges its claims, and prints both."""
+def _tell(evidence: Evidence, path: Path, json: bool) -> Path:
+    """Writes the report of an experiment, judges its claims, and prints both; returns the report."""
     from penstock import report as pages
     from penstock.claims import ledger
 
@@ -204,6 +211,7 @@ def _tell(evidence: Evidence, path: Path, json: bool) -> None:
         show.claims(entries)
         show.line(f"report: {report}")
     tell_disturbed(evidence)
+    return report
 
 
 def tell_disturbed(evidence: Evidence) -> None:
@@ -273,8 +281,8 @@ def claims(
     ),
     run: bool = typer.Option(False, "--run", help="First run the experiments, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: run them in their quick form."),
-    seeds: int | None = typer.Option(
-        None, min=1, help="With --run: number of seeds; default: what each experiment says; 1 with --quick."
+    seeds: int | None = options.first_seeds(
+        None, 1000, "With --run: number of seeds; default: what each experiment says; 1 with --quick"
     ),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
     earlier: Path | None = typer.Option(
@@ -289,8 +297,12 @@ def claims(
         None, min=1, help="With break: number of trials; default: what a fixed number of events allows."
     ),
     again: bool = typer.Option(False, "--again", help="With break: run the stored counter-example of a claim again."),
-    out: Path | None = typer.Option(None, help="With --again: write the scenarios of the runs into this directory."),
-    jobs: int | None = typer.Option(None, min=1, help="With fit, break: runs at once; default: one per core."),
+    out: Path | None = typer.Option(
+        None, "-o", "--out", help="With --again: write the scenarios of the runs into this directory."
+    ),
+    jobs: int | None = typer.Option(
+        None, "-j", "--jobs", min=1, help="With fit, break: runs at once; default: one per core."
+    ),
 ) -> None:
     """Print the ledger: every claim with the verdict that the newest runs give. With fit, infer what is not said.
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.citations import cited
+from penstock.cli import completion, show
 from penstock.cli.base import verb
 from penstock.cli.layout import styled
 from penstock.mistake import MistakeError
@@ -32,7 +33,10 @@ _KINDS = {
 @verb("list", "penstock list", "penstock list aqm", "penstock list codel", "penstock list satellite --json")
 def list_(
     word: str = typer.Argument(
-        "", help="A kind, a name, or any text to search for; default: all.", metavar="[KIND|WORD]"
+        "",
+        help="A kind, a name, or any text to search for; default: all.",
+        metavar="[KIND|WORD]",
+        autocompletion=completion.algorithms,
     ),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
 ) -> None:
@@ -77,7 +81,7 @@ def _experiments() -> list[Entry]:
     from penstock.engine import Entry
     from penstock.reproduce import EXPERIMENTS
 
-    return [Entry(name, _EXPERIMENT, one.title, one.source, ()) for name, one in EXPERIMENTS.items()]
+    return [Entry(name, _EXPERIMENT, one.title, cited(one.source), ()) for name, one in EXPERIMENTS.items()]
 
 
 def _text(entry: Entry) -> str:

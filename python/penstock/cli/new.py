@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import starters, store
+from penstock.cli import completion
 from penstock.cli.base import examples, group, old_name
 from penstock.mistake import MistakeError
 
@@ -77,7 +78,12 @@ def _algorithm(kind: str, name: str, rust: bool, source: Path | None) -> None:
 
 
 Like = Annotated[
-    str, typer.Option(help="Copy this example, of which `penstock docs examples` tells, instead.", metavar="EXAMPLE")
+    str,
+    typer.Option(
+        help="Copy this example, of which `penstock docs examples` tells, instead.",
+        metavar="EXAMPLE",
+        autocompletion=completion.examples,
+    ),
 ]
 
 

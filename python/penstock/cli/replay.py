@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import completion, show
 from penstock.cli.base import verb
 from penstock.mistake import MistakeError
 
@@ -78,9 +78,13 @@ def replay(
     trace: Path = typer.Argument(
         help="A pcap, pcapng or CSV file (columns t_ns,flow,size,ecn); with --cc a CSV file of events.", metavar="TRACE"
     ),
-    aqm: str = typer.Option("", help="The queue discipline: `penstock list` has all names."),
+    aqm: str = typer.Option(
+        "", help="The queue discipline: `penstock list` has all names.", autocompletion=completion.disciplines
+    ),
     cc: str = typer.Option(
-        "", help="Replay events (columns t_us,event,segments,rtt_us) through this congestion control instead."
+        "",
+        autocompletion=completion.controls,
+        help="Replay events (columns t_us,event,segments,rtt_us) through this congestion control instead.",
     ),
     rate: str = typer.Option("", help='Rate of the link, such as "10Mbit/s".'),
     limit: str = typer.Option("", help='Limit of the queue, such as "125kB" or "1000p".'),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from penstock import ecn
-from penstock.cli import show, tcp_trace
+from penstock.cli import options, show, tcp_trace
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
 from penstock.cli.worlds import OnAny
@@ -35,6 +35,9 @@ _COUNTED = {
     "run",
     "penstock run home.toml",
     "penstock run home.toml --seed 7 --json",
+    "penstock run home.toml --set aqm.name=pie --set topology.rate=5Mbit/s",
+    "cat home.toml | penstock run - --json",
+    "penstock run home.toml --open",
     "penstock run home.toml --on fluid",
     "sudo penstock run home.toml --on wire",
     "penstock run home.toml --on wire --check",
@@ -47,13 +50,16 @@ _COUNTED = {
 )
 def run(
     scenario: str = typer.Argument(
-        help="A scenario file, whose keys `penstock docs scenarios` explains, or a link of the playground.",
-        metavar="FILE.toml|LINK",
+        help="A scenario file, whose keys `penstock docs scenarios` explains, `-` for standard input, or a link of the "
+        "playground.",
+        metavar="FILE.toml|-|LINK",
     ),
+    settings: list[str] = options.SET,
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
     on: OnAny = "sim",
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/NAME-HASH."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
+    browse: bool = options.OPEN,
     pcapng: Path | None = typer.Option(None, help="Write the bottlenecks' packets with the reason of each drop."),
     trace: str = typer.Option("", metavar="tcp", help="Write windows, RTT, pace and state of TCP flows over time."),
     flows: str = typer.Option("", help='With --trace tcp: flows to trace, such as "0,3"; default: the first eight.'),
@@ -68,25 +74,52 @@ def run(
 
     _check_world(on, trace, pcapng)
     _check_shell(on, shell, json or check)
+    if browse and (check or (json and out is None)):
+        raise MistakeError(
+            "--open opens the page of a run; without a directory there is none: give --out, or no --json"
+        )
+    if (flows or interval) and not trace:
+        raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
+    given = _settings(settings)
     if link.is_link(scenario):
         if on != "sim":
             raise MistakeError(
                 f"--on {on} goes with a scenario file: save the scenarios of the playground as files first"
             )
-        _run_link(scenario, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)], check)
+        _run_link(scenario, given, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)], check)
         return
     if trace:
         _check_trace(trace, pcapng)
-        tcp_trace.trace(Path(scenario), flows, interval or tcp_trace.INTERVAL, seed, out, json)
+    source = _changed(options.scenario(scenario), given)
+    if trace:
+        tcp_trace.trace(source, flows, interval or tcp_trace.INTERVAL, seed, out, json)
         return
-    if flows or interval:
-        raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
-    from penstock.scenario import Scenario
-
     if check:
-        _check(Scenario.load(Path(scenario)), seed, on, json)
+        _check(source, seed, on, json)
         return
-    _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng, on, shell)
+    page = _simulate(source, seed, out, json, pcapng, on, shell)
+    if page:
+        options.opened(page, browse)
+
+
+def _settings(texts: list[str]) -> dict[str, object]:
+    """Returns keys and values of `--set`, whose module is loaded only if there are any."""
+    if not texts:
+        return {}
+    from penstock.experiments import setting
+
+    return setting.read(texts)
+
+
+def _changed(source: Scenario, given: dict[str, object]) -> Scenario:
+    """Returns the scenario with what `--set` says, and tells which settings have no effect."""
+    if not given:
+        return source
+    from penstock.experiments import setting
+
+    found = setting.applied(source, given)
+    show.warn(setting.told(setting.without_effect(source, given), "--set"))
+    return found
 
 
 def _check_shell(on: str, shell: str, prints: bool) -> None:
@@ -117,18 +150,31 @@ def _check(source: Scenario, seed: int | None, on: str, json: bool) -> None:
         show.as_json(told)
         return
     for key, value in told.items():
-        show.line(f"{key}: {value}")
+        show.line(f"{key}: {_plain(value)}")
+
+
+def _plain(value: object) -> str:
+    """Returns a value as a person writes it: the parts of tables and lists with commas between."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(one)}" for key, one in value.items())
+    return ", ".join(map(_plain, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _run_link(
-    text: str, seed: int | None, out: Path | None, json: bool, refused: list[tuple[str, object]], check: bool
+    text: str,
+    given: dict[str, object],
+    seed: int | None,
+    out: Path | None,
+    json: bool,
+    refused: list[tuple[str, object]],
+    check: bool,
 ) -> None:
     """Runs the scenarios of a link one after another; with several, --out is the directory of their directories."""
     from penstock import link
 
-    if given := [option for option, value in refused if value]:
-        raise MistakeError(f"{given[0]} goes with a scenario file: save the scenarios of the playground as files first")
-    sources = link.scenarios(text)
+    if wrong := [option for option, value in refused if value]:
+        raise MistakeError(f"{wrong[0]} goes with a scenario file: save the scenarios of the playground as files first")
+    sources = [_changed(source, given) for source in link.scenarios(text)]
     if check:
         for source in sources:
             _check(source, seed, "sim", json)
@@ -158,10 +204,11 @@ def _simulate(
     pcapng: Path | None,
     on: str = "sim",
     shell: str = "",
-) -> None:
+) -> Path | None:
+    """Runs a scenario and prints its tables; returns its page, if one was written."""
     path = out or (None if json else _default_path(source, seed, on))
     given = pcapng or (_packets(path) if path and source.wants_packets else None)
-    options: dict[str, object] = {
+    told: dict[str, object] = {
         "seed": seed,
         "pcapng": given and str(given),
         "out": out and str(out),
@@ -169,19 +216,26 @@ def _simulate(
         "on": None if on == "sim" else on,
         "shell": shell or None,
     }
-    if path:
-        result, page = _run_into(path, source, seed, given, options, json)
-    else:
-        result, page = _run(source, seed, given, json, on), None
+    page = None
+    try:
+        if path:
+            result, page = _run_into(path, source, seed, given, told, json)
+        else:
+            result = _run(source, seed, given, json, on)
+    except KeyboardInterrupt:
+        kept = f", and {path} is as it was" if path and path.exists() else ""
+        show.warn(f"interrupted: nothing of this run was stored{kept}; the same command runs it again")
+        raise typer.Exit(130) from None
     show.warn(ecn.warning(result.summary))
     show.warn(_disturbed(result))
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
-        return
+        return page
     show.summary(result.summary)
     speed = result.summary["events"] / max(result.cpu_s, 1e-9) / 1e6
     show.line(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million {_COUNTED[on]} per second", "dim")
     show.line(f"report: {page}")
+    return page
 
 
 def _disturbed(result: Result) -> str:
@@ -214,6 +268,7 @@ def _run_into(
     from penstock import report as pages
     from penstock import rundir
 
+    before = _held(path)
     with rundir.replacing(path) as new:
         inside = _inside(pcapng, path)
         on, shell = str(options["on"] or "sim"), str(options["shell"] or "")
@@ -221,7 +276,25 @@ def _run_into(
         if inside:
             new.adopt(inside)
         rundir.fill(new, result, {name: value for name, value in options.items() if value is not None})
+    if before:
+        now = rundir.read_manifest(path)
+        if any(before[key] != now[key] for key in ("scenario", "seed")):
+            show.warn(_replaced(path, before))
     return result, pages.write_run(path)
+
+
+def _held(path: Path) -> dict[str, Any] | None:
+    """Returns the manifest of the run that is in a directory, if there is one."""
+    from penstock import rundir
+
+    try:
+        return rundir.read_manifest(path)
+    except rundir.RunDirError:
+        return None
+
+
+def _replaced(path: Path, before: dict[str, Any]) -> str:
+    return f"note: {path} held another run, of {before['file']} with seed {before['seed']}; this one has replaced it"
 
 
 def _inside(file: Path | None, path: Path) -> Path | None:

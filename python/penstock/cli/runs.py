@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import completion, options, show
 from penstock.cli.base import examples, group, old_name
 from penstock.mistake import MistakeError
 
@@ -27,6 +27,9 @@ runs = group(
     "penstock runs prune --older 30d --dry-run",
 )
 _DIFFERENCES_SHOWN = 20
+_DIR = typer.Argument(
+    help="A directory that `penstock run` wrote, or its name.", metavar="DIR", autocompletion=completion.runs
+)
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -74,7 +77,7 @@ def _print(found: list[Found]) -> None:
 
 @runs.command("show", epilog=examples("penstock runs show runs/home-1a2b3c4d"))
 def show_(
-    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    directory: Path = _DIR,
     json: bool = typer.Option(False, "--json", help="Print one JSON object: manifest, summary and timing."),
 ) -> None:
     """Print the tables of a run again, with its scenario and the versions of the programs that made it."""
@@ -102,16 +105,19 @@ def show_(
 @old_name("rerun", "runs rerun")
 def rerun(
     directory: Path = typer.Argument(
-        help="A directory that `penstock run` wrote, its name, or an archive of `runs pack`.", metavar="DIR|ARCHIVE"
+        help="A directory that `penstock run` wrote, its name, or an archive of `runs pack`.",
+        metavar="DIR|ARCHIVE",
+        autocompletion=completion.runs,
     ),
     trust: bool = typer.Option(False, "--trust", help="Execute the run's own Python code without asking."),
+    most: str = typer.Option("10min", metavar="TIME", help="Give up an archive whose run takes longer than this."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run a directory's scenario again and compare the summaries byte for byte.
 
     If they differ, the keys that differ are printed with both values. Before Python code of the run is executed, its
     path and its hash are shown, and you are asked; without a terminal --trust is needed. A run in an archive reads no
-    file but those in it.
+    file but those in it, and leaves none (`penstock docs strangers`).
     """
     from penstock import rundir
     from penstock import runs as stored
@@ -121,7 +127,7 @@ def rerun(
     archive = given.is_file()
     with pack.unpacked(given) if archive else nullcontext(given) as path:
         permit = None if trust else _Permit(path, rundir.read_manifest(path)["versions"])
-        again = rundir.rerun(path, permit, confined=archive)
+        again = _again(path, permit, archive, given, most)
     if again.changed:
         show.warn(f"warning: {path / rundir.SUMMARY} was changed after the run")
     if json:
@@ -134,6 +140,19 @@ def rerun(
         _print_comparison(again)
     if not again.same:
         raise typer.Exit(1)
+
+
+def _again(path: Path, permit: _Permit | None, archive: bool, given: Path, most: str) -> Again:
+    """Repeats the run of a directory; that of an archive is given up after some time."""
+    from penstock import rundir
+    from penstock import runs as stored
+    from penstock.engine import Stopped
+
+    end = time.monotonic() + stored.age_s(most)
+    try:
+        return rundir.rerun(path, permit, archive, lambda: archive and time.monotonic() > end)
+    except Stopped:
+        raise MistakeError(f"{given}: given up after {most} (--most): its run takes longer than that") from None
 
 
 class _Permit:
@@ -173,13 +192,18 @@ def _print_comparison(again: Again) -> None:
 @runs.command("report", epilog=examples("penstock runs report", "penstock runs report runs/home-1a2b3c4d"))
 @old_name("report", "runs report")
 def report(
-    directory: Path | None = typer.Argument(None, help="Default: the newest results under runs/.", metavar="[DIR]"),
+    directory: Path | None = typer.Argument(
+        None, help="Default: the newest results under runs/.", metavar="[DIR]", autocompletion=completion.runs
+    ),
+    browse: bool = options.OPEN,
 ) -> None:
     """Make the HTML page of a run or of an experiment again."""
     from penstock import report as pages
     from penstock import runs as stored
 
-    print(pages.remake(stored.locate(directory) if directory else None))
+    page = pages.remake(stored.locate(directory) if directory else None)
+    print(page)
+    options.opened(page, browse)
 
 
 @runs.command(
@@ -228,7 +252,7 @@ def export(
 
 @runs.command("pack", epilog=examples("penstock runs pack runs/home-1a2b3c4d", "penstock runs rerun home-1a2b3c4d.zip"))
 def pack_(
-    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    directory: Path = _DIR,
     out: Path | None = typer.Option(None, "-o", "--out", help="The archive; default NAME.zip in this directory."),
 ) -> None:
     """Write a run as one archive with hashes, which `runs rerun` takes on another machine."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock.cli import flent, show
+from penstock.cli import flent, options, show
 from penstock.cli.base import examples, group
 from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
@@ -30,11 +30,9 @@ suite = group(
 _DISTURBED_SHOWN = 5
 _ALGORITHM = "A name with its parameters ('codel target=10ms'), or FILE.py:CLASS."
 _QUICK = typer.Option(False, "--quick", help="Fewer seeds, shorter runs and fewer paths.")
-_SEEDS = typer.Option(None, min=1, max=1000, help="Number of seeds: 1, 2, ...; a value is the median over them.")
-_JOBS = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core.")
+_SEEDS = options.first_seeds(None, 1000, "Number of seeds; a value is the median over them")
 _OUT = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/suites/NAME-ALGORITHMS.")
 _CHECK = typer.Option(False, "--check", help="Exit with 1 if a number of an algorithm is beyond its limit.")
-_JSON = typer.Option(False, "--json", help="Print one JSON object.")
 
 
 @suite.command(
@@ -50,10 +48,10 @@ def rfc7928(
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
     on: On = "sim",
-    jobs: int | None = _JOBS,
+    jobs: int | None = options.JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
-    json: bool = _JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Judge AQMs by RFC 7928 beside drop-tail: transports, round trips, bursts, stability, mixes, ECN, scheduling."""
     _run("rfc7928", algorithms, quick, seeds, on, jobs, out, check, json)
@@ -76,10 +74,10 @@ def rfc9743(
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
     on: On = "sim",
-    jobs: int | None = _JOBS,
+    jobs: int | None = options.JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
-    json: bool = _JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Report a control by the criteria of RFC 9743: its numbers beside Reno, CUBIC and BBR on the same paths."""
     _run("rfc9743", algorithms, quick, seeds, on, jobs, out, check, json)
@@ -97,9 +95,9 @@ def tcp_eval(
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
     on: On = "sim",
-    jobs: int | None = _JOBS,
+    jobs: int | None = options.JOBS,
     out: Path | None = _OUT,
-    json: bool = _JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Measure controls in the basic scenarios of the TCP evaluation suite beside standard TCP."""
     _run("tcp-eval", algorithms, quick, seeds, on, jobs, out, False, json)
@@ -119,11 +117,11 @@ def bbr_draft(
     quick: bool = _QUICK,
     seeds: int | None = _SEEDS,
     on: On = "sim",
-    jobs: int | None = _JOBS,
+    jobs: int | None = options.JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
     qlog: Path | None = typer.Option(None, "--qlog", help="Directory for a trace of each run as qlog."),
-    json: bool = _JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Run the test cases of the BBR draft (appendix A) over a grid of rates and round trip times."""
     _run("bbr-draft", algorithms or ["bbr3"], quick, seeds, on, jobs, out, check, json, qlog)
@@ -140,7 +138,7 @@ def packetdrill(
     directory: Path = typer.Argument(help="A checkout of scripts (*.pkt), or one script.", metavar="DIR"),
     everything: bool = typer.Option(False, "--all", help="Show scripts that are not applicable or passed as well."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 if a script differs that is not known to."),
-    json: bool = _JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Play scripts of packetdrill, which say what Linux' TCP does, against the simulated TCP in virtual time."""
     from penstock.suites import packetdrill as judges

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import options, show
 from penstock.cli.base import verb
 from penstock.cli.progress import RunsBar
 from penstock.cli.worlds import OnAny
@@ -26,6 +26,7 @@ _FAILURES_SHOWN = 5
 @verb(
     "sweep",
     "penstock sweep home.toml --vary aqm.name=codel,pie --vary flows.0.count=1..64:log7 --seeds 10",
+    "penstock sweep home.toml --vary aqm.name=codel,pie --set topology.rate=5Mbit/s --open",
     "penstock sweep experiment.toml --until 2%",
     "penstock sweep experiment.toml --dry-run",
     "penstock sweep home.toml --vary aqm.name=codel,pink --on jar",
@@ -33,23 +34,21 @@ _FAILURES_SHOWN = 5
 )
 def sweep(
     file: Path = typer.Argument(
-        help="A scenario, or an experiment; `penstock docs experiments` explains both.", metavar="FILE.toml"
+        help="A scenario, or an experiment; `penstock docs experiments` explains both. `-` is standard input.",
+        metavar="FILE.toml|-",
     ),
-    vary: list[str] = typer.Option(
-        [], metavar="KEY=VALUES", help="A key of the scenario and its values: 1,4,256 or 1..64:log7 or 1ms..9ms:lin5."
-    ),
+    vary: list[str] = options.VARY,
+    settings: list[str] = options.SET,
     zipped: list[str] = typer.Option([], "--zip", metavar="KEY,KEY", help="Keys whose values change together."),
-    seeds: str | None = typer.Option(None, help='Number of seeds, or seeds: "20", "3,7", "11..20".'),
+    seeds: str | None = options.SEEDS,
     until: str | None = typer.Option(
         None, metavar="2%", help="Add seeds until the 95 % interval of the first measure is this narrow (+-)."
     ),
-    measure: list[str] = typer.Option([], metavar="NAME", help="Measure of the table; `penstock docs measures`."),
-    own: list[str] = typer.Option(
-        [], "--with", metavar="FILE.py:Class", help="An algorithm of yours, beside the rest."
-    ),
+    measure: list[str] = options.MEASURE,
+    own: list[str] = options.WITH,
     delays: bool = typer.Option(False, "--delays", help="Keep the distributions of delays, added over seeds."),
     on: OnAny = "sim",
-    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    jobs: int | None = options.JOBS,
     shard: str = typer.Option("", metavar="I/N", help="Run only part I of N, into a directory that all parts share."),
     dask: str = typer.Option("", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
     array_script: str = typer.Option("", metavar="slurm[:TASKS]", help="Write an array job that runs the sweep."),
@@ -57,14 +56,16 @@ def sweep(
     out: Path | None = typer.Option(
         None, "-o", "--out", help="Directory of the results; default runs/sweeps/NAME-HASH."
     ),
-    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json: bool = options.JSON,
+    browse: bool = options.OPEN,
 ) -> None:
     """Run a scenario over ranges of its keys and over seeds: medians and means with their intervals."""
-    from penstock.experiments import reading, results
+    from penstock.experiments import results, setting
     from penstock.experiments.adjusting import adjusted
 
+    source = setting.applied_to(_experiment(file), setting.read(settings))
     experiment = adjusted(
-        reading.load(file),
+        source,
         vary=varied(vary),
         zipped=[[key.strip() for key in keys.split(",")] for keys in zipped],
         seeds=seeds,
@@ -81,7 +82,17 @@ def sweep(
     elif dry_run:
         _estimate(experiment, path, how, json)
     else:
-        execute(experiment, path, how, json)
+        execute(experiment, path, how, json, browse)
+
+
+def _experiment(file: Path) -> Experiment:
+    """Returns the experiment of a file, or of standard input for `-`."""
+    from penstock.experiments import reading
+
+    if str(file) != options.STDIN:
+        return reading.load(file)
+    source = options.scenario(file)
+    return reading.read(source.text, source.file) if reading.is_experiment(source.text) else reading.of_scenario(source)
 
 
 def varied(given: list[str]) -> dict[str, str]:
@@ -156,10 +167,13 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def execute(experiment: Experiment, path: Path, how: How, json: bool) -> None:
+def execute(experiment: Experiment, path: Path, how: How, json: bool, browse: bool = False) -> None:
     """Runs what is not finished, and prints the table."""
-    from penstock.experiments import runner
+    from penstock.experiments import runner, setting
 
+    runner.Plan(experiment).check()
+    show.warn(setting.told(setting.varies_nothing(experiment), "--vary"))
+    before = _held(path)
     with RunsBar(experiment.called, json) as bar:
         done = runner.run(experiment, path, how, bar)
     for message in done.died:
@@ -167,10 +181,15 @@ def execute(experiment: Experiment, path: Path, how: How, json: bool) -> None:
     if done.sweep is None:
         _tell_part(done, how, json)
         return
+    show.warn(_replaced(before, done))
     if json:
         show.as_json(done.sweep.to_json())
     else:
         _print(done.sweep)
+    if browse:
+        from penstock import report
+
+        options.opened(report.write_sweep(done.sweep.path), True)
     tell_disturbed(done.sweep)
     _tell_failures(done.sweep)
 
@@ -203,9 +222,54 @@ def _tell_failures(sweep: Sweep) -> None:
     if not sweep.failures:
         return
     show.warn(f"warning: {len(sweep.failures)} runs failed; results.parquet has their errors")
-    for one in sweep.failures[:_FAILURES_SHOWN]:
-        show.warn(f"  {one.point}, seed {one.seed}: {one.error.splitlines()[0]}")
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for one in sweep.failures:
+        seeds.setdefault((one.point, one.error.splitlines()[0]), []).append(one.seed)
+    for (point, error), failed in list(seeds.items())[:_FAILURES_SHOWN]:
+        which = f"seed {failed[0]}" if len(failed) == 1 else f"{len(failed)} seeds"
+        show.warn(f"  {point}{', ' * bool(point)}{which}: {error}")
     raise typer.Exit(1)
+
+
+def _held(path: Path) -> dict[str, Any] | None:
+    """Returns what the tables in a directory are of, if a sweep was finished there."""
+    from penstock import store
+    from penstock.experiments import results
+
+    if not results.is_sweep(path):
+        return None
+    try:
+        found = store.read_json(path / results.SWEEP)
+    except store.StoreError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("experiment"), dict) else None
+
+
+def _replaced(before: dict[str, Any] | None, done: Done) -> str:
+    """Says that the tables of a larger or of another sweep were in the directory; nothing if these have all of it."""
+    if before is None or done.sweep is None:
+        return ""
+    was, now = before["experiment"], done.sweep.experiment.described()
+    if was.get("scenario") == now["scenario"] and _within(was, now):
+        return ""
+    seeds = was.get("seeds") or []
+    varied = ", ".join(key for one in was.get("vary") or () for key in one["keys"]) or "nothing"
+    return (
+        f"note: {done.path} held the tables of another sweep ({before.get('runs')} runs; it varied {varied}; "
+        f"{len(seeds)} seeds), which those of this one ({done.runs} runs) have replaced; the runs of both are kept "
+        "there, and the other command makes its tables again without running them"
+    )
+
+
+def _within(was: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Returns true if a sweep has all points and seeds of an earlier one."""
+    if was.get("settings") != now["settings"] or was.get("listed") != now["listed"]:
+        return False
+    values = {tuple(one["keys"]): one["values"] for one in now["vary"]}
+    steps = all(
+        all(step in values.get(tuple(one["keys"]), ()) for step in one["values"]) for one in was.get("vary") or ()
+    )
+    return steps and set(was.get("seeds") or ()) <= set(now["seeds"])
 
 
 def _print(sweep: Sweep) -> None:

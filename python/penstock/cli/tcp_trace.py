@@ -15,6 +15,7 @@ from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
     from penstock.engine import Result
+    from penstock.scenario import Scenario
     from penstock.store import Directory
 
 INTERVAL = "10ms"
@@ -30,16 +31,16 @@ def command(
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run a scenario and write cwnd, ssthresh, RTT, pace, bytes in flight and state of its flows over time."""
-    trace(scenario, flows, interval, seed, out, json)
+    from penstock.scenario import Scenario
+
+    trace(Scenario.load(scenario), flows, interval, seed, out, json)
 
 
-def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path | None, json: bool) -> None:
+def trace(source: Scenario, flows: str, interval: str, seed: int | None, out: Path | None, json: bool) -> None:
     """Runs the scenario, writes the tables and the figure of its TCP connections, and prints a summary of them."""
     from penstock import rundir
     from penstock.engine import Watch, simulate
-    from penstock.scenario import Scenario
 
-    source = Scenario.load(scenario)
     chosen = numbers(flows)
     path = out or rundir.default_path(source, seed).with_name(f"{rundir.default_path(source, seed).name}-tcp")
     if (path / rundir.MANIFEST).exists():

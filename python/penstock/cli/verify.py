@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import options, show
 from penstock.cli.base import examples, group, old_name
 from penstock.cli.progress import Bar, RunsBar
 from penstock.mistake import MistakeError
@@ -67,7 +67,7 @@ def tcp_linux(
     ),
     repeat: int = typer.Option(1, min=1, max=20, help="How often the kernel runs each drawn path; the median counts."),
     jar: Path | None = typer.Option(None, help="Use this user-mode Linux in virtual time: `tools/jar` builds one."),
-    out: Path | None = typer.Option(None, help=f"Directory of the results; default {_OUT}."),
+    out: Path | None = typer.Option(None, "-o", "--out", help=f"Directory of the results; default {_OUT}."),
     to: Path | None = typer.Option(None, "--page", help="Write the tables into this page, and a .json beside it."),
     emulator: Path | None = typer.Option(
         None, help="Path of penstock-emulate; default: the installed or the built one."
@@ -161,10 +161,10 @@ def linux(
         [], "--suite", help="Run the cases of this suite as well: rfc7928, rfc9743, tcp-eval. Repeatable."
     ),
     on: str = typer.Option("jar", "--on", help=f"The kernel: jar, {NAMES['jar']}; or wire, {NAMES['wire']}."),
-    seeds: int = typer.Option(5, min=1, max=100, help="Seeds of the simulator."),
+    seeds: int = options.first_seeds(5, 100, "Seeds of the simulator"),
     repeat: int = typer.Option(1, min=1, max=100, help="Seeds of the kernel."),
     seconds: float = typer.Option(30.0, min=1, max=3600, help="Longest part of a scenario that runs."),
-    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    jobs: int | None = options.JOBS,
     to: Path | None = typer.Option(None, "--page", help="Write the tables into this page, and a .json beside it."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -220,9 +220,9 @@ def linux(
 )
 def disciplines(
     names: list[str] = typer.Argument(None, help="Disciplines; default: all that both have.", metavar="NAME ..."),
-    seeds: int = typer.Option(3, min=1, max=100, help="Seeds of each world."),
+    seeds: int = options.first_seeds(3, 100, "Seeds of each world"),
     seconds: float = typer.Option(15.0, min=2, max=3600, help="Time of a run."),
-    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    jobs: int | None = options.JOBS,
     to: Path | None = typer.Option(None, "--page", help="Write the table into this page."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -250,7 +250,7 @@ def disciplines(
 @verify.command("ns3", epilog=examples("penstock verify ns3", "penstock verify ns3 --page docs/verify-ns3.md"))
 def beside_ns3(
     draw: str | None = typer.Option(None, help="Draw the networks with another seed than that of this release."),
-    out: Path = typer.Option(Path("runs/verify/ns3"), help="Directory of the results."),
+    out: Path = typer.Option(Path("runs/verify/ns3"), "-o", "--out", help="Directory of the results."),
     to: Path | None = typer.Option(None, "--page", help="Write the table into this page, and a .json beside it."),
     fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise finished runs are reused."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -284,7 +284,7 @@ def beside_ns3(
     "profile", epilog=examples("penstock verify profile", "penstock verify profile --page docs/profiles.md")
 )
 def profile(
-    out: Path = typer.Option(Path("runs/verify/profile"), help="Directory of ns-3's results."),
+    out: Path = typer.Option(Path("runs/verify/profile"), "-o", "--out", help="Directory of ns-3's results."),
     to: Path | None = typer.Option(None, "--page", help="Write the table into this page."),
     fresh: bool = typer.Option(False, "--fresh", help="Run ns-3 again; otherwise its finished runs are reused."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
@@ -507,7 +507,7 @@ def _show_agreement(found: Agreement) -> None:
 )
 def intervals(
     tries: int = typer.Option(5000, "--tries", min=10, max=100_000, help="Number of tries of each kind of interval."),
-    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    jobs: int | None = options.JOBS,
     to: Path | None = typer.Option(None, "--page", help="Write the table into this page."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:

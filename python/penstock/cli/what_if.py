@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock.cli import show
+from penstock.cli import options, show
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
 from penstock.mistake import MistakeError
@@ -45,7 +45,7 @@ def what_if(
     aqm: str = _AQM,
     cc: str = typer.Option("", help="The congestion control of all senders; default: the one that fits best."),
     direction: str = _DIRECTION,
-    seeds: int = typer.Option(5, min=1, max=100, help="Number of runs for each candidate."),
+    seeds: int = options.first_seeds(5, 100, "Number of runs for each candidate"),
     write: Path | None = typer.Option(None, help="Write link and discipline for a gateway into this file."),
     layer: list[str] = _LAYER,
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the scenario; default runs/what-if-NAME."),

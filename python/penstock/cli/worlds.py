@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli import completion
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 from penstock.worlds import KERNELS, SIM
@@ -22,12 +23,13 @@ def _checked(name: str, worlds: tuple[str, ...]) -> str:
 
 def option(*worlds: str) -> typer.models.OptionInfo:
     """Returns the option `--on` of a command that runs in these worlds."""
-    told = " or ".join(f"{world}, {HERE[world]}" for world in worlds)
+    told = ", ".join(f"{world} (default)" if world == SIM else world for world in worlds)
     option: typer.models.OptionInfo = typer.Option(
         "--on",
         callback=lambda name: _checked(name, worlds),
         metavar="WORLD",
-        help=f"World in which the scenario runs: {told}.",
+        help=f"World in which it runs: {told}. `penstock docs commands` tells what each is.",
+        autocompletion=completion.worlds,
     )
     return option
 

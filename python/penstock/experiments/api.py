@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock import worlds
 from penstock.experiments import compare as comparing
-from penstock.experiments import reading, results, runner
+from penstock.experiments import reading, results, runner, setting
 from penstock.experiments.adjusting import adjusted
 from penstock.experiments.compare import Comparison
 from penstock.experiments.model import Experiment
@@ -70,6 +70,7 @@ def sweep(
 def compare(
     *items: Source,
     vary: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     seeds: int | Sequence[int] | str | None = None,
     measure: Sequence[str] = (),
     by: str = "",
@@ -82,12 +83,14 @@ def compare(
     """Runs what is not run yet, and tells which is better and by how much.
 
     Each item is a scenario, an experiment, or the directory of a run or a sweep. All have the same seeds (by
-    default 10). Of one item, the values of the key `by` are compared, or of the first key that varies. Scenarios and
-    experiments run in the world `on`.
+    default 10). `settings` are values that the scenarios get by key before. Of one item, the values of the key `by` are
+    compared, or of the first key that varies. Scenarios and experiments run in the world `on`.
     """
     world = _world(on)
-    found = [
-        (label, adjusted(one, vary=vary, own=own, on=one.on if path else world), path)
-        for label, one, path in comparing.items(items)
-    ]
+    found = []
+    for label, one, path in comparing.items(items):
+        if settings and path:
+            raise MistakeError(f"--set changes scenarios, and {path} holds results; name the scenario itself")
+        wanted = setting.applied_to(one, settings or {})
+        found.append((label, adjusted(wanted, vary=vary, own=own, on=one.on if path else world), path))
     return comparing.compare(found, seeds=seeds, measure=measure, by=by, how=How(jobs, dask=dask), watcher=watcher)

@@ -217,7 +217,8 @@ def zipped(dimensions: Sequence[Dimension], groups: Sequence[Sequence[str]]) -> 
     for group in groups:
         for path in group:
             if path not in left:
-                raise AtError(f"zip: {path!r} does not vary; {did_you_mean(path, left)}", "experiment", "zip")
+                there = f"these vary: {', '.join(left)}" if left else "no key varies"
+                raise AtError(f"zip: {path!r} does not vary; {did_you_mean(path, left)}{there}", "experiment", "zip")
         columns = [left[path].steps for path in group]
         if len({len(steps) for steps in columns}) > 1:
             told = ", ".join(f"{path} has {len(steps)}" for path, steps in zip(group, columns, strict=True))
@@ -247,8 +248,18 @@ def seeds(given: Any) -> tuple[int, ...]:
         isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**64 for one in given
     )
     if not good or not 0 < len(given) <= MOST_SEEDS or len(set(given)) != len(given):
-        raise MistakeError(f"write a number from 1 to {MOST_SEEDS}, or a list of different whole numbers from 0 on")
+        raise MistakeError(
+            f"{_told_seeds(given)} are no seeds; write a number of seeds from 1 to {MOST_SEEDS}, a list 3,7 of "
+            "different whole numbers from 0 on, or a range 11..20"
+        )
     return tuple(given)
+
+
+def _told_seeds(given: Any) -> str:
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if listed is None:
+        return repr(given)
+    return ",".join(map(str, listed[:5])) + (",..." if len(listed) > 5 else "") if listed else "none"
 
 
 def until(given: Any, wanted: Sequence[str] = ()) -> Until:

@@ -188,9 +188,7 @@ def described(experiment: Experiment) -> dict[str, Any]:
 
 def default_path(experiment: Experiment, root: Path = Path("runs/sweeps")) -> Path:
     """Returns `runs/sweeps/NAME-HASH`: the same for the same scenario and keys, so that a sweep grows in its place."""
-    import re
-
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", experiment.called).strip("-.") or "sweep"
+    name = store.file_name(experiment.called) or "sweep"
     world = [] if experiment.on == worlds.SIM else [experiment.on]
     made_of = store.dump([experiment.scenario.text, list(experiment.paths), *world])
     return root / f"{name}-{store.sha256(made_of.encode())[:8]}"

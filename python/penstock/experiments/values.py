@@ -36,6 +36,8 @@ class ValuesError(MistakeError):
 def from_text(text: str) -> list[Any]:
     """Returns the values which a person typed behind `--vary KEY=`."""
     given = text.strip()
+    if not given:
+        raise ValuesError(f"there are no values; write {GRAMMAR}")
     if given[:1] in "[{\"'":
         return _toml(given if given[0] == "[" else f"[{given}]", text)
     if (found := _RANGE.fullmatch(given)) and quantity(found[1]) and quantity(found[2]):

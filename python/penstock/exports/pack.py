@@ -8,19 +8,43 @@ NAME/run/...         the run directory
 from __future__ import annotations
 
 import io
+import signal
+import struct
+import sys
+import threading
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from penstock import rundir, store
+from penstock import rundir, store, testbed
 from penstock.mistake import MistakeError
 
 ENDING = ".zip"
 _README, _SUMS, _RUN = "README.md", "SHA256SUMS", "run"
 _OLDEST = (1980, 1, 1, 0, 0, 0)  # the first time that the format knows
-_MOST_BYTES = 1 << 30  # of a run that is unpacked
+# Bounds of an archive that somebody sent: all of them hold before a file of it is read.
+MOST_FILES = 1000
+MOST_BYTES = 1 << 29  # of all files together
+MOST_RATIO = 50  # of their size and that of the archive; a table of a run compresses to a fifth
+_FREE_BYTES = 1 << 20  # which may be more than that
+_DEEPEST, _LONGEST = 12, 200  # parts of the path of a file, and bytes of a part
+_KIND = "archive"  # in the name of the folder
+# What reading a damaged archive raises.
+_DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    LookupError,
+    OverflowError,
+    OSError,
+)
 _MODE = 0o644 << 16
 
 
@@ -83,9 +107,16 @@ def _zip(files: dict[str, bytes]) -> bytes:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yields the run directory of an archive, for a while; raises `MistakeError` if it is none, or was changed."""
+    """Yields the run directory of an archive, for a while; raises `MistakeError` if it is none, or was changed.
+
+    Nothing is written before all of the archive has been checked. The directory goes also if the command is ended; what
+    one leaves that is killed, the next one removes.
+    """
     files = _read(path)
-    with TemporaryDirectory(prefix="penstock-") as folder:
+    for left in testbed.leftovers():
+        if f"-{_KIND}-" in left.name:
+            testbed.remove(left)
+    with _ended_in_order(), TemporaryDirectory(prefix=f"{testbed.mark(_KIND)}-") as folder:
         place = Path(folder) / _RUN
         with store.replacing(place) as new:
             for name, data in files.items():
@@ -94,21 +125,79 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield place
 
 
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Lets a signal that ends the command end this block as an exception does."""
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _read(path: Path) -> dict[PurePosixPath, bytes]:
     """Returns the files of an archive without its first folder, each with the hash that `SHA256SUMS` gives."""
     try:
         with zipfile.ZipFile(path) as archive:
-            if sum(one.file_size for one in archive.infolist()) > _MOST_BYTES:
-                raise MistakeError(f"{path}: holds more than {_MOST_BYTES >> 30} GiB")
-            whole = {PurePosixPath(name): archive.read(name) for name in archive.namelist() if not name.endswith("/")}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise MistakeError(f"{path}: no archive of `penstock runs pack`: {error}") from None
+            names = _allowed(path, archive.infolist())
+            whole = {name: archive.read(one) for name, one in names.items()}
+    except MistakeError:
+        raise
+    except _DAMAGES as error:
+        raise _none(path, str(error) or "it is damaged") from None
+    if len({name.parts[0] for name in whole}) != 1:
+        raise _none(path, "its files have no common folder")
     files = {PurePosixPath(*name.parts[1:]): data for name, data in whole.items()}
-    if any(".." in name.parts or name.is_absolute() for name in whole) or len({name.parts[0] for name in whole}) != 1:
-        raise MistakeError(f"{path}: no archive of `penstock runs pack`: its files have no common folder")
     sums = files.pop(PurePosixPath(_SUMS), b"").decode("utf-8", "replace").splitlines()
     wanted = {PurePosixPath(line[66:]): line[:64] for line in sums}
     for name in files.keys() | wanted.keys():
         if name not in files or store.sha256(files[name]) != wanted.get(name):
             raise MistakeError(f"{path}: {name} is not that which was packed: it has another hash (SHA-256)")
     return files
+
+
+def _allowed(path: Path, listed: list[zipfile.ZipInfo]) -> dict[PurePosixPath, zipfile.ZipInfo]:
+    """Returns the files of an archive by name; raises `MistakeError`, before anything is read, for what no run has."""
+    if len(listed) > MOST_FILES:
+        raise _none(path, f"it has {len(listed)} entries; at most {MOST_FILES} are read")
+    size, packed = sum(one.file_size for one in listed), path.stat().st_size
+    if size > MOST_BYTES:
+        raise _none(path, f"its files have {size} bytes; at most {MOST_BYTES} are read")
+    if size > MOST_RATIO * packed + _FREE_BYTES:
+        raise _none(path, f"its {packed} bytes hold {size}; at most {MOST_RATIO} times its size is read")
+    found: dict[PurePosixPath, zipfile.ZipInfo] = {}
+    for one in listed:
+        if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise _none(path, f"{one.filename!r} is compressed in another way than by store or deflate")
+        if one.is_dir():
+            continue
+        name = _name(path, one.filename)
+        if name in found:
+            raise _none(path, f"{one.filename!r} is there twice")
+        found[name] = one
+    folders = {parent for name in found for parent in name.parents}
+    if both := folders & found.keys():
+        raise _none(path, f"{min(both)} is a file and a folder")
+    return found
+
+
+def _name(path: Path, given: str) -> PurePosixPath:
+    """Returns the path of a file below the folder of an archive."""
+    name = PurePosixPath(given)
+    good = len(name.parts) in range(2, _DEEPEST + 1) and not name.is_absolute() and given.isprintable()
+    longest = max((len(part.encode()) for part in name.parts), default=0)
+    if not good or ".." in name.parts or "\\" in given or longest > _LONGEST:
+        raise _none(path, f"the name {given[:80]!r} is not that of a file in its folder")
+    return name
+
+
+def _none(path: Path, why: str) -> MistakeError:
+    return MistakeError(f"{path}: no archive of `penstock runs pack`: {why}")

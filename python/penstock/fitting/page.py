@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock import marked
+from penstock.citations import cited
 from penstock.fitting.fit import Fitted, Found, Number
 from penstock.fitting.recover import Recovery
 
@@ -93,7 +94,7 @@ def body(found: Sequence[Fitted]) -> str:
     """Returns the Markdown of some fits."""
     lines: list[str] = []
     for one in found:
-        lines += [f"### {one.fit.title}", "", f"{sentence(one)} {held(one)}".strip(), ""]
+        lines += [f"### {cited(one.fit.title)}", "", f"{sentence(one)} {held(one)}".strip(), ""]
         if one.fit.says:
             lines += [one.fit.says, ""]
         lines += [*marked.table(PARAMETERS, parameters(one)), ""]

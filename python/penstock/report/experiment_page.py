@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock import plots
+from penstock.citations import cited
 from penstock.claims import Entry, Verdict
 from penstock.claims.rows import Comparison
 from penstock.report import kit, tidy
@@ -49,7 +50,7 @@ def page(evidence: Evidence, entries: Sequence[Entry], figures: Mapping[str, byt
     empty = {"Beside the document", "Variants", "Claims", "Figures", "Disturbed runs"}
     return kit.page(
         experiment.title,
-        f"{'Other runs' if command else 'A reproduction'} of {experiment.source}: {evidence.scope()}.",
+        f"{'Other runs' if command else 'A reproduction'} of {cited(experiment.source)}: {evidence.scope()}.",
         [section for section in sections if any(section.parts) or section.title not in empty],
         tiles=_tiles(entries),
         warnings=warnings,

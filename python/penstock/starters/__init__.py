@@ -69,7 +69,7 @@ FOLDER = {
     "scenario.toml": "experiment/scenario.toml",
     "claims.py": "experiment/claims.py.txt",
 }
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[^\W\d_][\w-]*")  # letters of any alphabet
 
 
 def write(kind: str, name: str) -> list[Path]:

@@ -10,7 +10,7 @@ written, `reading` how it is read.
 from penstock.store.directories import Directory, clear, clear_left, remove, replacing, settle
 from penstock.store.files import Content, adopt, create, receiving, tidy, write
 from penstock.store.locks import HeldError, held, parents
-from penstock.store.names import StoreError, is_beside, own_file
+from penstock.store.names import StoreError, file_name, is_beside, own_file
 from penstock.store.reading import as_written, dump, newer, parsed, read, read_json, read_text, sha256, text
 from penstock.store.sets import finish, together
 
@@ -25,6 +25,7 @@ __all__ = [
     "clear_left",
     "create",
     "dump",
+    "file_name",
     "finish",
     "held",
     "is_beside",

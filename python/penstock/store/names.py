@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
+import unicodedata
 from pathlib import Path
 
 from penstock.mistake import MistakeError
@@ -17,11 +19,18 @@ NEW, OLD, LOCK, GONE, LOG = (
     "penstock-log",
 )
 _ROLES = (NEW, OLD, LOCK, GONE, LOG)
+_LONGEST_NAME = 120  # bytes of a name that is made of a text of a person
 _LONGEST = 220  # bytes of a name to which the store adds its own; file systems allow 255
 
 
 class StoreError(MistakeError):
     """What is stored cannot be read, or cannot be stored here. The text names the file."""
+
+
+def file_name(text: str) -> str:
+    """Returns a name for a file made of a text of a person: its letters and digits, of any alphabet; empty if none."""
+    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")
+    return os.fsencode(kept)[:_LONGEST_NAME].decode("utf-8", "ignore").strip("-.")
 
 
 def beside(path: Path, role: str) -> Path:

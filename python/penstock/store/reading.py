@@ -59,7 +59,11 @@ def read_json(path: Path) -> Any:
 def parsed(data: bytes, path: Path) -> Any:
     """Returns the value of a JSON text whose numbers are finite; `path` is for the message."""
     try:
-        return json.loads(text(data, path), parse_constant=_constant, parse_float=_finite)
+        given = text(data, path)
+        value = json.loads(given, parse_constant=_constant, parse_float=_finite)
+        if "\\u" in given:
+            json.dumps(value, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+        return value
     except ValueError as error:
         raise (error if isinstance(error, StoreError) else StoreError(f"{path}: not JSON: {error}")) from None
     except RecursionError:

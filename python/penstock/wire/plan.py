@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 from penstock import engine
@@ -247,8 +248,16 @@ def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, An
     name = str(discipline.get("name", ""))
     if reading.has_tc:
         return  # `kernel_queues` knows what the kernel has
-    if ".py:" in name or name not in {entry.name for entry in engine.entries()}:
-        raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
+    if ".py:" in name:
+        stem = PurePosixPath(name.partition(".py:")[0]).name.replace("_", "-")
+        raise reading.refuse(
+            (*path, "name"),
+            "classes in Python do not run in the emulator: it has the built-in names. `penstock new aqm "
+            f"{stem} --rust` writes a crate for yours, and in its folder `cargo run --release --features emulate --bin "
+            f"{stem}-emulate -- --help` puts it before real packets (`penstock docs python-to-rust`)",
+        )
+    if name not in {entry.name for entry in engine.entries()}:
+        raise reading.refuse((*path, "name"), "the emulator has only the built-in names, which `penstock list` shows")
 
 
 def _at(tree: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

@@ -264,7 +264,7 @@ impl<'de> Deserialize<'de> for AnyControlConfig {
 /// Error message for a name that no control has, with the nearest name.
 pub fn unknown(name: &str) -> String {
     let near = nearest(name, NAMES).first().map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-    format!("{name:?} is not one of {NAMES:?}{near}")
+    format!("{name:?} is not one of {}{near}", NAMES.join(", "))
 }
 
 /// True for a control which counts marks and therefore works only with ECN.

@@ -53,7 +53,7 @@ impl AnyConfig {
 /// A discipline that cannot stand behind an element on the ACK path.
 #[derive(Debug, thiserror::Error)]
 enum BehindError {
-    #[error("`name` is missing; it is one of {NAMES:?}")]
+    #[error("`name` is missing; it is one of {}", NAMES.join(", "))]
     NoName,
     #[error("{0} is no discipline: write its name, or a table with `name`")]
     NoDiscipline(Value),

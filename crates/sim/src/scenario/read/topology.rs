@@ -141,7 +141,7 @@ impl Checker<'_> {
     pub(super) fn topology_kind(&self) -> Check<&str> {
         let path = ["topology", "kind"];
         let Some(kind) = self.source.get(&path) else {
-            return Err(self.source.at(&path, &format!("`kind` is missing; it is one of {KINDS:?}")));
+            return Err(self.source.at(&path, &format!("`kind` is missing; it is one of {}", KINDS.join(", "))));
         };
         match kind.get_ref().as_str() {
             Some(word) if KINDS.contains(&word) => Ok(word),
@@ -261,9 +261,9 @@ impl Checker<'_> {
         let reverse = links.iter().filter(|l| l.reverse_queue.looked_at).map(LinkSpec::reverse_name);
         let known: Vec<String> = forward.chain(reverse).collect();
         match self.keys.output.pcapng.iter().find(|name| !known.contains(name)) {
-            Some(name) => {
-                Err(self.source.at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")))
-            }
+            Some(name) => Err(self
+                .source
+                .at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {}", known.join(", ")))),
             None => Ok(()),
         }
     }
