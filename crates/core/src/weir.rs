@@ -99,6 +99,9 @@ impl<P: Packet> Qdisc<P> for Weir<P> {
         let way = self.way(&packet);
         self.queues.set_common(self.pink.hosts_governed());
         let fate = self.queues.enqueue(packet, way, now, observer);
+        if self.queues.had_no_room() {
+            self.pink.note_no_room(now);
+        }
         if fate == Enqueued::Dropped(DropReason::Overflow) {
             self.pink.on_overflow(now);
         }

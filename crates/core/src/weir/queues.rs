@@ -176,6 +176,8 @@ pub(super) struct Queues<P> {
     backlog: Backlog,
     /// Bytes of TCP that windows govern.
     governed: u64,
+    /// There was no room for a packet that windows govern.
+    full: bool,
     stats: Stats,
 }
 
@@ -193,6 +195,7 @@ impl<P: Packet> Queues<P> {
             slab: Slab::new(),
             backlog: Backlog::default(),
             governed: 0,
+            full: false,
             stats: Stats::default(),
         }
     }
@@ -213,6 +216,11 @@ impl<P: Packet> Queues<P> {
 
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// Returns whether there was no room for a packet that windows govern since this was asked last.
+    pub fn had_no_room(&mut self) -> bool {
+        std::mem::take(&mut self.full)
     }
 
     /// Bytes of TCP that windows govern and for which others wait.
@@ -319,12 +327,14 @@ impl<P: Packet> Queues<P> {
         let common = self.common.bytes * WHOLE / self.common.hosts;
         if let Some(at) = at.filter(|_| own >= common || self.common.bytes == 0) {
             let taken = self.slab.pop(&mut self.flows[at as usize].list)?;
+            self.full |= !matches!(taken.note.way, Way::Judged | Way::Young);
             self.left(at, taken.packet.size(), taken.note.way);
             self.flows[at as usize].aqm.queue_full(&self.times.params, now);
             self.drop(taken.packet, DropReason::Overflow, now, observer);
             return Some(taken.position);
         }
         let taken = self.slab.pop(&mut self.common.list)?;
+        self.full = true;
         self.left_common(&taken.packet, now);
         self.drop(taken.packet, DropReason::Overflow, now, observer);
         Some(taken.position)

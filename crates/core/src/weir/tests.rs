@@ -311,3 +311,17 @@ fn what_a_crowd_waits_for_makes_no_other_slower() {
     }
     assert_eq!(queues.governed(), 2000, "what waits beside the crowd");
 }
+
+#[test]
+fn a_queue_without_room_says_so_if_windows_govern_what_it_drops() {
+    for (way, told) in
+        [(Way::Judged, false), (Way::Young, false), (Way::Own, true), (Way::Common { most: 99_999 }, true)]
+    {
+        let mut queues = Queues::new(Limit::Packets(10), RATE, true);
+        for n in 0..11 {
+            assert!(!queues.had_no_room(), "{n}");
+            let _ = queues.enqueue(packet(1, 1000, n), way, at(0), &mut ());
+        }
+        assert_eq!((queues.had_no_room(), queues.had_no_room()), (told, false), "{way:?}");
+    }
+}

@@ -24,6 +24,7 @@ MTU = 1500
 TWO_PACKETS = 2 * 1514
 NODES = 1 << 20  # nodes with a higher number are not known
 ONE = 1 << 16  # the gain is in such parts
+REST_NS = 60 * NS_PER_S  # for which nothing more is given out after an overflow
 PARTS = ("hosts", "windows", "common", "others", "young", "floor", "pace", "gain")
 
 Claim = int | Literal["all"]  # what is claimed of the link, in bytes per second
@@ -79,6 +80,11 @@ class Gain:
     idle_ns: int = 0
     least: int | None = None  # bytes left behind by a departure
     empty_ns: int | None = None
+    rests_ns: int = 0  # until when it is one
+
+    def overflow(self, now_ns: int) -> None:
+        """There was no room for data that windows govern."""
+        self.part, self.rests_ns = ONE, now_ns + REST_NS
 
     def busy(self, waits: int, now_ns: int, *, wanted: bool) -> None:
         """A packet leaves."""
@@ -91,7 +97,7 @@ class Gain:
         if now_ns - self.since_ns < MEASURED_NS:
             return
         idle = self.idle_ns * ONE // (now_ns - self.since_ns)
-        if wanted and idle > ONE // 128:
+        if wanted and idle > ONE // 128 and now_ns >= self.rests_ns:
             self.part += idle // 2
         else:
             self.part -= ONE // 64 if self.least > TWO_PACKETS else ONE // 256
@@ -310,7 +316,10 @@ class Weir(DefaultPink):
         if way == "common" and "common" in self.without:
             way = "own"
         self.queues.parts = max(self.governed(), WHOLE)
+        self.queues.full = False
         self.queues.enqueue(packet, way, 2 * window + MTU, now_ns)
+        if self.queues.full:
+            self.gain.overflow(now_ns)
 
     def dequeue(self, now_ns: int) -> Packet | None:
         """What leaves shows the rate of the link, and what no window governs."""

@@ -152,6 +152,7 @@ class Queues:
         self.turns: Turns[Host] = Turns()
         self.common: deque[Waiting] = deque()
         self.common_host = Host()
+        self.full = False  # there was no room for a packet that windows govern
         self.parts = WHOLE  # turns of the common queue, in 1024ths of those of a host
         self.classes: dict[int, list[FlowQueue]] = {}  # by the power of two in the bytes of their queues
 
@@ -244,6 +245,7 @@ class Queues:
             flow.cobalt.shed(now_ns)
         else:
             dropped = self.pop_common(now_ns)
+        self.full = self.full or dropped.way not in ("judged", "young")
         self.ended(dropped.packet, "drop_overflow", now_ns)
 
     def pop_common(self, now_ns: int) -> Waiting:

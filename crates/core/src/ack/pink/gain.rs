@@ -9,6 +9,7 @@
 //! each 100 ms   idle > 1/128, and somebody can use more:   G += idle / 2     at most 5/4
 //!               else, two packets or fewer waited once     G -= 1/256        at least 1
 //!               else                                       G -= 1/64
+//! no room for data that windows govern                     G = 1 for a minute
 //! ```
 
 use super::hosts::INTERVAL;
@@ -23,6 +24,8 @@ const IDLE: u64 = WHOLE / 128;
 const DOWN: u64 = WHOLE / 256;
 const DOWN_FAST: u64 = WHOLE / 64;
 const STANDING: u64 = 3028;
+/// For how long nothing more is given out after the queue had no room.
+const REST: Span = Span::from_secs(60);
 
 /// The gain, and the measurement under way.
 #[derive(Debug, Clone)]
@@ -34,11 +37,13 @@ pub(super) struct Gain {
     least: u64,
     /// Since when nothing waits.
     empty: Option<Instant>,
+    /// Until when the gain is one.
+    rests: Instant,
 }
 
 impl Default for Gain {
     fn default() -> Self {
-        Self { part: WHOLE, since: Instant::ZERO, idle: Span::ZERO, least: u64::MAX, empty: None }
+        Self { part: WHOLE, since: Instant::ZERO, idle: Span::ZERO, least: u64::MAX, empty: None, rests: Instant::ZERO }
     }
 }
 
@@ -69,11 +74,17 @@ impl Gain {
         }
     }
 
+    /// Notes that there was no room for data that windows govern.
+    pub fn overflow(&mut self, now: Instant) {
+        (self.part, self.rests) = (WHOLE, now + REST);
+    }
+
     fn judge(&mut self, wanted: bool, now: Instant) {
         let took = now.since(self.since).as_nanos();
         let idle = (u128::from(self.idle.as_nanos()) * u128::from(WHOLE) / u128::from(took)) as u64;
         let down = if self.least > STANDING { DOWN_FAST } else { DOWN };
-        self.part = if wanted && idle > IDLE { self.part + idle / 2 } else { self.part - down }.clamp(WHOLE, MOST);
+        let more = wanted && idle > IDLE && now >= self.rests;
+        self.part = if more { self.part + idle / 2 } else { self.part - down }.clamp(WHOLE, MOST);
         (self.since, self.idle, self.least) = (now, Span::ZERO, u64::MAX);
     }
 }
@@ -119,6 +130,16 @@ mod tests {
         gain.empty(at(205));
         gain.busy(true, 0, at(225));
         assert_eq!(gain.of(1000), 1083, "20 of 120 ms");
+    }
+
+    /// A short queue cannot hold more than the link has.
+    #[test]
+    fn it_is_one_for_a_minute_after_an_overflow() {
+        let mut gain = Gain::default();
+        assert_eq!(after(&mut gain, 0..1, 8, 0, true), 1039);
+        gain.overflow(at(100));
+        assert_eq!(after(&mut gain, 1..600, 8, 0, true), 1000);
+        assert_eq!(after(&mut gain, 600..601, 8, 0, true), 1039);
     }
 
     #[test]

@@ -374,6 +374,13 @@ impl Pink {
         }
     }
 
+    /// Notes that there was no room for data that windows govern.
+    pub fn note_no_room(&mut self, now: Instant) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.gain.overflow(now);
+        }
+    }
+
     /// Notes a packet that left; `free` if no window governs it, `last` if nothing of its flow waits.
     pub fn note_left(&mut self, packet: &Meta, free: bool, last: bool, waits: u64, now: Instant) {
         let Some(hosts) = &mut self.hosts else { return };
