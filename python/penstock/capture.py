@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import engine
+from penstock.joined import Cutting, cutting
 from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 TCP, UDP = 6, 17
 _MOST = 0.99  # share of packets that a rule must tell apart
 _WORDS = ("more", "less")
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10")
+_GZIP = b"\x1f\x8b"
 _PCAPNG = b"\n\r\r\n"  # the first bytes of such a file, which are text as well
 
 
@@ -48,6 +52,7 @@ class Capture:
     columns: dict[str, npt.NDArray[Any]]
     flows: tuple[Flow, ...]
     notes: dict[str, Any]
+    cutting: Cutting | None = None  # how joined frames were split
 
     @property
     def has_hosts(self) -> bool:
@@ -65,6 +70,14 @@ class Capture:
 
         return self.columns[name].astype(np.int64)
 
+    def records(self, keep: Choice) -> bytes:
+        """Returns a byte for each record of the file, which is 1 if a packet of it is to be kept."""
+        import numpy as np
+
+        found = np.zeros(int(self.columns["record"].max()) + 1, np.uint8)
+        found[self.columns["record"][keep]] = 1
+        return found.tobytes()
+
     def __len__(self) -> int:
         return len(self.columns["t_ns"])
 
@@ -80,17 +93,63 @@ class Directions:
 
 
 def read(path: Path) -> Capture:
-    """Reads a trace; raises `TraceError` if the file is not a trace."""
-    columns, flows, notes = engine.packets(path)
-    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes)
+    """Reads a trace, whose joined frames are split; raises `TraceError` if the file is not a trace or holds no packet."""
+    found = _read(path, None)
+    cut = cutting(found, directions(found).less)
+    return _read(path, cut) if cut else found
+
+
+def _read(path: Path, cut: Cutting | None) -> Capture:
+    columns, flows, notes = engine.packets(path, cut.data if cut else None)
+    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes, cut)
+
+
+def told(capture: Capture) -> str:
+    """Returns one sentence: what was read of a capture, and what was left out or changed."""
+    notes = capture.notes
+    size = int(capture.column("size").sum())
+    parts = [f"read {len(capture):,} packets with {size:,} B from {notes['frames']:,} frames"]
+    if split := notes["split"]["frames"]:
+        rates = " and ".join(f"{bps / 1e6:.4g} Mbit/s" for bps in capture.cutting.rates_bps) if capture.cutting else ""
+        parts.append(f"split {split:,} joined frames into {notes['split']['packets']:,} packets, spread at {rates}")
+    if copies := notes["copies"]:
+        parts.append(f"left out {copies:,} copies of packets that were seen before")
+    if notes["not_ip"]:
+        kinds = ", ".join(f"{count:,} of {what}" for what, count in notes["unread"].items())
+        parts.append(f"skipped {notes['not_ip']:,} frames ({kinds})")
+    if notes["untimed"]:
+        parts.append(f"skipped {notes['untimed']:,} frames without a time")
+    if notes["odd"]:
+        parts.append(f"skipped {notes['odd']:,} odd records (the first: {notes['first_odd']})")
+    if notes["out_of_order"]:
+        late = notes["out_of_order"] - notes["restored"]
+        parts.append(f"restored the order of {notes['restored']:,} packets" + (f", {late:,} were too late" if late else ""))
+    if notes["clock_set"]["times"]:
+        parts.append(_clock(notes["clock_set"]))
+    return "; ".join(parts)
+
+
+def _clock(step: dict[str, Any]) -> str:
+    times = "once" if step["times"] == 1 else f"{step['times']:,} times"
+    way = "back" if step["seconds"] < 0 else "forward"
+    return (
+        f"the clock was set {times}, by {abs(step['seconds']):.6g} s {way}: the {step['packets']:,} packets behind keep "
+        "their distances"
+    )
 
 
 def is_table(path: Path) -> bool:
     """Returns true for a file of text, which is CSV and no capture."""
+    import gzip
+    import zlib
+
     try:
         with path.open("rb") as file:
             start = file.read(4)
-    except OSError:
+        if start[:2] == _GZIP:
+            with gzip.open(path) as packed:
+                start = packed.read(4)
+    except (OSError, EOFError, zlib.error):
         return False  # whoever reads it says so
     is_text = all(32 <= byte < 127 or byte in b"\t\n\r" for byte in start)
     return start != _PCAPNG and (is_text or start[:3] == b"\xef\xbb\xbf")
@@ -115,9 +174,12 @@ def directions(capture: Capture) -> Directions:
 
 
 def _by_way(capture: Capture) -> tuple[Choice, str] | None:
+    """What the machine received and what it sent, if it is an end of all flows. A router receives both directions."""
     way = capture.column("way")
     known = len(way) > 0 and (way > 0).mean() >= _MOST
-    return (way == 2, "by the marks of sent and received packets") if known else None
+    second = way == 2
+    both = known and 0 < second.mean() < 1 and _splits_flows(capture, second)
+    return (second, "by the marks of sent and received packets") if both else None
 
 
 def _by_interface(capture: Capture) -> tuple[Choice, str] | None:
@@ -128,11 +190,18 @@ def _by_interface(capture: Capture) -> tuple[Choice, str] | None:
     if len(np.unique(interface)) != 2:
         return None
     second = interface == interface.max()
-    both = second ^ (back == 1)  # the same for all packets of a flow
-    agree = np.bincount(capture.column("flow"), both) / np.bincount(capture.column("flow"))
+    known = back.any() and _splits_flows(capture, second)
+    return (second, "by the two interfaces of the file") if known else None
+
+
+def _splits_flows(capture: Capture, second: Choice) -> bool:
+    """Returns true if nearly all packets of each flow and direction are on the same side."""
+    import numpy as np
+
+    both = second ^ (capture.column("back") == 1)  # the same for all packets of a flow
     packets = np.bincount(capture.column("flow"))
-    share = float((np.maximum(agree, 1 - agree) * packets).sum() / packets.sum())
-    return (second, "by the two interfaces of the file") if back.any() and share >= _MOST else None
+    agree = np.bincount(capture.column("flow"), both) / np.maximum(packets, 1)
+    return float((np.maximum(agree, 1 - agree) * packets).sum() / packets.sum()) >= _MOST
 
 
 def _by_sender(capture: Capture) -> tuple[Choice, str] | None:
@@ -145,15 +214,21 @@ def _by_private_hosts(capture: Capture) -> tuple[Choice, str] | None:
     """Of each flow one end must be a private address and the other a public one."""
     import numpy as np
 
-    ends = [(_is_private(flow.source), _is_private(flow.destination)) for flow in capture.flows]
+    ends = [(is_private(flow.source), is_private(flow.destination)) for flow in capture.flows]
     if not ends or any(source == destination for source, destination in ends):
         return None
     outward = np.array([source for source, _ in ends])[capture.column("flow")]
     return outward ^ (capture.column("back") == 1), "by private and public addresses"
 
 
-def _is_private(address: str | None) -> bool:
-    return address is not None and ipaddress.ip_address(address).is_private
+def is_private(address: str | None) -> bool:
+    """Returns true for addresses of networks of their own: RFC 1918, RFC 4193, RFC 6598, and those of one link."""
+    return address is not None and any(ipaddress.ip_address(address) in one for one in _private())
+
+
+@functools.cache
+def _private() -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(ipaddress.ip_network(text) for text in _PRIVATE)
 
 
 def _by_shared_host(capture: Capture) -> tuple[Choice, str] | None:
