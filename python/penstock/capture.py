@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import engine
+from penstock.headers import TCP, UDP, Capture, Flow
 from penstock.joined import Cutting, cutting
 from penstock.mistake import MistakeError
 
@@ -17,69 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Numbers = npt.NDArray[np.int64]
     Choice = npt.NDArray[np.bool_]
 
-TCP, UDP = 6, 17
 _MOST = 0.99  # share of packets that a rule must tell apart
 _WORDS = ("more", "less")
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10")
 _GZIP = b"\x1f\x8b"
 _PCAPNG = b"\n\r\r\n"  # the first bytes of such a file, which are text as well
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A connection, by the ends of its first packet. Flows of a CSV file have a label only."""
-
-    label: int
-    protocol: int
-    source: str | None
-    destination: str | None
-    source_port: int
-    destination_port: int
-
-    def __str__(self) -> str:
-        name = {TCP: "TCP", UDP: "UDP"}.get(self.protocol, f"protocol {self.protocol}")
-        return f"{name} {self.source}:{self.source_port} - {self.destination}:{self.destination_port}"
-
-
-@dataclass(frozen=True)
-class Capture:
-    """The headers of all packets of a trace, as columns; see `crates/trace/src/packets.rs`."""
-
-    path: Path
-    columns: dict[str, npt.NDArray[Any]]
-    flows: tuple[Flow, ...]
-    notes: dict[str, Any]
-    cutting: Cutting | None = None  # how joined frames were split
-
-    @property
-    def has_hosts(self) -> bool:
-        """False for a CSV file."""
-        return any(flow.source is not None for flow in self.flows)
-
-    @property
-    def seconds(self) -> Any:
-        """Times since the first packet in seconds."""
-        return self.columns["t_ns"] / 1e9
-
-    def column(self, name: str) -> Numbers:
-        """Returns a column as signed numbers."""
-        import numpy as np
-
-        return self.columns[name].astype(np.int64)
-
-    def records(self, keep: Choice) -> bytes:
-        """Returns a byte for each record of the file, which is 1 if a packet of it is to be kept."""
-        import numpy as np
-
-        found = np.zeros(int(self.columns["record"].max()) + 1, np.uint8)
-        found[self.columns["record"][keep]] = 1
-        return found.tobytes()
-
-    def __len__(self) -> int:
-        return len(self.columns["t_ns"])
 
 
 @dataclass(frozen=True)
@@ -93,7 +38,7 @@ class Directions:
 
 
 def read(path: Path) -> Capture:
-    """Reads a trace, whose joined frames are split; raises `TraceError` if the file is not a trace or holds no packet."""
+    """Reads a trace, whose joined frames are split; raises `TraceError` if the file is no trace or holds no packet."""
     found = _read(path, None)
     cut = cutting(found, directions(found).less)
     return _read(path, cut) if cut else found
@@ -101,7 +46,8 @@ def read(path: Path) -> Capture:
 
 def _read(path: Path, cut: Cutting | None) -> Capture:
     columns, flows, notes = engine.packets(path, cut.data if cut else None)
-    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes, cut)
+    rates = cut.rates_bps if cut else ()
+    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes, cut.data if cut else None, rates)
 
 
 def told(capture: Capture) -> str:
@@ -110,7 +56,7 @@ def told(capture: Capture) -> str:
     size = int(capture.column("size").sum())
     parts = [f"read {len(capture):,} packets with {size:,} B from {notes['frames']:,} frames"]
     if split := notes["split"]["frames"]:
-        rates = " and ".join(f"{bps / 1e6:.4g} Mbit/s" for bps in capture.cutting.rates_bps) if capture.cutting else ""
+        rates = " and ".join(f"{bps / 1e6:.4g} Mbit/s" for bps in capture.rates_bps)
         parts.append(f"split {split:,} joined frames into {notes['split']['packets']:,} packets, spread at {rates}")
     if copies := notes["copies"]:
         parts.append(f"left out {copies:,} copies of packets that were seen before")
@@ -123,7 +69,9 @@ def told(capture: Capture) -> str:
         parts.append(f"skipped {notes['odd']:,} odd records (the first: {notes['first_odd']})")
     if notes["out_of_order"]:
         late = notes["out_of_order"] - notes["restored"]
-        parts.append(f"restored the order of {notes['restored']:,} packets" + (f", {late:,} were too late" if late else ""))
+        parts.append(
+            f"restored the order of {notes['restored']:,} packets" + (f", {late:,} were too late" if late else "")
+        )
     if notes["clock_set"]["times"]:
         parts.append(_clock(notes["clock_set"]))
     return "; ".join(parts)
@@ -133,8 +81,8 @@ def _clock(step: dict[str, Any]) -> str:
     times = "once" if step["times"] == 1 else f"{step['times']:,} times"
     way = "back" if step["seconds"] < 0 else "forward"
     return (
-        f"the clock was set {times}, by {abs(step['seconds']):.6g} s {way}: the {step['packets']:,} packets behind keep "
-        "their distances"
+        f"the clock was set {times}, by {abs(step['seconds']):.6g} s {way}: the {step['packets']:,} packets behind "
+        "keep their distances"
     )
 
 
@@ -313,3 +261,18 @@ def network(host: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         return ipaddress.ip_network(host, strict=False)
     except ValueError:
         raise MistakeError(f"--host {host}: neither an address nor a prefix, such as 10.0.0.1 or 10.0.0.0/8") from None
+
+
+__all__ = [
+    "TCP",
+    "UDP",
+    "Capture",
+    "Directions",
+    "Flow",
+    "Selection",
+    "directions",
+    "is_private",
+    "is_table",
+    "network",
+]
+__all__ += ["read", "told"]

@@ -439,7 +439,8 @@ def replay(
     discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
     "splitmix64:STATE", from which the discipline draws. `keep` has a byte for each record of the trace, zero for
     those that are left out. `cutting` says how joined frames are split, see `penstock.joined`. `layer` says what the
-    link adds to each packet: `overhead=44`, `mpu=84`, `framing=atm`, `link_layer=pppoe-ptm`. Raises `TraceError` if the trace is no trace or the draws run out, and `ValueError` if
+    link adds to each packet: `overhead=44`, `mpu=84`, `framing=atm`, `link_layer=pppoe-ptm`. Raises `TraceError` if
+    the trace is no trace or the draws run out, and `ValueError` if
     another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(

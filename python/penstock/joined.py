@@ -1,7 +1,7 @@
 """Frames of several segments in a capture: a network card was to split them (TSO), or the kernel had joined them (GRO).
 
-A link carries segments. So each such frame is split at the segment size of its connection, and the segments are spread at
-the rate of their link. `crates/trace/src/window.rs` does it; here is decided where and how far apart.
+A link carries segments. So each such frame is split at the segment size of its connection, and the segments are spread
+at the rate of their link. `crates/trace/src/window.rs` does it; here is decided where and how far apart.
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.headers import TCP, UDP, Capture
 from penstock.spacing import peak
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from penstock.capture import Capture
-
     Numbers = npt.NDArray[np.int64]
     Choice = npt.NDArray[np.bool_]
 
-_TCP, _UDP = 6, 17
 _ETHERNET = 1500  # bytes that a packet has at most on most links
 _JUMBO = range(8900, 9217)  # sizes of full packets on links with large ones
 _HAS_TIMESTAMPS, _HAS_MSS = 1 << 9, 1 << 10
@@ -78,8 +76,8 @@ def _full(capture: Capture) -> Numbers:
     for one in np.unique(side[size > _ETHERNET]):
         at = np.flatnonzero(side == one)
         flow = capture.flows[int(one) // 2]
-        if flow.protocol in (_TCP, _UDP) and not _is_loopback(flow.source):
-            found[at] = _full_of(capture, at, np.flatnonzero(side // 2 == one // 2), payload[at], flow.protocol == _TCP)
+        if flow.protocol in (TCP, UDP) and not _is_loopback(flow.source):
+            found[at] = _full_of(capture, at, np.flatnonzero(side // 2 == one // 2), payload[at], flow.protocol == TCP)
     return found
 
 

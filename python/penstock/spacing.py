@@ -33,7 +33,7 @@ class Peak:
 
 
 def peak(gap: Floats, bits: Floats) -> Peak:
-    """Returns the most frequent rate of packets with these gaps in seconds and these sizes. Small packets do not count."""
+    """Returns the most frequent rate of packets with these gaps in seconds and sizes in bits, without small ones."""
     import numpy as np
 
     ok = (gap > 0) & (bits > 8 * SMALL)

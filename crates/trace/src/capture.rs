@@ -285,12 +285,7 @@ impl<R: Read> Source<R> {
 
     /// Reads one block of a pcapng file and puts its body into `body`; returns the type of the block and the byte order
     /// from it on.
-    fn block(
-        &mut self,
-        order: Order,
-        body: &mut Vec<u8>,
-        odd: &mut Odd,
-    ) -> Result<Option<(u32, Order)>, ReadError> {
+    fn block(&mut self, order: Order, body: &mut Vec<u8>, odd: &mut Odd) -> Result<Option<(u32, Order)>, ReadError> {
         self.begin = self.offset;
         match self.up_to(12, body)? {
             0 => return Ok(None),
@@ -712,15 +707,20 @@ mod tests {
 
     #[test]
     fn odd_records_are_passed_over_and_the_first_is_told() {
-        let good = block(ENHANCED_PACKET, &[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0]);
-        let long = block(ENHANCED_PACKET, &[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0]);
+        let good =
+            block(ENHANCED_PACKET, &[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0]);
+        let long =
+            block(ENHANCED_PACKET, &[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0]);
         let short = block(ENHANCED_PACKET, &[0; 8]);
         // The unit of times of the second interface is 10^-20 s, which no clock has.
         let unit = block(INTERFACE, &[101, 0, 0, 0, 3, 0, 0, 0, 9, 0, 1, 0, 20, 0, 0, 0]);
         let of_it = block(ENHANCED_PACKET, &[1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0]);
         let (seen, odd, first) = with_odd(&section(&[good.clone(), long, short, unit, of_it, good.clone()]));
         assert_eq!((seen.len(), odd), (2, 4), "{first}");
-        assert!(first.contains("packet 2") && first.contains("9 captured bytes in a block that has room for 4"), "{first}");
+        assert!(
+            first.contains("packet 2") && first.contains("9 captured bytes in a block that has room for 4"),
+            "{first}"
+        );
         let mut trailer = good.clone();
         let end = trailer.len() - 4;
         trailer[end] ^= 4;

@@ -261,7 +261,8 @@ mod tests {
             (
                 1,
                 framed(
-                    &[&mac[..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21]].concat(),
+                    &[&mac[..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21]]
+                        .concat(),
                 ),
             ),
             (113, framed(&[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21])),
@@ -386,7 +387,11 @@ mod tests {
         for (link, frame, why) in [
             (1, ethernet(&[&[8, 6][..], &long].concat()), "ARP"),
             (1, ethernet(&[&[0x81, 0, 0, 7, 0x88, 0x63][..], &long].concat()), "PPPoE discovery"),
-            (1, ethernet(&[&[0x88, 0x64, 0x11, 0, 0, 7, 0, 40, 0xc0, 0x21][..], &long].concat()), "PPP protocol 0xc021"),
+            (
+                1,
+                ethernet(&[&[0x88, 0x64, 0x11, 0, 0, 7, 0, 40, 0xc0, 0x21][..], &long].concat()),
+                "PPP protocol 0xc021",
+            ),
             (1, ethernet(&[&[0x12, 0x34][..], &long].concat()), "EtherType 0x1234"),
             (1, ethernet(&[&[0, 38, 0x42, 0x42, 3][..], &long].concat()), "LLC"),
             (1, ethernet(&[0x81, 0, 0]), "cut before the end of the headers"),

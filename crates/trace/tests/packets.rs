@@ -162,9 +162,7 @@ fn hop(from: [u8; 4], to: [u8; 4], seq: u32, hops: u8) -> Vec<u8> {
 #[test]
 fn a_forwarded_packet_is_there_once_and_a_segment_that_is_sent_again_twice() {
     let (host, server) = ([192, 168, 1, 20], [198, 51, 100, 9]);
-    let pass = |at: u32, seq: u32| {
-        [(at, 3, 0, hop(server, host, seq, 0)), (at + 30, 2, 4, hop(server, host, seq, 1))]
-    };
+    let pass = |at: u32, seq: u32| [(at, 3, 0, hop(server, host, seq, 0)), (at + 30, 2, 4, hop(server, host, seq, 1))];
     // Segment 1 is sent again half a second later, and segment 2 waits in the router for longer than that.
     let mut frames = [pass(0, 1), pass(500_000, 1)].concat();
     frames.extend([(600_000, 3, 0, hop(server, host, 2, 0)), (1_600_000, 2, 4, hop(server, host, 2, 1))]);

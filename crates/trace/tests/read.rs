@@ -73,7 +73,8 @@ fn files_that_were_merged_one_after_the_other_are_put_in_order() {
     let second = (0..100).map(|s| (9000 + s, 500_000, Some(2)));
     let file = pcap(&first.chain(second).collect::<Vec<_>>());
     let mut arrivals = read(&file[..]).unwrap();
-    let seen: Vec<_> = arrivals.by_ref().map(|a| a.unwrap()).map(|a| (a.t.as_nanos() / 500_000_000, a.flow.0)).collect();
+    let seen: Vec<_> =
+        arrivals.by_ref().map(|a| a.unwrap()).map(|a| (a.t.as_nanos() / 500_000_000, a.flow.0)).collect();
     assert_eq!(seen, (0..200).map(|half| (half, half as u32 % 2)).collect::<Vec<_>>());
     let notes = arrivals.notes();
     // The last packet of the second file is behind all.
@@ -146,7 +147,8 @@ fn frames_of_several_segments_are_split_where_the_list_says() {
         let cut = Cutting { payload: 40, spacing_ns };
         let none = Cutting { payload: 0, spacing_ns: 7 };
         let mut arrivals = read(&file[..]).unwrap().cutting(vec![none, cut, Cutting { payload: 100, ..none }]);
-        let seen: Vec<_> = arrivals.by_ref().map(|a| a.unwrap()).map(|a| (a.t.as_nanos() / 1000, a.size.get())).collect();
+        let seen: Vec<_> =
+            arrivals.by_ref().map(|a| a.unwrap()).map(|a| (a.t.as_nanos() / 1000, a.size.get())).collect();
         assert_eq!((arrivals.notes().split.frames, arrivals.notes().split.packets), (1, 3));
         seen
     };
@@ -197,7 +199,10 @@ fn what_is_no_trace_is_named() {
     let mut two = pcap(&[(0, 0, Some(1)), (0, 0, Some(1))]);
     two[20] = 105;
     let told = message(&two);
-    assert!(told.starts_with("there is no IP packet in its 2 frames (2 of link type 105 (IEEE 802.11)); read are"), "{told}");
+    assert!(
+        told.starts_with("there is no IP packet in its 2 frames (2 of link type 105 (IEEE 802.11)); read are"),
+        "{told}"
+    );
     let missing = open(Path::new("/nonexistent/trace.csv")).err().unwrap();
     assert!(matches!(missing, ReadError::Open { .. }) && missing.to_string().contains("/nonexistent/trace.csv"));
 }

@@ -241,7 +241,7 @@ def _keep(
 def _selected(
     trace: Path, given: tuple[str, list[int], list[str], list[int]]
 ) -> tuple[bytes | None, bytes | None, dict[str, Any]]:
-    """Returns which packets of the trace are replayed and how they are split, as the engine takes it, and what to say."""
+    """Returns which packets of a trace are replayed and how they are split, as the engine takes it, and what to say."""
     from penstock import capture as captures
 
     if not any(given) and captures.is_table(trace):
@@ -259,8 +259,7 @@ def _selected(
             "more": names[0],
             "less": names[1],
         }
-    cutting = capture.cutting.data if capture.cutting else None
-    return (capture.records(keep) if told["left_out"] else None), cutting, told
+    return (capture.records(keep) if told["left_out"] else None), capture.cutting, told
 
 
 def _warnings(trace: Path, summary: dict[str, Any]) -> Iterator[str]:

@@ -204,8 +204,12 @@ def _uploads(capture: Capture, mine: Any) -> bool | None:
     if not len(capture) or not mine.any():
         return None
 
-    out = np.array([captures.is_private(flow.source) and not captures.is_private(flow.destination) for flow in capture.flows])
-    home = np.array([captures.is_private(flow.destination) and not captures.is_private(flow.source) for flow in capture.flows])
+    out = np.array(
+        [captures.is_private(flow.source) and not captures.is_private(flow.destination) for flow in capture.flows]
+    )
+    home = np.array(
+        [captures.is_private(flow.destination) and not captures.is_private(flow.source) for flow in capture.flows]
+    )
     flow, against = capture.column("flow")[mine], capture.column("back")[mine] == 1
     leaves, comes = np.where(against, home[flow], out[flow]), np.where(against, out[flow], home[flow])
     most = 0.9
