@@ -56,8 +56,9 @@ def told(capture: Capture) -> str:
     size = int(capture.column("size").sum())
     parts = [f"read {len(capture):,} packets with {size:,} B from {notes['frames']:,} frames"]
     if split := notes["split"]["frames"]:
-        rates = " and ".join(f"{bps / 1e6:.4g} Mbit/s" for bps in capture.rates_bps)
-        parts.append(f"split {split:,} joined frames into {notes['split']['packets']:,} packets, spread at {rates}")
+        rates = " and ".join(f"{bps / 1e6:.4g} Mbit/s" for bps in capture.rates_bps if bps > 0)
+        spread = f"spread at {rates}" if rates else "at the times of their frames"
+        parts.append(f"split {split:,} joined frames into {notes['split']['packets']:,} packets, {spread}")
     if copies := notes["copies"]:
         parts.append(f"left out {copies:,} copies of packets that were seen before")
     if notes["not_ip"]:

@@ -28,7 +28,8 @@ _SHARE = 0.5  # of joined frames that are whole numbers of segments
 # Usual sizes, for connections of which only joined frames are there: Ethernet, PPPoE, tunnels; of UDP those of QUIC.
 _TCP_SIZES = (1460, 1448, 1440, 1452, 1428, 1412, 1400, 1388, 1380, 1368, 1360, 1348)
 _UDP_SIZES = (1472, 1452, 1200, 1232, 1250, 1252, 1350, 1392, 1400)
-_WINDOW_S = 0.1
+_WINDOW_S, _WINDOWS = 1.0, 5  # windows in which a busy direction carries what its link can, and how many at least
+_BUSY = 0.9  # of the most that a window carried
 _RECEIVED, _SENT = 1, 2
 _NS, _MOST_NS = 1e9, 2**31 - 1
 
@@ -57,7 +58,7 @@ def cutting(capture: Capture, less: Choice) -> Cutting | None:
     for one in (False, True):
         mine = less == one
         if (joined & mine).any():
-            bps, begins = _rate(capture, mine)
+            bps, begins = _rate(capture, mine, joined, full)
             rates.append(bps)
             spacing[mine] = _spacings(capture, mine, joined, full, bps, begins)
     records = np.zeros((int(capture.columns["record"].max()) + 1, 2), "<i4")
@@ -73,11 +74,13 @@ def _full(capture: Capture) -> Numbers:
     payload, size = capture.column("payload"), capture.column("size")
     side = 2 * capture.column("flow") + capture.column("back")
     found = np.zeros(len(capture), np.int64)
-    for one in np.unique(side[size > _ETHERNET]):
-        at = np.flatnonzero(side == one)
-        flow = capture.flows[int(one) // 2]
+    order = np.argsort(side, kind="stable")
+    ends = np.searchsorted(side[order], np.arange(2 * len(capture.flows) + 1))
+    for one in np.unique(side[size > _ETHERNET]).tolist():
+        at, flow = order[ends[one] : ends[one + 1]], capture.flows[one // 2]
         if flow.protocol in (TCP, UDP) and not _is_loopback(flow.source):
-            found[at] = _full_of(capture, at, np.flatnonzero(side // 2 == one // 2), payload[at], flow.protocol == TCP)
+            both = order[ends[one - one % 2] : ends[one - one % 2 + 2]]
+            found[at] = _full_of(capture, at, both, payload[at], flow.protocol == TCP)
     return found
 
 
@@ -108,23 +111,40 @@ def _is_loopback(address: str | None) -> bool:
     return address is not None and (address.startswith("127.") or address == "::1")
 
 
-def _rate(capture: Capture, mine: Choice) -> tuple[float, bool]:
+def _rate(capture: Capture, mine: Choice, joined: Choice, full: Numbers) -> tuple[float, bool]:
     """Returns the rate at which packets of a direction are spaced, and whether times are those of the begin of frames.
 
-    Without a regular spacing it is the most that the direction carried in a tenth of a second.
+    Joined frames of one flow that follow each other, without a packet of another, show it best; then all packets do.
+    Without a regular spacing it is what the direction carried in its busiest windows.
     """
     import numpy as np
 
-    passed = mine & (capture.columns["dropped"] == 0)
-    t, bits = capture.seconds[passed], 8.0 * capture.column("size")[passed]
+    passed = np.flatnonzero(mine & (capture.columns["dropped"] == 0))
+    t, bits = capture.seconds[passed], (8 * _on_wire(capture, joined, full)[passed]).astype(np.float64)
     if len(t) < 2:
         return 0.0, True
-    begin, end = peak(np.diff(t), bits[:-1]), peak(np.diff(t), bits[1:])
-    best = begin if begin.spaced >= end.spaced else end
-    if best.is_regular:
-        return best.bps, best is begin
-    windows = np.bincount((t / _WINDOW_S).astype(int), bits)
-    return float(windows.max()) / _WINDOW_S, True
+    alone = (np.diff(capture.column("flow")[passed]) == 0) & joined[passed][1:] & joined[passed][:-1]
+    gap, everything = np.diff(t).astype(np.float64), np.ones(len(t) - 1, bool)
+    for pairs in (alone, everything):
+        begin, end = peak(gap[pairs], bits[:-1][pairs]), peak(gap[pairs], bits[1:][pairs])
+        best = begin if begin.spaced >= end.spaced else end
+        if best.is_regular:
+            return best.bps, best is begin
+    width = min(_WINDOW_S, float(t[-1] - t[0]) / _WINDOWS)
+    if width <= 0:
+        return 0.0, True
+    windows = np.bincount(((t - t[0]) / width).astype(int), bits)
+    return float(np.median(windows[windows >= _BUSY * windows.max()])) / width, best is begin
+
+
+def _on_wire(capture: Capture, joined: Choice, full: Numbers) -> Numbers:
+    """Returns the bytes of packets with the headers of all their segments."""
+    import numpy as np
+
+    size, payload = capture.column("size"), capture.column("payload")
+    parts = np.where(joined, -(-payload // np.maximum(full, 1)), 1)
+    found: Numbers = size + (parts - 1) * (size - payload)
+    return found
 
 
 def _spacings(capture: Capture, mine: Choice, joined: Choice, full: Numbers, bps: float, begins: bool) -> Numbers:

@@ -72,6 +72,8 @@ pub struct IpPacket {
     pub header: usize,
     /// Length of the packet according to its own header.
     pub size: Bytes,
+    /// False if the frame on the wire was shorter than that.
+    pub fits: bool,
     /// ECN field of the IP header.
     pub ecn: Ecn,
     /// Diffserv codepoint of the IP header.
@@ -95,6 +97,7 @@ pub fn ip_packet(link: LinkType, frame: &[u8], original_len: u32) -> Result<IpPa
     };
     let mut packet = found.ok_or(Unread::Cut)?;
     packet.inside += at;
+    packet.fits = packet.size.get() <= on_wire;
     packet.transport = packet.transport.map(|inside| at + inside);
     let fits = (packet.header as u64).max(1) <= packet.size.get() && packet.size <= MAX_SIZE;
     if fits { Ok(packet) } else { Err(Unread::Malformed) }
@@ -157,6 +160,7 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         id: be16(header, 4)?,
         header: header_len,
         size: size(u64::from(be16(header, 2)?), on_wire),
+        fits: true,
         ecn: Ecn::from_bits(header[1]),
         dscp: header[1] >> 2,
         ern,
@@ -181,6 +185,7 @@ fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         id: 0,
         header: header_len,
         size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
+        fits: true,
         ecn: Ecn::from_bits(header[1] >> 4),
         dscp: (be16(header, 0)? >> 6) as u8 & 0x3f,
         ern,

@@ -285,6 +285,7 @@ impl<R: Read> Frames<R> {
             protocol: packet.protocol,
             ports: packet.ports,
             size: packet.size,
+            fits: packet.fits,
             ecn: packet.ecn,
             ern: packet.ern,
             dscp: packet.dscp,

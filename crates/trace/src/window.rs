@@ -32,6 +32,8 @@ pub struct Found {
     pub ports: (u16, u16),
     /// Size from the IP header on.
     pub size: Bytes,
+    /// False if the frame on the wire was shorter than that.
+    pub fits: bool,
     /// ECN field.
     pub ecn: Ecn,
     /// Explicit rate notification.
@@ -90,10 +92,10 @@ impl Window {
         self.held.len() >= HELD
     }
 
-    /// Takes a packet in, split as `cutting` says.
+    /// Takes a packet in, split as `cutting` says. What claims to be longer than its frame stays whole.
     pub fn put(&mut self, found: &Found, cutting: Option<Cutting>) {
         let payload = found.fields[PAYLOAD];
-        match cutting.filter(|cut| cut.payload > 0 && payload > cut.payload) {
+        match cutting.filter(|cut| cut.payload > 0 && payload > cut.payload && found.fits) {
             None => self.insert(*found),
             Some(cut) => self.put_split(found, cut, payload),
         }
