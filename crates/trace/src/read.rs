@@ -1,6 +1,6 @@
 //! Reads any trace as a sequence of arrivals; the format is recognized by the first bytes.
 
-use crate::arrival::{Arrival, FlowTable, Nodes};
+use crate::arrival::{Arrival, FlowTable, MAX_TIME, Nodes};
 use crate::capture::{Capture, Frame, PCAPNG_MAGIC, pcap_magic};
 use crate::clock::{Clock, Progress};
 use crate::copies::{Copies, Kind};
@@ -257,6 +257,11 @@ impl<R: Read> Frames<R> {
                 continue;
             };
             let found = self.of(&frame, link, &packet, epoch_ns);
+            if found.t == MAX_TIME {
+                let (frame, most) = (self.notes.frames, MAX_TIME.as_nanos() / 1_000_000_000);
+                let what = format!("frame {frame} comes {most} s after the first packet, or later; give a part of it");
+                return Err(ReadError::Format(format!("the capture is too long: {what}")));
+            }
             match self.copies.of(link, &found, self.data.get(packet.inside..).unwrap_or_default()) {
                 Kind::New => {
                     self.records += 1;

@@ -67,6 +67,23 @@ fn behind_a_clock_that_was_set_packets_keep_their_distances() {
 }
 
 #[test]
+fn a_capture_of_weeks_is_refused() {
+    let days = |n: u32| (n * 400_000, 0, Some(1));
+    let file = pcap(&[days(0), days(1), days(2), days(3)]);
+    let last = read(&file[..]).unwrap().last().unwrap().unwrap_err().to_string();
+    assert!(last.contains("frame 4") && last.contains("1000000 s"), "{last}");
+}
+
+#[test]
+fn what_claims_to_be_longer_than_its_frame_is_not_split() {
+    let mut file = pcap(&[(0, 0, Some(1))]);
+    // The frame had 64 bytes on the wire, and its header says 128.
+    file[36..40].copy_from_slice(&64u32.to_le_bytes());
+    let mut arrivals = read(&file[..]).unwrap().cutting(vec![Cutting { payload: 40, spacing_ns: 0 }]);
+    assert_eq!((arrivals.by_ref().count(), arrivals.notes().split.frames), (1, 0));
+}
+
+#[test]
 fn files_that_were_merged_one_after_the_other_are_put_in_order() {
     // The second flow was captured at the same time as the first, and stands behind it.
     let first = (0..100).map(|s| (9000 + s, 0, Some(1)));

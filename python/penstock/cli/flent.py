@@ -161,8 +161,9 @@ def compare(items: Sequence[str], json: bool) -> None:
         show.as_json({"flent": sides})
         return
     heads = ("series", *(one.label for one in found))
+    units = {name: found[0].unit(name) for name in names}
     rows = [
-        [f"{name} ({unit})" if (unit := found[0].unit(name)) else name, *(_series(of.get(name)) for of in told)]
+        [name if units[name] in name else f"{name} ({units[name]})", *(_series(of.get(name)) for of in told)]
         for name in names
     ]
     show.table("mean, median, 99th percentile", heads, rows)

@@ -145,7 +145,7 @@ def _text(path: Path) -> str:
         with gzip.open(path) as packed:
             data = packed.read(_MOST_BYTES + 1)
     elif start == b"BZh":
-        with bz2.open(path) as squeezed:
+        with bz2.BZ2File(path) as squeezed:
             data = squeezed.read(_MOST_BYTES + 1)
     else:
         with path.open("rb") as file:
