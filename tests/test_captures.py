@@ -81,7 +81,7 @@ def test_a_router_sees_each_packet_twice(penstock: Command, tmp_path: Path) -> N
 def test_a_clock_that_was_set_back_makes_no_burst(penstock: Command, tmp_path: Path) -> None:
     plain = transfer(b"\x08\0")
     half = len(plain) // 2
-    stepped = [(us + 3_600_000_000, *rest) for us, *rest in plain[:half]] + plain[half:]
+    stepped = [(us + 3_600_000_000, data, size) for us, data, size in plain[:half]] + plain[half:]
     results = []
     for name, frames in (("plain", plain), ("stepped", stepped)):
         done = penstock("replay", write(tmp_path / f"{name}.pcap", ETHERNET, frames), *LINK, "--json")
