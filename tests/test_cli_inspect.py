@@ -250,7 +250,8 @@ def test_replay_tells_directions_apart(penstock: Command, tmp_path: Path) -> Non
     assert "holds two directions, told apart by private and public addresses: 3 packets with 3,000 B" in done.stderr
     (tmp_path / "one.pcap").write_bytes(_capture([(1, 1000, 100), (3, 2000, 102)]))
     done = penstock("replay", "one.pcap", *LINK, "--json")
-    assert (json.loads(done.stdout)["directions"], done.stderr) == (None, "")
+    told = "one.pcap: read 2 packets with 2,000 B from 2 frames\n"
+    assert (json.loads(done.stdout)["directions"], done.stderr) == (None, told)
 
 
 def test_replay_takes_flows_hosts_and_ports(penstock: Command, tmp_path: Path) -> None:
@@ -290,7 +291,8 @@ def test_replay_reads_what_is_whole_of_a_capture_that_was_cut(penstock: Command,
     done = penstock("replay", "cut.pcap", *LINK, "--json")
     assert done.returncode == 0
     totals = json.loads(done.stdout)
-    assert totals["notes"]["cut_short"] == {"packet": 5, "byte": 24 + 4 * (16 + 28)}
+    what = "the file ends within a packet: 27 of 28 bytes are there"
+    assert totals["notes"]["cut_short"] == {"packet": 5, "byte": 24 + 4 * (16 + 28), "what": what}
     assert totals["packets"] + totals["left_out"] == 4
     assert "cut.pcap was cut short within packet 5, at byte 200; the 4 packets before are read" in done.stderr
     (tmp_path / "whole.pcap").write_bytes(whole)

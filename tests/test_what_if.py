@@ -6,6 +6,7 @@ import json
 import re
 import struct
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from conftest import Command, commands
 from penstock import capture as captures
 from penstock import engine, report
 from penstock.cli import app
+from penstock.engine import TraceError
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.units import number
@@ -125,11 +127,29 @@ def test_a_frame_may_hold_several_segments(tmp_path: Path) -> None:
     assert (one.mss, one.segments, one.segments_per_ack) == (1388, 3, 3)
 
 
-def test_an_empty_capture_does_not_decide(tmp_path: Path) -> None:
+def test_an_empty_capture_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.pcap").write_bytes(pcap([]))
-    found = answer.ask(model.observe(tmp_path / "empty.pcap"))
-    assert found.verdict == "cannot-tell"
-    assert json.dumps(found.to_json())
+    with pytest.raises(TraceError, match="no IP packet in its 0 frames"):
+        model.observe(tmp_path / "empty.pcap")
+
+
+def test_a_capture_of_a_host_with_offloads_shows_what_the_wire_shows(tmp_path: Path) -> None:
+    """The same packets, as they are and joined as GRO joins them: rate, queue and losses differ by less than 15 %."""
+    [case] = [line for line in lines.lines() if (line.kind, line.name) == ("joined", "uploads")]
+    seen = {}
+    for joined in (False, True):
+        file = tmp_path / f"{joined}.pcap"
+        truth.capture(replace(case, joined=joined), file)
+        seen[joined] = model.observe(file)
+    wire, host = seen[False], seen[True]
+    assert "joined frames" not in wire.read
+    assert re.search(r"split [\d,]+ joined frames into [\d,]+ packets, spread at 20 Mbit/s", host.read)
+    assert (host.packets, host.loss) == (wire.packets, wire.loss)
+    assert host.rate.bps == pytest.approx(20e6, rel=0.01)
+    assert host.goodput_bps == pytest.approx(wire.goodput_bps, rel=0.01)
+    for share in (0.5, 0.9, 0.99):
+        assert host.queue.quantile(share) == pytest.approx(wire.queue.quantile(share), rel=0.15)
+    assert host.limit_bytes == pytest.approx(wire.limit_bytes, rel=0.15)
 
 
 def test_the_spacing_of_packets_is_the_rate() -> None:

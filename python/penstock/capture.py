@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,64 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import engine
+from penstock.headers import TCP, UDP, Capture, Flow
+from penstock.joined import Cutting, cutting
 from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Numbers = npt.NDArray[np.int64]
     Choice = npt.NDArray[np.bool_]
 
-TCP, UDP = 6, 17
 _MOST = 0.99  # share of packets that a rule must tell apart
 _WORDS = ("more", "less")
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10")
+_GZIP = b"\x1f\x8b"
 _PCAPNG = b"\n\r\r\n"  # the first bytes of such a file, which are text as well
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A connection, by the ends of its first packet. Flows of a CSV file have a label only."""
-
-    label: int
-    protocol: int
-    source: str | None
-    destination: str | None
-    source_port: int
-    destination_port: int
-
-    def __str__(self) -> str:
-        name = {TCP: "TCP", UDP: "UDP"}.get(self.protocol, f"protocol {self.protocol}")
-        return f"{name} {self.source}:{self.source_port} - {self.destination}:{self.destination_port}"
-
-
-@dataclass(frozen=True)
-class Capture:
-    """The headers of all packets of a trace, as columns; see `crates/trace/src/packets.rs`."""
-
-    path: Path
-    columns: dict[str, npt.NDArray[Any]]
-    flows: tuple[Flow, ...]
-    notes: dict[str, Any]
-
-    @property
-    def has_hosts(self) -> bool:
-        """False for a CSV file."""
-        return any(flow.source is not None for flow in self.flows)
-
-    @property
-    def seconds(self) -> Any:
-        """Times since the first packet in seconds."""
-        return self.columns["t_ns"] / 1e9
-
-    def column(self, name: str) -> Numbers:
-        """Returns a column as signed numbers."""
-        import numpy as np
-
-        return self.columns[name].astype(np.int64)
-
-    def __len__(self) -> int:
-        return len(self.columns["t_ns"])
 
 
 @dataclass(frozen=True)
@@ -80,17 +38,67 @@ class Directions:
 
 
 def read(path: Path) -> Capture:
-    """Reads a trace; raises `TraceError` if the file is not a trace."""
-    columns, flows, notes = engine.packets(path)
-    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes)
+    """Reads a trace, whose joined frames are split; raises `TraceError` if the file is no trace or holds no packet."""
+    found = _read(path, None)
+    cut = cutting(found, directions(found).less)
+    return _read(path, cut) if cut else found
+
+
+def _read(path: Path, cut: Cutting | None) -> Capture:
+    columns, flows, notes = engine.packets(path, cut.data if cut else None)
+    rates = cut.rates_bps if cut else ()
+    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes, cut.data if cut else None, rates)
+
+
+def told(capture: Capture) -> str:
+    """Returns one sentence: what was read of a capture, and what was left out or changed."""
+    notes = capture.notes
+    size = int(capture.column("size").sum())
+    parts = [f"read {len(capture):,} packets with {size:,} B from {notes['frames']:,} frames"]
+    if split := notes["split"]["frames"]:
+        rates = " and ".join(f"{bps / 1e6:.4g} Mbit/s" for bps in capture.rates_bps if bps > 0)
+        spread = f"spread at {rates}" if rates else "at the times of their frames"
+        parts.append(f"split {split:,} joined frames into {notes['split']['packets']:,} packets, {spread}")
+    if copies := notes["copies"]:
+        parts.append(f"left out {copies:,} copies of packets that were seen before")
+    if notes["not_ip"]:
+        kinds = ", ".join(f"{count:,} of {what}" for what, count in notes["unread"].items())
+        parts.append(f"skipped {notes['not_ip']:,} frames ({kinds})")
+    if notes["untimed"]:
+        parts.append(f"skipped {notes['untimed']:,} frames without a time")
+    if notes["odd"]:
+        parts.append(f"skipped {notes['odd']:,} odd records (the first: {notes['first_odd']})")
+    if notes["out_of_order"]:
+        late = notes["out_of_order"] - notes["restored"]
+        parts.append(
+            f"restored the order of {notes['restored']:,} packets" + (f", {late:,} were too late" if late else "")
+        )
+    if notes["clock_set"]["times"]:
+        parts.append(_clock(notes["clock_set"]))
+    return "; ".join(parts)
+
+
+def _clock(step: dict[str, Any]) -> str:
+    times = "once" if step["times"] == 1 else f"{step['times']:,} times"
+    way = "back" if step["seconds"] < 0 else "forward"
+    return (
+        f"the clock was set {times}, by {abs(step['seconds']):.6g} s {way}: the {step['packets']:,} packets behind "
+        "keep their distances"
+    )
 
 
 def is_table(path: Path) -> bool:
     """Returns true for a file of text, which is CSV and no capture."""
+    import gzip
+    import zlib
+
     try:
         with path.open("rb") as file:
             start = file.read(4)
-    except OSError:
+        if start[:2] == _GZIP:
+            with gzip.open(path) as packed:
+                start = packed.read(4)
+    except (OSError, EOFError, zlib.error):
         return False  # whoever reads it says so
     is_text = all(32 <= byte < 127 or byte in b"\t\n\r" for byte in start)
     return start != _PCAPNG and (is_text or start[:3] == b"\xef\xbb\xbf")
@@ -115,9 +123,12 @@ def directions(capture: Capture) -> Directions:
 
 
 def _by_way(capture: Capture) -> tuple[Choice, str] | None:
+    """What the machine received and what it sent, if it is an end of all flows. A router receives both directions."""
     way = capture.column("way")
     known = len(way) > 0 and (way > 0).mean() >= _MOST
-    return (way == 2, "by the marks of sent and received packets") if known else None
+    second = way == 2
+    both = known and 0 < second.mean() < 1 and _splits_flows(capture, second)
+    return (second, "by the marks of sent and received packets") if both else None
 
 
 def _by_interface(capture: Capture) -> tuple[Choice, str] | None:
@@ -128,11 +139,18 @@ def _by_interface(capture: Capture) -> tuple[Choice, str] | None:
     if len(np.unique(interface)) != 2:
         return None
     second = interface == interface.max()
-    both = second ^ (back == 1)  # the same for all packets of a flow
-    agree = np.bincount(capture.column("flow"), both) / np.bincount(capture.column("flow"))
+    known = back.any() and _splits_flows(capture, second)
+    return (second, "by the two interfaces of the file") if known else None
+
+
+def _splits_flows(capture: Capture, second: Choice) -> bool:
+    """Returns true if nearly all packets of each flow and direction are on the same side."""
+    import numpy as np
+
+    both = second ^ (capture.column("back") == 1)  # the same for all packets of a flow
     packets = np.bincount(capture.column("flow"))
-    share = float((np.maximum(agree, 1 - agree) * packets).sum() / packets.sum())
-    return (second, "by the two interfaces of the file") if back.any() and share >= _MOST else None
+    agree = np.bincount(capture.column("flow"), both) / np.maximum(packets, 1)
+    return float((np.maximum(agree, 1 - agree) * packets).sum() / packets.sum()) >= _MOST
 
 
 def _by_sender(capture: Capture) -> tuple[Choice, str] | None:
@@ -145,15 +163,21 @@ def _by_private_hosts(capture: Capture) -> tuple[Choice, str] | None:
     """Of each flow one end must be a private address and the other a public one."""
     import numpy as np
 
-    ends = [(_is_private(flow.source), _is_private(flow.destination)) for flow in capture.flows]
+    ends = [(is_private(flow.source), is_private(flow.destination)) for flow in capture.flows]
     if not ends or any(source == destination for source, destination in ends):
         return None
     outward = np.array([source for source, _ in ends])[capture.column("flow")]
     return outward ^ (capture.column("back") == 1), "by private and public addresses"
 
 
-def _is_private(address: str | None) -> bool:
-    return address is not None and ipaddress.ip_address(address).is_private
+def is_private(address: str | None) -> bool:
+    """Returns true for addresses of networks of their own: RFC 1918, RFC 4193, RFC 6598, and those of one link."""
+    return address is not None and any(ipaddress.ip_address(address) in one for one in _private())
+
+
+@functools.cache
+def _private() -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(ipaddress.ip_network(text) for text in _PRIVATE)
 
 
 def _by_shared_host(capture: Capture) -> tuple[Choice, str] | None:
@@ -238,3 +262,18 @@ def network(host: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         return ipaddress.ip_network(host, strict=False)
     except ValueError:
         raise MistakeError(f"--host {host}: neither an address nor a prefix, such as 10.0.0.1 or 10.0.0.0/8") from None
+
+
+__all__ = [
+    "TCP",
+    "UDP",
+    "Capture",
+    "Directions",
+    "Flow",
+    "Selection",
+    "directions",
+    "is_private",
+    "is_table",
+    "network",
+]
+__all__ += ["read", "told"]

@@ -430,6 +430,7 @@ def replay(
     draws: str | None = None,
     keep: bytes | None = None,
     layer: Sequence[str] = (),
+    cutting: bytes | None = None,
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
@@ -437,9 +438,10 @@ def replay(
     `nodes` tells which host of a captured flow's first packet is the node that owns the flow: its "source" or its
     "destination". With "none", and for a CSV file, each flow is a node of its own. `clock_offset` is what the
     discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
-    "splitmix64:STATE", from which the discipline draws. `keep` has a byte for each packet of the trace, zero for
-    those that are left out. `layer` says what the link adds to each packet: `overhead=44`, `mpu=84`, `framing=atm`,
-    `link_layer=pppoe-ptm`. Raises `TraceError` if the trace is no trace or the draws run out, and `ValueError` if
+    "splitmix64:STATE", from which the discipline draws. `keep` has a byte for each record of the trace, zero for
+    those that are left out. `cutting` says how joined frames are split, see `penstock.joined`. `layer` says what the
+    link adds to each packet: `overhead=44`, `mpu=84`, `framing=atm`, `link_layer=pppoe-ptm`. Raises `TraceError` if
+    the trace is no trace or the draws run out, and `ValueError` if
     another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
@@ -457,6 +459,7 @@ def replay(
             draws,
             keep,
             list(layer),
+            cutting,
         )
     )
     return summary
@@ -470,15 +473,18 @@ def on_wire(layer: Sequence[str], size: int) -> int:
     return _penstock.on_wire(list(layer), size)
 
 
-def packets(trace: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]], dict[str, Any]]:
+def packets(
+    trace: Path, cutting: bytes | None = None
+) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]], dict[str, Any]]:
     """Reads the headers of all packets of a trace.
 
     Returns columns by name, each with a number for every packet; the flows by number; and what was left out.
-    `crates/trace/src/packets.rs` describes the columns. Raises `TraceError` if the trace cannot be read.
+    `crates/trace/src/packets.rs` describes the columns; `cutting` says how joined frames are split, see
+    `penstock.joined`. Raises `TraceError` if the trace cannot be read.
     """
     import numpy as np
 
-    columns, flows, notes = _penstock.packets(str(trace))
+    columns, flows, notes = _penstock.packets(str(trace), cutting)
     arrays = {name: np.frombuffer(data, dtype) for name, (dtype, data) in columns.items()}
     return arrays, json.loads(flows), json.loads(notes)
 

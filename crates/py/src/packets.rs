@@ -3,15 +3,24 @@
 use crate::{TraceError, convert};
 use penstock_trace::packets::{COLUMNS, Packets};
 use penstock_trace::read;
+use penstock_trace::read::Cutting;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::path::Path;
 
 /// Returns the packets of a trace as `{column: (dtype, little-endian bytes)}`; its flows, and what was left out, as JSON.
+/// `cutting` says how packets are split, see [`Cutting::of_bytes`].
 #[pyfunction]
-pub(crate) fn packets<'py>(py: Python<'py>, trace: &str) -> PyResult<(Bound<'py, PyDict>, String, String)> {
+#[pyo3(signature = (trace, cutting=None))]
+pub(crate) fn packets<'py>(
+    py: Python<'py>,
+    trace: &str,
+    cutting: Option<Vec<u8>>,
+) -> PyResult<(Bound<'py, PyDict>, String, String)> {
     let told = |error| TraceError::new_err(format!("{trace}: {error}"));
-    let packets = py.detach(|| read::open(Path::new(trace)).and_then(Packets::of)).map_err(told)?;
+    let cuttings = cutting.map_or(Vec::new(), |bytes| Cutting::of_bytes(&bytes));
+    let read = || read::open(Path::new(trace)).and_then(|arrivals| Packets::of(arrivals.cutting(cuttings)));
+    let packets = py.detach(read).map_err(told)?;
     let columns = PyDict::new(py);
     let times: Vec<u8> = packets.t_ns.iter().flat_map(|t| t.to_le_bytes()).collect();
     columns.set_item("t_ns", ("<u8", PyBytes::new(py, &times)))?;

@@ -15,6 +15,8 @@ use penstock_core::wire::End;
 use penstock_sim::scenario::LayerKeys;
 use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::error::{ReadError, ReplayError};
+use penstock_trace::notes::Notes;
+use penstock_trace::read::Cutting;
 use penstock_trace::record::{COLUMNS, Record};
 use penstock_trace::replay::{Conditions, replay_under, state_at};
 use penstock_trace::summary::Summary;
@@ -33,7 +35,7 @@ const MAX_OFFSET: Span = Span::from_secs(1_000_000);
 struct Told {
     #[serde(flatten)]
     summary: Summary,
-    notes: read::Notes,
+    notes: Notes,
 }
 
 /// Replays the trace file `trace` through `aqm` before a link and returns the summary as JSON; `settings` are texts
@@ -41,10 +43,11 @@ struct Told {
 /// the registry. `nodes` says which end of a flow's first packet is its node: `source`, `destination` or `none`.
 /// `clock_offset` is the time of the discipline's clock at the beginning of the trace; `draws` names a file of random
 /// numbers, or a generator, in place of the discipline's own stream. `keep` has a byte for each packet of the trace, zero
-/// for those that are left out. `layer` has texts `key=value`: what the link adds to each packet ([`LayerKeys`]).
+/// for those that are left out, by the number of its record. `cutting` says how packets are split
+/// ([`Cutting::of_bytes`]). `layer` has texts `key=value`: what the link adds to each packet ([`LayerKeys`]).
 #[pyfunction]
 #[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none",
-                    clock_offset="0s", draws=None, keep=None, layer=Vec::new()))]
+                    clock_offset="0s", draws=None, keep=None, layer=Vec::new(), cutting=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -61,6 +64,7 @@ pub(crate) fn replay(
     draws: Option<&str>,
     keep: Option<Vec<u8>>,
     layer: Vec<String>,
+    cutting: Option<Vec<u8>>,
 ) -> PyResult<String> {
     let end = end(nodes)?;
     let conditions = Conditions { layer: layer_of(&layer)?, ..conditions(seed, clock_offset, draws)? };
@@ -76,6 +80,9 @@ pub(crate) fn replay(
         }
         if let Some(keep) = keep {
             arrivals = arrivals.keeping(keep);
+        }
+        if let Some(cutting) = cutting {
+            arrivals = arrivals.cutting(Cutting::of_bytes(&cutting));
         }
         let mut rows = csv.map(Rows::new).transpose()?;
         let each = |packet: &Record| {

@@ -1,8 +1,9 @@
 //! Reads the frames of pcap and pcapng captures one after another, with little memory.
 //!
 //! Source: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. A length that a file claims is compared with a limit
-//! before anything is read, and memory grows with the bytes that are in the file, not with those that it claims. Every
-//! error names the packet and the byte at which its record begins.
+//! before anything is read, and memory grows with the bytes that are in the file, not with those that it claims. A record
+//! that breaks the format is passed over, counted and told ([`Capture::odd`]), if the place of the next one is known; if it is
+//! not, the file ends there with an error. Either names the packet and the byte at which its record begins.
 //!
 //! This reader is written by hand because files in use break what the `pcap-file` crate (2.0) demands: the crate
 //! refuses a packet longer than the snap length, although snap lengths exist to cut such packets; it refuses options
@@ -67,8 +68,8 @@ impl Order {
 pub struct Frame {
     /// Time in nanoseconds since 1970; `None` if the capture has no time for the frame.
     pub epoch_ns: Option<i128>,
-    /// Link type, which tells where the IP header is.
-    pub link: LinkType,
+    /// Link type, which tells where the IP header is, or the number of one that cannot be read.
+    pub link: Result<LinkType, UnsupportedLinkType>,
     /// Length on the wire in bytes, with the link header.
     pub original_len: u32,
     /// Number of the interface in its section of a pcapng file; 0 in a pcap file.
@@ -79,16 +80,33 @@ pub struct Frame {
     pub dropped: bool,
 }
 
+/// Records that break the format and were passed over.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Odd {
+    /// How many there are.
+    pub records: u64,
+    /// What is wrong with the first, and where it is.
+    pub first: Option<String>,
+}
+
+impl Odd {
+    fn add(&mut self, error: &ReadError) {
+        self.records += 1;
+        self.first.get_or_insert_with(|| error.to_string());
+    }
+}
+
 /// A capture which is being read.
 #[derive(Debug)]
 pub struct Capture<R> {
     bytes: Source<R>,
     kind: Kind,
+    odd: Odd,
 }
 
 #[derive(Debug)]
 enum Kind {
-    Pcap { order: Order, fraction_ns: u32, link: LinkType },
+    Pcap { order: Order, fraction_ns: u32, link: Result<LinkType, UnsupportedLinkType> },
     Pcapng { order: Order, interfaces: Vec<Interface>, block: Vec<u8> },
 }
 
@@ -96,7 +114,7 @@ impl<R: Read> Capture<R> {
     /// Reads the header of a pcap file.
     ///
     /// # Errors
-    /// Returns [`ReadError::Capture`] if the header is incomplete or its link type is not supported.
+    /// Returns [`ReadError::Capture`] if the header is incomplete or its version is unknown.
     pub fn pcap(reader: R) -> Result<Self, ReadError> {
         let mut bytes = Source::new("pcap", reader);
         let mut header = Vec::new();
@@ -108,9 +126,8 @@ impl<R: Read> Capture<R> {
             return Err(bytes.error(format!("version {} of the format; only 2 can be read", order.u16(&header, 4))));
         }
         // The upper half of the field may hold the length of a frame check sequence.
-        let link =
-            LinkType::from_number(order.u32(&header, 20) & 0xffff).map_err(|what| bytes.error(what.to_string()))?;
-        Ok(Self { bytes, kind: Kind::Pcap { order, fraction_ns, link } })
+        let link = LinkType::from_number(order.u32(&header, 20) & 0xffff);
+        Ok(Self { bytes, kind: Kind::Pcap { order, fraction_ns, link }, odd: Odd::default() })
     }
 
     /// Reads the first block of a pcapng file.
@@ -121,38 +138,69 @@ impl<R: Read> Capture<R> {
         let mut bytes = Source::new("pcapng", reader);
         let mut block = Vec::new();
         // Either byte order will do here, because the type of this block is the same in both.
-        match bytes.block(Order::Little, &mut block)? {
+        match bytes.block(Order::Little, &mut block, &mut Odd::default())? {
             Some((SECTION_HEADER, order)) => {
-                Ok(Self { bytes, kind: Kind::Pcapng { order, interfaces: Vec::new(), block } })
+                Ok(Self { bytes, kind: Kind::Pcapng { order, interfaces: Vec::new(), block }, odd: Odd::default() })
             }
             _ => Err(bytes.error("the file does not begin with a section header block")),
+        }
+    }
+
+    /// Returns the records that were passed over so far.
+    pub fn odd(&self) -> &Odd {
+        &self.odd
+    }
+
+    /// Returns the numbers of those link types that the file names and that cannot be read.
+    pub fn unread_link_types(&self) -> Vec<u32> {
+        let unread = |link: &Result<LinkType, UnsupportedLinkType>| link.err().map(|error| error.0);
+        match &self.kind {
+            Kind::Pcap { link, .. } => unread(link).into_iter().collect(),
+            Kind::Pcapng { interfaces, .. } => interfaces.iter().filter_map(|one| unread(&one.link)).collect(),
         }
     }
 
     /// Reads the next frame and puts its captured bytes into `data`; `None` at the end of the file.
     ///
     /// # Errors
-    /// Returns [`ReadError::Capture`] with the packet and the byte at which its record begins. After an error this
-    /// function must not be called again.
+    /// Returns [`ReadError::Cut`] or [`ReadError::Capture`] with the packet and the byte at which its record begins, if the
+    /// place of the next record is not known. After an error this function must not be called again.
     pub fn next_frame(&mut self, data: &mut Vec<u8>) -> Result<Option<Frame>, ReadError> {
-        let bytes = &mut self.bytes;
-        match &mut self.kind {
-            Kind::Pcap { order, fraction_ns, link } => bytes.record(*order, *fraction_ns, *link, data),
+        let Self { bytes, kind, odd } = self;
+        match kind {
+            Kind::Pcap { order, fraction_ns, link } => loop {
+                let found = bytes.record(*order, *fraction_ns, *link, data)?;
+                match found {
+                    Ok(frame) => return Ok(frame),
+                    Err(error) => odd.add(&error),
+                }
+            },
             Kind::Pcapng { order, interfaces, block } => loop {
-                let Some((kind, block_order)) = bytes.block(*order, block)? else { return Ok(None) };
+                let Some((kind, block_order)) = bytes.block(*order, block, odd)? else { return Ok(None) };
                 *order = block_order;
-                if kind == SECTION_HEADER {
-                    interfaces.clear();
-                } else if kind == INTERFACE {
-                    if interfaces.len() == MAX_INTERFACES {
+                let found = match kind {
+                    SECTION_HEADER => {
+                        interfaces.clear();
+                        Ok(None)
+                    }
+                    INTERFACE if interfaces.len() == MAX_INTERFACES => {
                         return Err(bytes.error(format!("more than {MAX_INTERFACES} interfaces")));
                     }
-                    interfaces.push(Interface::read(*order, block).map_err(|what| bytes.error(what.to_string()))?);
-                } else if let Some(frame) =
-                    packet_block(kind, *order, block, interfaces, data).map_err(|what| bytes.error(what.to_string()))?
-                {
-                    bytes.packet += 1;
-                    return Ok(Some(frame));
+                    INTERFACE => {
+                        let (interface, wrong) = Interface::read(*order, block);
+                        interfaces.push(interface);
+                        wrong.map_or(Ok(None), Err)
+                    }
+                    _ => packet_block(kind, *order, block, interfaces, data),
+                };
+                bytes.packet += u64::from(is_packet(kind));
+                match found {
+                    Ok(None) => {}
+                    Ok(frame) => return Ok(frame),
+                    Err(what) => {
+                        let packet = bytes.packet - u64::from(is_packet(kind));
+                        odd.add(&bytes.error_of(packet, what.to_string()));
+                    }
                 }
             },
         }
@@ -178,7 +226,11 @@ impl<R: Read> Source<R> {
     }
 
     fn error(&self, what: impl Into<String>) -> ReadError {
-        ReadError::Capture { format: self.format, packet: self.packet, offset: self.begin, what: what.into() }
+        self.error_of(self.packet, what.into())
+    }
+
+    fn error_of(&self, packet: u64, what: String) -> ReadError {
+        ReadError::Capture { format: self.format, packet, offset: self.begin, what }
     }
 
     fn ends(&self, what: &str, got: usize, of: u32) -> ReadError {
@@ -202,17 +254,17 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// Reads one record of a pcap file.
+    /// Reads one record of a pcap file; the inner error is that of a record behind which the file goes on.
     fn record(
         &mut self,
         order: Order,
         fraction_ns: u32,
-        link: LinkType,
+        link: Result<LinkType, UnsupportedLinkType>,
         data: &mut Vec<u8>,
-    ) -> Result<Option<Frame>, ReadError> {
+    ) -> Result<Result<Option<Frame>, ReadError>, ReadError> {
         self.begin = self.offset;
         match self.up_to(16, data)? {
-            0 => return Ok(None),
+            0 => return Ok(Ok(None)),
             16 => {}
             got => return Err(self.ends("a packet header", got, 16)),
         }
@@ -221,18 +273,19 @@ impl<R: Read> Source<R> {
             return Err(self.error(format!("{captured} captured bytes; at most {MAX_RECORD} are allowed")));
         }
         let ns = i128::from(fraction) * i128::from(fraction_ns);
-        if ns >= NS_PER_S {
-            return Err(self.error(format!("the fraction of its time, {fraction}, is more than a second")));
-        }
         self.exactly(captured, data, "a packet")?;
         self.packet += 1;
+        if ns >= NS_PER_S {
+            let what = format!("the fraction of its time, {fraction}, is more than a second");
+            return Ok(Err(self.error_of(self.packet - 1, what)));
+        }
         let epoch_ns = Some(i128::from(seconds) * NS_PER_S + ns);
-        Ok(Some(Frame { epoch_ns, link, original_len, interface: 0, way: Way::Unknown, dropped: false }))
+        Ok(Ok(Some(Frame { epoch_ns, link, original_len, interface: 0, way: Way::Unknown, dropped: false })))
     }
 
     /// Reads one block of a pcapng file and puts its body into `body`; returns the type of the block and the byte order
     /// from it on.
-    fn block(&mut self, order: Order, body: &mut Vec<u8>) -> Result<Option<(u32, Order)>, ReadError> {
+    fn block(&mut self, order: Order, body: &mut Vec<u8>, odd: &mut Odd) -> Result<Option<(u32, Order)>, ReadError> {
         self.begin = self.offset;
         match self.up_to(12, body)? {
             0 => return Ok(None),
@@ -257,7 +310,7 @@ impl<R: Read> Source<R> {
             body.clear();
         }
         if trailer != length {
-            return Err(self.error(format!("a block that begins with length {length} ends with length {trailer}")));
+            odd.add(&self.error(format!("a block that begins with length {length} ends with length {trailer}")));
         }
         Ok(Some((kind, order)))
     }
@@ -276,6 +329,10 @@ const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+
+fn is_packet(kind: u32) -> bool {
+    matches!(kind, OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET)
+}
 
 /// Options of a packet block.
 const COMMENT: u16 = 1;
@@ -296,8 +353,8 @@ enum BlockError {
     UnknownInterface { id: u32, described: usize },
     #[error("{captured} captured bytes in a block that has room for {room}")]
     LongPacket { captured: u32, room: usize },
-    #[error(transparent)]
-    Link(#[from] UnsupportedLinkType),
+    #[error("interface {0} is described with an error")]
+    OddInterface(u32),
 }
 
 /// An interface of a pcapng section.
@@ -306,7 +363,8 @@ struct Interface {
     /// The link type, or why it cannot be read, which is an error only if a packet refers to the interface.
     link: Result<LinkType, UnsupportedLinkType>,
     snaplen: u32,
-    resolution: Resolution,
+    /// The unit of times; `None` if it is not known, so that no packet of the interface can be read.
+    resolution: Option<Resolution>,
     /// Seconds that are added to every time.
     offset_s: i64,
 }
@@ -339,33 +397,39 @@ impl Resolution {
 }
 
 impl Interface {
-    fn read(order: Order, body: &[u8]) -> Result<Self, BlockError> {
-        if body.len() < 8 {
-            return Err(BlockError::ShortInterface(body.len()));
-        }
+    /// Reads the description of an interface, as far as it is right, and returns what is wrong with it.
+    fn read(order: Order, body: &[u8]) -> (Self, Option<BlockError>) {
         let mut interface = Self {
             link: LinkType::from_number(u32::from(order.u16(body, 0))),
             snaplen: order.u32(body, 4),
-            resolution: Resolution::Decimal(6),
+            resolution: Some(Resolution::Decimal(6)),
             offset_s: 0,
         };
+        if body.len() < 8 {
+            interface.resolution = None;
+            return (interface, Some(BlockError::ShortInterface(body.len())));
+        }
         let mut at = 8;
         while body.len() >= at + 4 {
             let (code, length) = (order.u16(body, at), usize::from(order.u16(body, at + 2)));
-            let value = body.get(at + 4..at + 4 + length).ok_or(BlockError::LongOption)?;
+            let Some(value) = body.get(at + 4..at + 4 + length) else {
+                return (interface, Some(BlockError::LongOption));
+            };
             match (code, length) {
                 (0, _) => break,
-                (9, 1) => interface.resolution = Resolution::from_option(value[0])?,
+                (9, 1) => match Resolution::from_option(value[0]) {
+                    Ok(resolution) => interface.resolution = Some(resolution),
+                    Err(wrong) => {
+                        interface.resolution = None;
+                        return (interface, Some(wrong));
+                    }
+                },
                 (14, 8) => interface.offset_s = offset_option(order, value),
                 _ => {}
             }
             at += 4 + length.next_multiple_of(4);
         }
-        Ok(interface)
-    }
-
-    fn time(&self, ticks: u64) -> i128 {
-        self.resolution.nanoseconds(ticks) + i128::from(self.offset_s) * NS_PER_S
+        (interface, None)
     }
 }
 
@@ -405,7 +469,9 @@ fn packet_block(
         (original.min(limit).min((body.len() - fixed) as u32), original, None)
     } else {
         let ticks = u64::from(order.u32(body, 4)) << 32 | u64::from(order.u32(body, 8));
-        (order.u32(body, 12), order.u32(body, 16), Some(interface.time(ticks)))
+        let resolution = interface.resolution.ok_or(BlockError::OddInterface(id))?;
+        let ns = resolution.nanoseconds(ticks) + i128::from(interface.offset_s) * NS_PER_S;
+        (order.u32(body, 12), order.u32(body, 16), Some(ns))
     };
     let frame = body
         .get(fixed..fixed.saturating_add(captured as usize))
@@ -414,7 +480,7 @@ fn packet_block(
     data.extend_from_slice(frame);
     let options = body.get(fixed + (captured as usize).next_multiple_of(4)..).filter(|_| kind == ENHANCED_PACKET);
     let (way, dropped) = options.map_or((Way::Unknown, false), |options| marks(order, options));
-    Ok(Some(Frame { epoch_ns, link: interface.link?, original_len, interface: id, way, dropped }))
+    Ok(Some(Frame { epoch_ns, link: interface.link, original_len, interface: id, way, dropped }))
 }
 
 /// Finds in the options of a block the direction of its frame (`epb_flags`), and whether a comment says that it was dropped.
@@ -616,6 +682,17 @@ mod tests {
         assert_eq!((frame.way, frame.dropped), (Way::Out, true));
     }
 
+    /// The frames of a file, and what was told of records that were passed over.
+    fn with_odd(file: &[u8]) -> (Vec<Seen>, u64, String) {
+        let mut capture = if file[0] == 10 { Capture::pcapng(file) } else { Capture::pcap(file) }.unwrap();
+        let (mut seen, mut data) = (Vec::new(), Vec::new());
+        while let Some(frame) = capture.next_frame(&mut data).unwrap() {
+            seen.push((frame.epoch_ns, frame.original_len, data.clone()));
+        }
+        let odd = capture.odd().clone();
+        (seen, odd.records, odd.first.unwrap_or_default())
+    }
+
     #[test]
     fn interfaces_end_with_their_section() {
         let packet = [0; 20];
@@ -623,8 +700,37 @@ mod tests {
         assert_eq!(all(Capture::pcapng(&ng[..])).unwrap().len(), 1);
         ng.extend_from_slice(&section(&[])[..28]);
         ng.extend_from_slice(&block(ENHANCED_PACKET, &packet));
-        let message = all(Capture::pcapng(&ng[..])).unwrap_err().to_string();
-        assert!(message.contains("packet 2") && message.contains("interface 0 is not described; 0 are"), "{message}");
+        let (seen, odd, first) = with_odd(&ng);
+        assert_eq!((seen.len(), odd), (1, 1));
+        assert!(first.contains("packet 2") && first.contains("interface 0 is not described; 0 are"), "{first}");
+    }
+
+    #[test]
+    fn odd_records_are_passed_over_and_the_first_is_told() {
+        let good =
+            block(ENHANCED_PACKET, &[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0]);
+        let long =
+            block(ENHANCED_PACKET, &[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0]);
+        let short = block(ENHANCED_PACKET, &[0; 8]);
+        // The unit of times of the second interface is 10^-20 s, which no clock has.
+        let unit = block(INTERFACE, &[101, 0, 0, 0, 3, 0, 0, 0, 9, 0, 1, 0, 20, 0, 0, 0]);
+        let of_it = block(ENHANCED_PACKET, &[1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0]);
+        let (seen, odd, first) = with_odd(&section(&[good.clone(), long, short, unit, of_it, good.clone()]));
+        assert_eq!((seen.len(), odd), (2, 4), "{first}");
+        assert!(
+            first.contains("packet 2") && first.contains("9 captured bytes in a block that has room for 4"),
+            "{first}"
+        );
+        let mut trailer = good.clone();
+        let end = trailer.len() - 4;
+        trailer[end] ^= 4;
+        let (seen, odd, first) = with_odd(&section(&[trailer, good]));
+        assert_eq!((seen.len(), odd), (2, 1), "{first}");
+        let mut pcap = pcap_of(Endianness::Little, TsResolution::NanoSecond);
+        pcap[28..32].copy_from_slice(&2_000_000_000u32.to_le_bytes());
+        let (seen, odd, first) = with_odd(&pcap);
+        assert_eq!((seen.len(), odd), (1, 1));
+        assert!(first.starts_with("pcap: packet 1, at byte 24: the fraction of its time"), "{first}");
     }
 
     proptest! {

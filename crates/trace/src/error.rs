@@ -24,6 +24,12 @@ pub enum ReadError {
     /// The file has none of the supported formats.
     #[error("{0}; a trace is a pcap or pcapng capture, or CSV with the columns t_ns,flow,size,ecn")]
     Format(String),
+    /// The trace holds no packet that can be read.
+    #[error("{0}; read are IP packets behind Ethernet, PPP, PPPoE, MPLS, Linux cooked headers, BSD loopback, and none")]
+    Nothing(String),
+    /// The table has a header row and nothing else.
+    #[error("the table has no rows below its header")]
+    NoRows,
     /// A capture violates its format.
     #[error("{format}: packet {packet}, at byte {offset}: {what}")]
     Capture {

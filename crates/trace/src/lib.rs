@@ -4,8 +4,10 @@
 //!
 //! 1. [`arrival`] is what a replay must know of a packet; [`mod@read`] reads any trace, whose format it recognizes by
 //!    the first bytes.
-//! 2. `capture` reads the frames of pcap and pcapng files, `link` finds the IP packet inside a frame, `table` reads
-//!    CSV. [`packets`] has the headers of all packets as columns.
+//! 2. `capture` reads the frames of pcap and pcapng files, `encapsulation` and `link` find the IP packet inside a frame,
+//!    `fields` those of its TCP. `clock` makes times of it, `copies` knows packets that are there twice, `window` puts
+//!    packets in order and splits those that a network card had joined; [`notes`] tells what was changed. `table` reads CSV.
+//!    [`packets`] has the headers of all packets as columns.
 //! 3. [`replay`](mod@replay) passes arrivals through a queue discipline at the rate of a link; [`record`] is the fate
 //!    of one packet; [`summary`] has the totals of a replay; [`draws`] reads random numbers for it.
 //! 4. [`control`] plays a script of events to a congestion control.
@@ -38,11 +40,16 @@
 
 pub mod arrival;
 mod capture;
+mod clock;
 pub mod control;
+mod copies;
 pub mod draws;
+mod encapsulation;
 pub mod error;
+mod fields;
 pub mod headers;
 mod link;
+pub mod notes;
 pub mod packets;
 pub mod pcapng;
 pub mod read;
@@ -50,3 +57,4 @@ pub mod record;
 pub mod replay;
 pub mod summary;
 mod table;
+mod window;

@@ -1,61 +1,11 @@
 //! The IP packet inside a captured frame: its length, its ECN field and the five values that identify its flow.
 
 use crate::arrival::MAX_SIZE;
+pub use crate::encapsulation::{LinkType, Unread, UnsupportedLinkType};
 use penstock_core::packet::{Ecn, Ern};
 use penstock_core::units::Bytes;
 use penstock_core::wire::TcpOptions;
 use std::net::{IpAddr, Ipv6Addr};
-
-/// The supported link types, with their numbers in captures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkType {
-    /// BSD loopback: four bytes of address family in the byte order of the capturing machine (0, 108).
-    Loopback,
-    /// Ethernet with up to four VLAN tags (1).
-    Ethernet,
-    /// No link header: the IP header comes first (12, 14, 101, 228, 229).
-    RawIp,
-    /// Linux cooked capture (113).
-    Cooked,
-    /// Linux cooked capture, version 2 (276).
-    Cooked2,
-}
-
-/// A link type whose frames cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "link type {0} is not supported; supported are Ethernet (1), raw IP (12, 14, 101, 228, 229), Linux cooked (113, 276) \
-     and loopback (0, 108)"
-)]
-pub struct UnsupportedLinkType(pub u32);
-
-impl LinkType {
-    /// Returns the link type with this number in captures.
-    ///
-    /// # Errors
-    /// Returns [`UnsupportedLinkType`], whose message has the numbers that are supported.
-    pub fn from_number(number: u32) -> Result<Self, UnsupportedLinkType> {
-        Ok(match number {
-            0 | 108 => Self::Loopback,
-            1 => Self::Ethernet,
-            12 | 14 | 101 | 228 | 229 => Self::RawIp,
-            113 => Self::Cooked,
-            276 => Self::Cooked2,
-            _ => return Err(UnsupportedLinkType(number)),
-        })
-    }
-
-    /// Returns where the IP header begins; `None` if the frame carries no IP packet or is cut before the header.
-    fn ip_offset(self, frame: &[u8]) -> Option<usize> {
-        match self {
-            Self::RawIp => Some(0),
-            Self::Loopback => Some(4),
-            Self::Ethernet => ethernet_payload(frame),
-            Self::Cooked => is_ip(be16(frame, 14)?).then_some(16),
-            Self::Cooked2 => is_ip(be16(frame, 0)?).then_some(20),
-        }
-    }
-}
 
 /// Whether the capturing machine received or sent a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,8 +29,17 @@ pub fn sender(link: LinkType, frame: &[u8]) -> (Option<Mac>, Way) {
         LinkType::Ethernet => (frame.get(6..12).and_then(|mac| mac.try_into().ok()), Way::Unknown),
         LinkType::Cooked => (None, be16(frame, 0).map_or(Way::Unknown, way)),
         LinkType::Cooked2 => (None, frame.get(10).map_or(Way::Unknown, |kind| way((*kind).into()))),
-        LinkType::Loopback | LinkType::RawIp => (None, Way::Unknown),
+        LinkType::PppWithDirection => {
+            (None, frame.first().map_or(Way::Unknown, |first| if *first == 0 { Way::In } else { Way::Out }))
+        }
+        _ => (None, Way::Unknown),
     }
+}
+
+/// The number of the interface in the header of a cooked capture, version 2.
+pub fn interface(link: LinkType, frame: &[u8]) -> Option<u32> {
+    let at = frame.get(4..8).filter(|_| link == LinkType::Cooked2)?;
+    Some(u32::from_be_bytes(at.try_into().ok()?))
 }
 
 /// The five values that identify a flow, with the smaller end first, so that both directions have the same key.
@@ -105,10 +64,16 @@ pub struct IpPacket {
     pub ports: (u16, u16),
     /// Where the captured frame has the transport header; `None` for a fragment.
     pub transport: Option<usize>,
+    /// Where the captured frame has what follows the IP header and its extensions.
+    pub inside: usize,
+    /// Identification of IPv4, which tells packets of a sender apart; 0 for IPv6.
+    pub id: u16,
     /// Length of the IP header and its extensions in bytes.
     pub header: usize,
     /// Length of the packet according to its own header.
     pub size: Bytes,
+    /// False if the frame on the wire was shorter than that.
+    pub fits: bool,
     /// ECN field of the IP header.
     pub ecn: Ecn,
     /// Diffserv codepoint of the IP header.
@@ -117,35 +82,29 @@ pub struct IpPacket {
     pub ern: Ern,
 }
 
-/// Finds the IP packet in a captured frame of `original_len` bytes on the wire; `None` if there is none, or if too
-/// little of the packet was captured to identify its flow.
-pub fn ip_packet(link: LinkType, frame: &[u8], original_len: u32) -> Option<IpPacket> {
+/// Finds the IP packet in a captured frame of `original_len` bytes on the wire.
+///
+/// # Errors
+/// Returns why there is none, or why too little of it was captured to identify its flow.
+pub fn ip_packet(link: LinkType, frame: &[u8], original_len: u32) -> Result<IpPacket, Unread> {
     let at = link.ip_offset(frame)?;
-    let ip = frame.get(at..)?;
+    let ip = frame.get(at..).ok_or(Unread::Cut)?;
     let on_wire = u64::from(original_len).saturating_sub(at as u64);
-    let mut packet = match ip.first()? >> 4 {
-        4 => ipv4(ip, on_wire),
+    let found = match ip.first().ok_or(Unread::Cut)? >> 4 {
+        4 if ip[0] & 0x0f >= 5 => ipv4(ip, on_wire),
         6 => ipv6(ip, on_wire),
-        _ => None,
-    }?;
+        _ => return Err(Unread::Malformed),
+    };
+    let mut packet = found.ok_or(Unread::Cut)?;
+    packet.inside += at;
+    packet.fits = packet.size.get() <= on_wire;
     packet.transport = packet.transport.map(|inside| at + inside);
-    (Bytes::ZERO < packet.size && packet.size <= MAX_SIZE).then_some(packet)
+    let fits = (packet.header as u64).max(1) <= packet.size.get() && packet.size <= MAX_SIZE;
+    if fits { Ok(packet) } else { Err(Unread::Malformed) }
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn is_ip(ethertype: u16) -> bool {
-    matches!(ethertype, 0x0800 | 0x86dd)
-}
-
-/// Skips VLAN tags (802.1Q, 802.1ad and the older number for stacked tags).
-fn ethernet_payload(frame: &[u8]) -> Option<usize> {
-    (0..=4).map(|tags| 12 + 4 * tags).find_map(|at| match be16(frame, at) {
-        Some(0x8100 | 0x88a8 | 0x9100) => None,
-        other => Some(other.filter(|ethertype| is_ip(*ethertype)).map(|_| at + 2)),
-    })?
 }
 
 fn key(src: IpAddr, dst: IpAddr, protocol: u8, ports: (u16, u16)) -> FlowKey {
@@ -197,8 +156,11 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         protocol,
         ports,
         transport: (!is_fragment).then_some(header_len),
+        inside: header_len,
+        id: be16(header, 4)?,
         header: header_len,
         size: size(u64::from(be16(header, 2)?), on_wire),
+        fits: true,
         ecn: Ecn::from_bits(header[1]),
         dscp: header[1] >> 2,
         ern,
@@ -219,8 +181,11 @@ fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         protocol,
         ports,
         transport: (!is_fragment).then_some(header_len),
+        inside: header_len,
+        id: 0,
         header: header_len,
         size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
+        fits: true,
         ecn: Ecn::from_bits(header[1] >> 4),
         dscp: (be16(header, 0)? >> 6) as u8 & 0x3f,
         ern,
@@ -292,10 +257,39 @@ mod tests {
             (1, framed(&[&mac[..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 8, 0]].concat())),
             (113, framed(&[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0])),
             (276, framed(&[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0])),
+            // Cooked captures of an interface with VLANs have the tag behind their header.
+            (113, framed(&[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0x81, 0, 0, 7, 8, 0])),
+            (276, framed(&[0x81, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 8, 0])),
+            // PPPoE (RFC 2516 §4), alone, in a tag, and in two.
+            (1, framed(&[&mac[..], &[0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21]].concat())),
+            (1, framed(&[&mac[..], &[0x81, 0, 0, 7, 0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21]].concat())),
+            (
+                1,
+                framed(
+                    &[&mac[..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21]]
+                        .concat(),
+                ),
+            ),
+            (113, framed(&[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0x88, 0x64, 0x11, 0, 0, 7, 3, 0xea, 0, 0x21])),
+            (51, framed(&[0x11, 0, 0, 7, 3, 0xea, 0, 0x21])),
+            // PPP (RFC 1661 §2, RFC 1662 §3.1): whole, without address and control, with a short protocol; Cisco's HDLC.
+            (9, framed(&[0xff, 3, 0, 0x21])),
+            (9, framed(&[0, 0x21])),
+            (50, framed(&[0x21])),
+            (104, framed(&[0x0f, 0, 8, 0])),
+            (204, framed(&[1, 0xff, 3, 0, 0x21])),
+            // One label of MPLS, two of them, below PPP, and Ethernet below a label (RFC 4385 §3).
+            (1, framed(&[&mac[..], &[0x88, 0x47, 0, 1, 1, 64]].concat())),
+            (1, framed(&[&mac[..], &[0x81, 0, 0, 7, 0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]].concat())),
+            (9, framed(&[0xff, 3, 2, 0x81, 0, 1, 1, 64])),
+            (219, framed(&[0, 1, 1, 64])),
+            (1, framed(&[&mac[..], &[0x88, 0x47, 0, 1, 1, 64, 0, 0, 0, 0], &mac, &[8, 0]].concat())),
+            // IEEE 802.3 with SNAP (RFC 1042).
+            (1, framed(&[&mac[..], &[3, 0xf0, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat())),
         ];
         for (number, frame) in frames {
             let link = LinkType::from_number(number).unwrap();
-            let packet = ip_packet(link, &frame, 2000).unwrap_or_else(|| panic!("link type {number}"));
+            let packet = ip_packet(link, &frame, 2000).unwrap_or_else(|why| panic!("link type {number}: {why}"));
             assert_eq!((packet.size, packet.ecn), (Bytes::new(1000), Ecn::Ect0), "link type {number}");
         }
     }
@@ -391,11 +385,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_is_not_a_packet() {
-        let arp = [&[0u8; 12][..], &[8, 6], &[0; 28]].concat();
-        assert_eq!(ip_packet(LinkType::Ethernet, &arp, 42), None);
-        let message = LinkType::from_number(105).unwrap_err().to_string();
-        assert!(message.contains("105") && message.contains("Ethernet (1)"), "{message}");
+    fn what_is_not_ip_says_what_it_is() {
+        let ethernet = |rest: &[u8]| [&[0u8; 12][..], rest].concat();
+        let cooked = |protocol: u16| [&[0u8; 14][..], &protocol.to_be_bytes(), &[0; 30]].concat();
+        let long = [0; 30];
+        for (link, frame, why) in [
+            (1, ethernet(&[&[8, 6][..], &long].concat()), "ARP"),
+            (1, ethernet(&[&[0x81, 0, 0, 7, 0x88, 0x63][..], &long].concat()), "PPPoE discovery"),
+            (
+                1,
+                ethernet(&[&[0x88, 0x64, 0x11, 0, 0, 7, 0, 40, 0xc0, 0x21][..], &long].concat()),
+                "PPP protocol 0xc021",
+            ),
+            (1, ethernet(&[&[0x12, 0x34][..], &long].concat()), "EtherType 0x1234"),
+            (1, ethernet(&[&[0, 38, 0x42, 0x42, 3][..], &long].concat()), "LLC"),
+            (1, ethernet(&[0x81, 0, 0]), "cut before the end of the headers"),
+            (1, ethernet(&[0x88, 0x47, 0, 0, 0x10, 64]), "cut before the end of the headers"),
+            (1, ethernet(&[&[0x88, 0x47, 0, 0, 1, 64, 0x90][..], &long].concat()), "malformed"),
+            (1, ethernet(&[&[8, 0, 0x41][..], &long].concat()), "malformed"),
+            (1, ethernet(&[8, 0, 0x45, 0, 0]), "cut before the end of the headers"),
+            (9, [&[0xff, 3, 0x80, 0x21][..], &long].concat(), "PPP protocol 0x8021"),
+            (113, cooked(0x0806), "ARP"),
+            (113, cooked(4), "LLC"),
+            (101, vec![], "cut before the end of the headers"),
+        ] {
+            let found = ip_packet(LinkType::from_number(link).unwrap(), &frame, 60).unwrap_err();
+            assert_eq!(found.to_string(), why, "{frame:02x?}");
+        }
+        let told = |number| LinkType::from_number(number).unwrap_err().to_string();
+        assert_eq!((told(105), told(4711)), ("link type 105 (IEEE 802.11)".into(), "link type 4711".into()));
+        assert_eq!(Unread::LinkType(105).to_string(), told(105));
     }
 
     proptest! {

@@ -5,20 +5,23 @@
 
 use crate::arrival::{Arrival, FlowTable};
 use crate::error::ReadError;
-use crate::link::{Mac, Way, sender};
-use crate::read::{Arrivals, Held, Notes};
+pub use crate::fields::{MSS, TCP, TIMESTAMPS, WINDOW_SCALE};
+use crate::link::Mac;
+use crate::notes::Notes;
+use crate::read::Arrivals;
+use crate::window::Found;
 use penstock_core::packet::FlowId;
-use penstock_core::wire::TcpOptions;
 use std::io::Read;
 use std::net::IpAddr;
 
 /// Names of the columns, in the order of [`Packets::columns`].
 ///
-/// `back` is 1 if the packet goes against the first packet of its flow; `interface` is the interface of a pcapng file,
-/// `sender` the number of the sender's Ethernet address, from 1 on; `way` is 1 for a packet that the capturing machine
-/// received, and 2 for one that it sent; `dropped` is 1 for a packet of which a capture of the simulator says so. `flags` has the flags of TCP, and above them [`TCP`] and the other bits of this
-/// module; `payload` are the bytes after the header of TCP or UDP.
-pub const COLUMNS: [&str; 17] = [
+/// `back` is 1 if the packet goes against the first packet of its flow; `interface` is the interface of a pcapng file or of
+/// a cooked capture, `sender` the number of the sender's Ethernet address, from 1 on; `way` is 1 for a packet that the capturing machine
+/// received, and 2 for one that it sent; `dropped` is 1 for a packet of which a capture of the simulator says so. `flags` has the
+/// flags of TCP, and above them [`TCP`] and the other bits of this module; `payload` are the bytes after the header of TCP or
+/// UDP; `record` is the number of the packet in the file, which packets share that were split ([`Arrivals::cutting`]).
+pub const COLUMNS: [&str; 18] = [
     "flow",
     "size",
     "ecn",
@@ -36,19 +39,8 @@ pub const COLUMNS: [&str; 17] = [
     "tsecr",
     "mss",
     "window_scale",
+    "record",
 ];
-
-/// Bit of `flags`: the packet has a TCP header, which was captured.
-pub const TCP: u32 = 1 << 8;
-/// Bit of `flags`: the segment has timestamps.
-pub const TIMESTAMPS: u32 = 1 << 9;
-/// Bit of `flags`: the segment has a maximum segment size.
-pub const MSS: u32 = 1 << 10;
-/// Bit of `flags`: the segment has a window scale.
-pub const WINDOW_SCALE: u32 = 1 << 11;
-
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
 
 /// A flow of a trace. A CSV file has no addresses.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -89,18 +81,19 @@ impl Packets {
         let mut packets = Self::default();
         let mut senders = FlowTable::<Mac>::default();
         let mut numbers = FlowTable::<FlowId>::default(); // a CSV file has flows of any numbers
-        while let Some((arrival, held)) = arrivals.next_held()? {
+        while let Some((arrival, found)) = arrivals.next_found()? {
             let number = numbers.id(arrival.flow).0;
             if number as usize == packets.flows.len() {
-                packets.flows.push(flow(&arrival, held.as_ref()));
+                packets.flows.push(flow(&arrival, found.as_ref()));
             }
-            let row = match &held {
-                Some(held) => row(held, &packets.flows[number as usize], &mut senders),
-                None => [0; COLUMNS.len() - 3],
+            let row = match &found {
+                Some(found) => row(found, &packets.flows[number as usize], &mut senders),
+                None => [0; COLUMNS.len() - 4],
             };
+            let record = found.map_or(packets.t_ns.len() as u32, |found| found.record as u32);
             packets.t_ns.push(arrival.t.as_nanos());
             let first = [number, arrival.size.get() as u32, arrival.ecn as u32];
-            for (column, value) in packets.columns.iter_mut().zip(first.into_iter().chain(row)) {
+            for (column, value) in packets.columns.iter_mut().zip(first.into_iter().chain(row).chain([record])) {
                 column.push(value);
             }
         }
@@ -109,50 +102,21 @@ impl Packets {
     }
 }
 
-fn flow(arrival: &Arrival, held: Option<&Held<'_>>) -> Flow {
-    let packet = held.map(|held| held.packet);
+fn flow(arrival: &Arrival, found: Option<&Found>) -> Flow {
     Flow {
         label: arrival.label,
-        protocol: packet.map_or(0, |packet| packet.protocol),
-        source: packet.map(|packet| packet.source),
-        destination: packet.map(|packet| packet.destination),
-        source_port: packet.map_or(0, |packet| packet.ports.0),
-        destination_port: packet.map_or(0, |packet| packet.ports.1),
+        protocol: found.map_or(0, |found| found.protocol),
+        source: found.map(|found| found.source),
+        destination: found.map(|found| found.destination),
+        source_port: found.map_or(0, |found| found.ports.0),
+        destination_port: found.map_or(0, |found| found.ports.1),
     }
 }
 
-/// Returns the columns from `back` on.
-fn row(held: &Held<'_>, flow: &Flow, senders: &mut FlowTable<Mac>) -> [u32; COLUMNS.len() - 3] {
-    let (packet, frame) = (&held.packet, &held.frame);
-    let forward = Some(packet.source) == flow.source && packet.ports.0 == flow.source_port;
-    let (mac, way) = sender(frame.link, held.data);
-    let way = if frame.way == Way::Unknown { way } else { frame.way };
-    let sender = mac.map_or(0, |mac| senders.id(mac).0 + 1);
-    let link = [!forward as u32, frame.interface, sender, way as u32, frame.dropped as u32];
-    let transport = packet.transport.and_then(|at| held.data.get(at..)).unwrap_or_default();
-    let after_ip = packet.size.get().saturating_sub(packet.header as u64) as u32;
-    let fields = match packet.protocol {
-        PROTOCOL_TCP if transport.len() >= 20 => tcp(transport, after_ip),
-        PROTOCOL_UDP => [0, 0, 0, 0, after_ip.saturating_sub(8), 0, 0, 0, 0],
-        _ => [0; 9],
-    };
-    std::array::from_fn(|at| if at < link.len() { link[at] } else { fields[at - link.len()] })
-}
-
-/// Returns the columns from `flags` on, of a segment whose header and data are `length` bytes.
-fn tcp(header: &[u8], length: u32) -> [u32; 9] {
-    let be16 = |at: usize| u32::from(header[at]) << 8 | u32::from(header[at + 1]);
-    let be32 = |at: usize| be16(at) << 16 | be16(at + 2);
-    let header_len = usize::from(header[12] >> 4) * 4;
-    let options = TcpOptions::parse(&header[20..header_len.clamp(20, header.len())]);
-    let bit = |present: bool, bit: u32| if present { bit } else { 0 };
-    let flags = u32::from(header[13])
-        | TCP
-        | bit(options.timestamps.is_some(), TIMESTAMPS)
-        | bit(options.mss.is_some(), MSS)
-        | bit(options.window_scale.is_some(), WINDOW_SCALE);
-    let stamps = options.timestamps.unwrap_or_default();
-    let payload = length.saturating_sub(header_len as u32);
-    let (mss, scale) = (options.mss.unwrap_or_default().into(), options.window_scale.unwrap_or_default().into());
-    [flags, be32(4), be32(8), be16(14), payload, stamps.val, stamps.ecr, mss, scale]
+/// Returns the columns from `back` to `window_scale`.
+fn row(found: &Found, flow: &Flow, senders: &mut FlowTable<Mac>) -> [u32; COLUMNS.len() - 4] {
+    let forward = Some(found.source) == flow.source && found.ports.0 == flow.source_port;
+    let sender = found.sender.map_or(0, |mac| senders.id(mac).0 + 1);
+    let link = [!forward as u32, found.interface, sender, found.way as u32, found.dropped as u32];
+    std::array::from_fn(|at| if at < link.len() { link[at] } else { found.fields[at - link.len()] })
 }

@@ -2,51 +2,49 @@
 
 use crate::arrival::{Arrival, FlowTable, MAX_TIME, Nodes};
 use crate::capture::{Capture, Frame, PCAPNG_MAGIC, pcap_magic};
+use crate::clock::{Clock, Progress};
+use crate::copies::{Copies, Kind};
 use crate::error::ReadError;
-use crate::link::{FlowKey, IpPacket, ip_packet};
+use crate::fields::fields;
+use crate::link::{FlowKey, IpPacket, LinkType, Unread, Way, interface, ip_packet, sender};
+use crate::notes::{Cut, Notes};
 use crate::table::Table;
-use penstock_core::packet::FlowId;
-use penstock_core::units::Instant;
+pub use crate::window::Cutting;
+use crate::window::{Found, Window};
+use flate2::read::MultiGzDecoder;
 use penstock_core::wire::End;
 use std::io::{BufReader, Chain, Cursor, Read};
+use std::net::IpAddr;
 use std::path::Path;
-
-/// What was left out or changed while a capture was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Notes {
-    /// Number of frames in the file.
-    pub frames: u64,
-    /// Number of frames left out because they hold no IP packet or too little of it was captured.
-    pub not_ip: u64,
-    /// Number of frames left out because the capture has no time for them.
-    pub untimed: u64,
-    /// Number of packets with an earlier time than the packet before; they are taken to arrive together with it.
-    pub out_of_order: u64,
-    /// Where the file ends within a packet; `None` if it does not. All packets before are whole.
-    pub cut_short: Option<Cut>,
-}
-
-/// The place at which a capture ends within a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Cut {
-    /// Number of the packet, beginning with 1.
-    pub packet: u64,
-    /// Offset at which its record or block begins.
-    pub byte: u64,
-}
 
 /// A reader whose first bytes have been read and are read again.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
+/// A reader of a trace that may be compressed with gzip.
+#[derive(Debug)]
+enum Unpacked<R> {
+    Plain(Peeked<R>),
+    Gzip(Box<Peeked<MultiGzDecoder<Peeked<R>>>>),
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(plain) => plain.read(into),
+            Self::Gzip(packed) => packed.read(into),
+        }
+    }
+}
+
 /// The arrivals of a trace, in order of time. The iterator ends after the first error.
 #[derive(Debug)]
 pub struct Arrivals<R> {
-    source: Source<Peeked<R>>,
+    source: Source<Unpacked<R>>,
     nodes: Option<Nodes>,
-    /// See [`Arrivals::keeping`]; and the number of packets so far.
+    /// See [`Arrivals::keeping`].
     keep: Option<Vec<u8>>,
-    seen: usize,
-    notes: Notes,
+    /// Number of packets so far.
+    seen: u64,
     ended: bool,
 }
 
@@ -61,17 +59,14 @@ enum Source<R> {
 struct Frames<R> {
     capture: Capture<R>,
     data: Vec<u8>,
+    records: u64,
+    clock: Clock,
+    copies: Copies,
+    window: Window,
+    cuttings: Vec<Cutting>,
     flows: FlowTable<FlowKey>,
-    first: Option<i128>,
-    last: Instant,
-}
-
-/// An IP packet of a capture, and the frame that holds it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Held<'a> {
-    pub frame: Frame,
-    pub data: &'a [u8],
-    pub packet: IpPacket,
+    has_ended: bool,
+    notes: Notes,
 }
 
 /// Opens a trace file.
@@ -85,37 +80,55 @@ pub fn open(path: &Path) -> Result<Arrivals<BufReader<std::fs::File>>, ReadError
     read(BufReader::new(file))
 }
 
-/// Reads a trace, which is pcap, pcapng or CSV, recognized by the first bytes. The reader should be buffered.
+/// Reads a trace, which is pcap, pcapng or CSV, recognized by the first bytes; it may be compressed with gzip. The reader
+/// should be buffered.
 ///
 /// The times of a capture are counted from its first packet; the times of CSV are used as they are.
 ///
 /// # Errors
 /// Returns [`ReadError::Format`] if the format is none of these, or an error in the header of the format.
-pub fn read<R: Read>(mut reader: R) -> Result<Arrivals<R>, ReadError> {
-    let mut start = Vec::with_capacity(4);
-    reader.by_ref().take(4).read_to_end(&mut start).map_err(|source| ReadError::Io { offset: 0, source })?;
+pub fn read<R: Read>(reader: R) -> Result<Arrivals<R>, ReadError> {
+    let (start, whole) = peeked(reader)?;
+    let (start, whole) = if start.starts_with(&[0x1f, 0x8b]) {
+        let (start, inner) = peeked(MultiGzDecoder::new(whole))?;
+        (start, Unpacked::Gzip(Box::new(inner)))
+    } else {
+        (start, Unpacked::Plain(whole))
+    };
     let magic = <[u8; 4]>::try_from(&start[..]).unwrap_or_default();
     let looks_like_text = start.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace())
         || start.starts_with("\u{feff}".as_bytes());
-    let whole = Cursor::new(start.clone()).chain(reader);
-    let capture = |capture| {
-        let (data, flows) = (Vec::new(), FlowTable::default());
-        Source::Frames(Box::new(Frames { capture, data, flows, first: None, last: Instant::ZERO }))
-    };
     let source = if magic == PCAPNG_MAGIC {
-        capture(Capture::pcapng(whole)?)
+        Source::Frames(Box::new(Frames::new(Capture::pcapng(whole)?)))
     } else if pcap_magic(magic).is_some() {
-        capture(Capture::pcap(whole)?)
+        Source::Frames(Box::new(Frames::new(Capture::pcap(whole)?)))
     } else if start.is_empty() {
         return Err(ReadError::Format("the trace is empty".into()));
     } else if looks_like_text {
         Source::Table(Box::new(Table::new(whole)?))
-    } else if start.starts_with(&[0x1f, 0x8b]) || start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        return Err(ReadError::Format("the trace is compressed; unpack it first".into()));
+    } else if let Some(name) = compressed(magic) {
+        return Err(ReadError::Format(format!("the trace is compressed with {name}; unpack it first (gzip is read)")));
     } else {
         return Err(ReadError::Format(format!("the trace begins with the unknown bytes {start:02x?}")));
     };
-    Ok(Arrivals { source, nodes: None, keep: None, seen: 0, notes: Notes::default(), ended: false })
+    Ok(Arrivals { source, nodes: None, keep: None, seen: 0, ended: false })
+}
+
+/// Returns the first four bytes, or fewer of a shorter reader, and a reader that has them again.
+fn peeked<R: Read>(mut reader: R) -> Result<(Vec<u8>, Peeked<R>), ReadError> {
+    let mut start = Vec::with_capacity(4);
+    reader.by_ref().take(4).read_to_end(&mut start).map_err(|source| ReadError::Io { offset: 0, source })?;
+    Ok((start.clone(), Cursor::new(start).chain(reader)))
+}
+
+/// The name of a format of compressed files that is not read.
+fn compressed(magic: [u8; 4]) -> Option<&'static str> {
+    Some(match magic {
+        [0x28, 0xb5, 0x2f, 0xfd] => "zstd",
+        [0xfd, b'7', b'z', b'X'] => "xz",
+        [0x04, 0x22, 0x4d, 0x18] => "lz4",
+        _ => return None,
+    })
 }
 
 impl<R: Read> Arrivals<R> {
@@ -129,92 +142,192 @@ impl<R: Read> Arrivals<R> {
 
     /// Returns what was left out or changed so far; all zero for CSV, whose mistakes are errors.
     pub fn notes(&self) -> Notes {
-        self.notes
+        match &self.source {
+            Source::Table(_) => Notes::default(),
+            Source::Frames(frames) => frames.told(),
+        }
     }
 
-    /// Keeps of all packets only those whose byte is not zero, in the order of the trace; packets beyond the last byte
-    /// are kept. Flows and nodes are numbered as without it.
+    /// Keeps only those packets of the trace whose byte is not zero, by the number of their record in the file; packets
+    /// beyond the last byte are kept. Flows and nodes are numbered as without it.
     #[must_use]
     pub fn keeping(self, keep: Vec<u8>) -> Self {
         Self { keep: Some(keep), ..self }
     }
 
-    fn is_kept(&mut self) -> bool {
-        let at = self.seen;
-        self.seen += 1;
-        self.keep.as_ref().and_then(|keep| keep.get(at)).is_none_or(|byte| *byte != 0)
+    /// Splits the packets of a capture as this list says, by the number of their record in the file. CSV is not split.
+    #[must_use]
+    pub fn cutting(mut self, cuttings: Vec<Cutting>) -> Self {
+        if let Source::Frames(frames) = &mut self.source {
+            frames.cuttings = cuttings;
+        }
+        self
+    }
+
+    fn is_kept(&self, record: u64) -> bool {
+        self.keep.as_ref().and_then(|keep| keep.get(record as usize)).is_none_or(|byte| *byte != 0)
     }
 
     fn advance(&mut self) -> Result<Option<Arrival>, ReadError> {
-        loop {
-            let found = self.next_held()?.map(|(arrival, _)| arrival);
-            if found.is_none() || self.is_kept() {
-                return Ok(found);
+        while let Some((arrival, found)) = self.next_found()? {
+            if self.is_kept(found.map_or(self.seen - 1, |found| found.record)) {
+                return Ok(Some(arrival));
             }
-        }
-    }
-
-    /// Returns the next packet, whether it is kept or not, and the frame that holds it; a CSV file has no frames.
-    pub(crate) fn next_held(&mut self) -> Result<Option<(Arrival, Option<Held<'_>>)>, ReadError> {
-        let frames = match &mut self.source {
-            Source::Table(table) => return Ok(table.next_arrival()?.map(|arrival| (arrival, None))),
-            Source::Frames(frames) => frames,
-        };
-        let Some((t, flow, frame, packet)) = frames.next(&mut self.notes)? else { return Ok(None) };
-        let node = self.nodes.as_mut().map(|nodes| nodes.of(flow, packet.source, packet.destination));
-        let IpPacket { size, ecn, ern, dscp, .. } = packet;
-        let arrival = Arrival { t, flow, label: flow.0.into(), node, size, ecn, ern, dscp: Some(dscp) };
-        Ok(Some((arrival, Some(Held { frame, data: &frames.data, packet }))))
-    }
-}
-
-impl<R: Read> Frames<R> {
-    /// Returns time, flow, frame and contents of the next IP packet.
-    fn next(&mut self, notes: &mut Notes) -> Result<Option<(Instant, FlowId, Frame, IpPacket)>, ReadError> {
-        while let Some(frame) = self.frame(notes)? {
-            notes.frames += 1;
-            let Some(packet) = ip_packet(frame.link, &self.data, frame.original_len) else {
-                notes.not_ip += 1;
-                continue;
-            };
-            let Some(epoch_ns) = frame.epoch_ns else {
-                notes.untimed += 1;
-                continue;
-            };
-            let t = self.time(epoch_ns, notes)?;
-            return Ok(Some((t, self.flows.id(packet.key), frame, packet)));
         }
         Ok(None)
     }
 
-    /// Reads the next frame; a file that ends within a packet ends before it.
-    fn frame(&mut self, notes: &mut Notes) -> Result<Option<Frame>, ReadError> {
+    /// Returns the next packet, whether it is kept or not, and what a capture says of it.
+    pub(crate) fn next_found(&mut self) -> Result<Option<(Arrival, Option<Found>)>, ReadError> {
+        let next = match &mut self.source {
+            Source::Table(table) => table.next_arrival()?.map(|arrival| (arrival, None)),
+            Source::Frames(frames) => frames.next(&mut self.nodes)?.map(|(arrival, found)| (arrival, Some(found))),
+        };
+        if next.is_none() && self.seen == 0 {
+            return Err(match &self.source {
+                Source::Table(_) => ReadError::NoRows,
+                Source::Frames(frames) => ReadError::Nothing(frames.told().nothing()),
+            });
+        }
+        self.seen += 1;
+        Ok(next)
+    }
+}
+
+impl<R: Read> Frames<R> {
+    fn new(capture: Capture<R>) -> Self {
+        Self {
+            capture,
+            data: Vec::new(),
+            records: 0,
+            clock: Clock::default(),
+            copies: Copies::default(),
+            window: Window::default(),
+            cuttings: Vec::new(),
+            flows: FlowTable::default(),
+            has_ended: false,
+            notes: Notes::default(),
+        }
+    }
+
+    fn told(&self) -> Notes {
+        let (odd, mut notes) = (self.capture.odd(), self.notes.clone());
+        (notes.odd, notes.first_odd) = (odd.records, odd.first.clone());
+        (notes.clock_set, notes.out_of_order) = (self.clock.set, self.clock.out_of_order);
+        notes.restored = self.clock.out_of_order.saturating_sub(self.window.late);
+        notes.split = self.window.split;
+        if notes.frames == 0 {
+            notes.unread.extend(self.capture.unread_link_types().iter().map(|n| (Unread::LinkType(*n).to_string(), 0)));
+        }
+        notes
+    }
+
+    /// Returns the next packet in order of time.
+    fn next(&mut self, nodes: &mut Option<Nodes>) -> Result<Option<(Arrival, Found)>, ReadError> {
+        while !self.has_ended && !self.window.is_full() {
+            match self.found()? {
+                Some(found) => {
+                    let cutting = self.cuttings.get(found.record as usize).copied();
+                    self.window.put(&found, cutting);
+                }
+                None => self.has_ended = true,
+            }
+        }
+        let Some(found) = self.window.take() else { return Ok(None) };
+        let flow = self.flows.id(found.key);
+        let node = nodes.as_mut().map(|nodes| nodes.of(flow, found.source, found.destination));
+        let Found { t, size, ecn, ern, dscp, .. } = found;
+        Ok(Some((Arrival { t, flow, label: flow.0.into(), node, size, ecn, ern, dscp: Some(dscp) }, found)))
+    }
+
+    /// Returns the next packet in the order of the file.
+    fn found(&mut self) -> Result<Option<Found>, ReadError> {
+        while let Some(frame) = self.frame()? {
+            self.notes.frames += 1;
+            let read = |link: LinkType| ip_packet(link, &self.data, frame.original_len).map(|packet| (link, packet));
+            let (link, packet) = match frame.link.map_err(|what| Unread::LinkType(what.0)).and_then(read) {
+                Ok(found) => found,
+                Err(why) => {
+                    self.notes.unread(why);
+                    continue;
+                }
+            };
+            let Some(epoch_ns) = frame.epoch_ns else {
+                self.notes.untimed += 1;
+                continue;
+            };
+            let found = self.of(&frame, link, &packet, epoch_ns);
+            if found.t == MAX_TIME {
+                let (frame, most) = (self.notes.frames, MAX_TIME.as_nanos() / 1_000_000_000);
+                let what = format!("frame {frame} comes {most} s after the first packet, or later; give a part of it");
+                return Err(ReadError::Format(format!("the capture is too long: {what}")));
+            }
+            match self.copies.of(link, &found, self.data.get(packet.inside..).unwrap_or_default()) {
+                Kind::New => {
+                    self.records += 1;
+                    return Ok(Some(found));
+                }
+                Kind::Translated(record) if is_inside(&found) => self.window.rename(record, &found),
+                Kind::Copy | Kind::Translated(_) => {}
+            }
+            self.notes.copies += 1;
+        }
+        Ok(None)
+    }
+
+    fn of(&mut self, frame: &Frame, link: LinkType, packet: &IpPacket, epoch_ns: i128) -> Found {
+        let fields = fields(packet, &self.data);
+        let forward = (packet.source, packet.ports.0) <= (packet.destination, packet.ports.1);
+        let numbers = (fields[0] != 0).then_some((fields[1], fields[2]));
+        let t = self.clock.time(epoch_ns, &Progress { key: packet.key, forward, numbers });
+        let (mac, way) = sender(link, &self.data);
+        Found {
+            t,
+            record: self.records,
+            key: packet.key,
+            source: packet.source,
+            destination: packet.destination,
+            protocol: packet.protocol,
+            ports: packet.ports,
+            size: packet.size,
+            fits: packet.fits,
+            ecn: packet.ecn,
+            ern: packet.ern,
+            dscp: packet.dscp,
+            id: packet.id,
+            interface: interface(link, &self.data).unwrap_or(frame.interface),
+            sender: mac,
+            way: if frame.way == Way::Unknown { way } else { frame.way },
+            dropped: frame.dropped,
+            fields,
+        }
+    }
+
+    /// Reads the next frame; a file that ends within a packet, or is broken from a place on, ends before it.
+    fn frame(&mut self) -> Result<Option<Frame>, ReadError> {
         match self.capture.next_frame(&mut self.data) {
-            Err(ReadError::Cut { packet, offset, .. }) => {
-                notes.cut_short = Some(Cut { packet, byte: offset });
+            Err(ReadError::Cut { packet, offset, what, .. } | ReadError::Capture { packet, offset, what, .. }) => {
+                self.notes.cut_short = Some(Cut { packet, byte: offset, what });
+                Ok(None)
+            }
+            // A compressed file that was cut ends in an error of its reader.
+            Err(ReadError::Io { offset, source }) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+                let what = "the compressed file ends there".to_owned();
+                self.notes.cut_short = Some(Cut { packet: self.notes.frames + 1, byte: offset, what });
                 Ok(None)
             }
             other => other,
         }
     }
+}
 
-    /// Returns the time since the first packet, which never goes back.
-    fn time(&mut self, epoch_ns: i128, notes: &mut Notes) -> Result<Instant, ReadError> {
-        let since_first = epoch_ns - *self.first.get_or_insert(epoch_ns);
-        if since_first > i128::from(MAX_TIME.as_nanos()) {
-            let what = format!(
-                "frame {} of the capture is stamped {} s after its first packet; at most {} s are allowed",
-                notes.frames,
-                since_first / 1_000_000_000,
-                MAX_TIME.as_nanos() / 1_000_000_000
-            );
-            return Err(ReadError::Format(what));
-        }
-        let t = Instant::from_nanos(u64::try_from(since_first).unwrap_or(0));
-        notes.out_of_order += u64::from(t < self.last || since_first < 0);
-        self.last = t.max(self.last);
-        Ok(self.last)
-    }
+/// Returns true if both ends of a packet may be those that hosts behind a translator of addresses know: one is private.
+fn is_inside(found: &Found) -> bool {
+    let private = |address: IpAddr| match address {
+        IpAddr::V4(four) => four.is_private() || four.octets()[0] == 100 && four.octets()[1] & 0xc0 == 64,
+        IpAddr::V6(six) => six.is_unique_local(),
+    };
+    private(found.source) || private(found.destination)
 }
 
 impl<R: Read> Iterator for Arrivals<R> {

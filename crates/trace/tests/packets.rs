@@ -6,7 +6,7 @@ use penstock_core::units::{Bytes, Instant};
 use penstock_trace::headers::{Headers, Ip, Tcp, Udp, tcp, udp};
 use penstock_trace::packets::{COLUMNS, MSS, Packets, TCP, TIMESTAMPS, WINDOW_SCALE};
 use penstock_trace::pcapng::{Writer, drop_comment};
-use penstock_trace::read::read;
+use penstock_trace::read::{Cutting, read};
 use proptest::prelude::*;
 
 fn ip(src: u32, dst: u32) -> Ip {
@@ -87,6 +87,7 @@ fn every_field_stands_in_its_column() {
         ("tsecr", [0, 0, 0x8000_0001, 0]),
         ("mss", [1448, 0, 0, 0]),
         ("window_scale", [9, 0, 0, 0]),
+        ("record", [0, 1, 2, 3]),
     ] {
         assert_eq!(column(&found, name), expected, "{name}");
     }
@@ -113,12 +114,12 @@ fn a_table_has_no_headers() {
 
 #[test]
 fn the_sender_is_an_ethernet_address_and_the_way_that_of_a_cooked_capture() {
-    let packet = udp(&Udp { ip: ip(1, 2), src_port: 1, dst_port: 2, payload: Bytes::new(10) }).bytes;
+    let packet = |port| udp(&Udp { ip: ip(1, 2), src_port: port, dst_port: 2, payload: Bytes::new(port.into()) }).bytes;
     let file = |link: u32, headers: &[Vec<u8>]| {
         let mut bytes: Vec<u8> =
             [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 96, link].into_iter().flat_map(u32::to_le_bytes).collect();
-        for header in headers {
-            let frame = [&header[..], &packet].concat();
+        for (header, port) in headers.iter().zip(1..) {
+            let frame = [&header[..], &packet(port)].concat();
             let record = [0, 0, frame.len() as u32, frame.len() as u32];
             bytes.extend(record.into_iter().flat_map(u32::to_le_bytes).chain(frame));
         }
@@ -130,6 +131,85 @@ fn the_sender_is_an_ethernet_address_and_the_way_that_of_a_cooked_capture() {
     assert_eq!(column(&file(113, &[cooked(0), cooked(4)]), "way"), [1, 2]);
     let cooked2 = |kind: u8| [vec![8, 0, 0, 0, 0, 0, 0, 1, 0, 1, kind, 6], vec![0; 8]].concat();
     assert_eq!(column(&file(276, &[cooked2(4), cooked2(3)]), "way"), [2, 1]);
+}
+
+/// A cooked capture, version 2: microseconds, interface, kind (0 received, 4 sent) and IP packet of each frame.
+fn cooked(frames: &[(u32, u8, u8, Vec<u8>)]) -> Packets {
+    let mut file: Vec<u8> =
+        [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 0xffff, 276].into_iter().flat_map(u32::to_le_bytes).collect();
+    for (us, interface, kind, packet) in frames {
+        let header = [&[8, 0, 0, 0, 0, 0, 0, *interface, 0, 1, *kind, 6][..], &[0; 8]].concat();
+        let frame = [&header[..], packet].concat();
+        let record = [us / 1_000_000, us % 1_000_000, frame.len() as u32, frame.len() as u32];
+        file.extend(record.into_iter().flat_map(u32::to_le_bytes).chain(frame));
+    }
+    Packets::of(read(&file[..]).unwrap()).unwrap()
+}
+
+/// A segment without data with this sequence number, a mark of its own, and one hop less for each that it has passed.
+fn hop(from: [u8; 4], to: [u8; 4], seq: u32, hops: u8) -> Vec<u8> {
+    let mut bytes = tcp(&Tcp { seq, ..segment() }).bytes;
+    bytes[12..16].copy_from_slice(&from);
+    bytes[16..20].copy_from_slice(&to);
+    bytes[8] -= hops;
+    if from == [198, 51, 100, 9] {
+        let (host, server) = (bytes[20..22].to_vec(), bytes[22..24].to_vec());
+        bytes[20..24].copy_from_slice(&[server, host].concat());
+    }
+    bytes
+}
+
+#[test]
+fn a_forwarded_packet_is_there_once_and_a_segment_that_is_sent_again_twice() {
+    let (host, server) = ([192, 168, 1, 20], [198, 51, 100, 9]);
+    let pass = |at: u32, seq: u32| [(at, 3, 0, hop(server, host, seq, 0)), (at + 30, 2, 4, hop(server, host, seq, 1))];
+    // Segment 1 is sent again half a second later, and segment 2 waits in the router for longer than that.
+    let mut frames = [pass(0, 1), pass(500_000, 1)].concat();
+    frames.extend([(600_000, 3, 0, hop(server, host, 2, 0)), (1_600_000, 2, 4, hop(server, host, 2, 1))]);
+    frames.push((1_700_000, 2, 0, hop(host, server, 9, 0)));
+    frames.sort_by_key(|frame| frame.0);
+    let found = cooked(&frames);
+    assert_eq!((column(&found, "seq"), column(&found, "way")), (&[1, 1, 2, 9][..], &[1; 4][..]));
+    assert_eq!((column(&found, "interface"), found.notes.copies), (&[3, 3, 3, 2][..], 3));
+}
+
+#[test]
+fn behind_a_translator_of_addresses_packets_have_those_of_its_hosts() {
+    let (host, outside, server) = ([192, 168, 1, 20], [203, 0, 113, 5], [198, 51, 100, 9]);
+    let found = cooked(&[
+        (0, 2, 0, hop(host, server, 1, 0)),
+        (30, 3, 4, hop(outside, server, 1, 1)),
+        (100, 3, 0, hop(server, outside, 2, 0)),
+        (130, 2, 4, hop(server, host, 2, 1)),
+    ]);
+    assert_eq!((found.t_ns.len(), found.notes.copies, found.flows.len()), (2, 2, 1));
+    let sources: Vec<_> = found.flows.iter().map(|flow| flow.source.unwrap().to_string()).collect();
+    assert_eq!((sources, column(&found, "back")), (vec!["192.168.1.20".to_owned()], &[0, 1][..]));
+}
+
+#[test]
+fn segments_of_a_split_frame_follow_each_other_and_the_last_closes() {
+    let fin = Tcp { payload: Bytes::new(2500), flags: TcpFlags(TcpFlags::ACK.0 | TcpFlags::FIN.0), ..segment() };
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    writer.add_interface("out", Bytes::ZERO).unwrap();
+    let headers = tcp(&fin);
+    writer.packet(0, Instant::ZERO, headers.original_len, &headers.bytes, None).unwrap();
+    let file = writer.finish().unwrap();
+    let cut = Cutting { payload: 1000, spacing_ns: 10 };
+    let found = Packets::of(read(&file[..]).unwrap().cutting(vec![cut])).unwrap();
+    let flags = u32::from(TcpFlags::ACK.0) | TCP;
+    let closes = flags | u32::from(TcpFlags::FIN.0);
+    for (name, expected) in [
+        ("seq", [0xffff_fffe, 998, 1998]),
+        ("payload", [1000, 1000, 500]),
+        ("size", [1040, 1040, 540]),
+        ("ack", [7; 3]),
+        ("flags", [flags, flags, closes]),
+        ("record", [0; 3]),
+    ] {
+        assert_eq!(column(&found, name), expected, "{name}");
+    }
+    assert_eq!(found.t_ns, [0, 10, 20]);
 }
 
 proptest! {

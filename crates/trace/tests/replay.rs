@@ -57,7 +57,7 @@ fn the_summary_adds_up_by_hand() {
 fn of_no_packets_there_is_no_throughput_no_use_and_no_delay() {
     let config = AnyConfig::default_of("droptail").unwrap();
     let link = LinkFacts { rate: RATE, limit: Limit::Packets(2) };
-    let none = replay(read("t_ns,flow,size,ecn\n".as_bytes()).unwrap(), &config, link, 1).unwrap().summary;
+    let none = replay(std::iter::empty(), &config, link, 1).unwrap().summary;
     assert_eq!((none.packets, none.throughput_bps, none.utilization), (0, None, None));
     assert!(none.sojourn_ms.p90.is_nan(), "{none:?}");
 }
@@ -135,12 +135,6 @@ fn the_class_of_a_flow_does_not_depend_on_who_comes_first() {
             assert_eq!(share, shares, "{flows:?} by {classify}, {} first", flows[first]);
         }
     }
-}
-
-#[test]
-fn an_empty_trace_is_replayed_in_no_time() {
-    let csv = droptail_csv("t_ns,flow,size,ecn\n", Limit::Packets(1));
-    assert_eq!(csv.trim(), COLUMNS);
 }
 
 proptest! {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import options, show
+from penstock.cli import flent, options, show
 from penstock.cli.base import verb
 from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
@@ -26,6 +26,7 @@ _STYLES = {"better": "green", "worse": "red"}
     "penstock compare home.toml home-pie.toml",
     "penstock compare home.toml --vary aqm.name=droptail,codel,pie --seeds 20",
     "penstock compare home.toml runs/home-1a2b3c4d --measure rtt_p90_ms --json",
+    "penstock compare measured.flent.gz runs/suites/rrul-fq-codel",
 )
 def compare(
     items: list[str] = typer.Argument(
@@ -45,7 +46,11 @@ def compare(
 ) -> None:
     """Run what is not run yet, with the same seeds; tell which is better, by how much, and how sure that is."""
     from penstock.experiments import api, setting
+    from penstock.flent import reading
 
+    if any(reading.is_file(item) for item in items):
+        flent.compare(items, json)
+        return
     with RunsBar("compare", json) as bar:
         try:
             found = api.compare(

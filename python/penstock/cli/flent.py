@@ -14,10 +14,15 @@ from penstock.cli.worlds import On
 from penstock.flent.tests import COUNTED, DEFAULT_CC, NAMES, STREAMS, find
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.flent.reading import Statistics
     from penstock.flent.running import Measured
 
 PANEL = "Tests of Flent"
-_AQM = typer.Argument(help="Disciplines: a name with its parameters ('codel target=10ms'), or FILE.py:CLASS.")
+_AQM = typer.Argument(
+    help="Disciplines: a name with its parameters ('codel target=10ms'), or FILE.py:CLASS; or results: FILE.flent.gz."
+)
 _RATE = typer.Option("20Mbit/s", "--rate", help="Rate of the link in each direction.")
 _RTT = typer.Option("40ms", "--rtt", help="Round trip time without queues.")
 _LIMIT = typer.Option("1000p", "--limit", help="Limit of each queue, in packets or bytes.")
@@ -116,8 +121,59 @@ def _run(name: str, streams: int, algorithms: list[str], given: dict[str, Any], 
 
 def _print(title: str, found: dict[str, Measured]) -> None:
     keys = [key for key in _COLUMNS if any(key in one.numbers for one in found.values())]
-    rows = [[label, *(_cell(one.numbers.get(key)) for key in keys), f"{one.drops:,}"] for label, one in found.items()]
+    rows = [[label, *(_cell(one.numbers.get(key)) for key in keys), _count(one.drops)] for label, one in found.items()]
     show.table(title, ("discipline", *(_COLUMNS[key] for key in keys), "drops"), rows, left=1)
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def compare(items: Sequence[str], json: bool) -> None:
+    """Prints the series of files of Flent side by side, with the numbers that its own command prints."""
+    from penstock.flent import reading
+    from penstock.mistake import MistakeError
+
+    found = []
+    for item in items:
+        path = Path(item)
+        inside = sorted(path.glob("*.flent.gz")) if path.is_dir() else [path]
+        if not inside or not all(reading.is_file(one) for one in inside):
+            raise MistakeError(
+                f"{item}: has no results of Flent; beside them stand files .flent.gz and directories of `penstock "
+                "suite rrul` and its sisters"
+            )
+        found += [reading.read(one) for one in inside]
+    names = list(dict.fromkeys(name for one in found for name in one.series))
+    told = [{name: one.statistics(name) for name in one.series} for one in found]
+    if json:
+        keys = ("mean", "median", "p99", "points")
+        sides = [
+            {
+                "file": str(one.path),
+                "test": one.test,
+                "title": one.title,
+                "series": {name: {key: getattr(of[name], key) for key in keys} for name in of},
+                "numbers": one.measured().numbers,
+            }
+            for one, of in zip(found, told, strict=True)
+        ]
+        show.as_json({"flent": sides})
+        return
+    heads = ("series", *(one.label for one in found))
+    units = {name: found[0].unit(name) for name in names}
+    rows = [
+        [name if units[name] in name else f"{name} ({units[name]})", *(_series(of.get(name)) for of in told)]
+        for name in names
+    ]
+    show.table("mean, median, 99th percentile", heads, rows)
+    show.line("the numbers of `flent -f summary`", "dim")
+
+
+def _series(one: Statistics | None) -> str:
+    if one is None or one.mean is None:
+        return "-"
+    return ", ".join("-" if value is None else f"{value:.2f}" for value in (one.mean, one.median, one.p99))
 
 
 def _cell(value: float | None) -> str:

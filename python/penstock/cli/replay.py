@@ -193,9 +193,9 @@ def _done(
             f"a discipline needs --aqm, --rate and --limit (a control --cc); missing: {', '.join(missing)}"
         )
     with _mistakes():
-        keep, selected = _selected(trace, selection)
+        keep, cutting, selected = _selected(trace, selection)
         of = (link["--aqm"], link["--rate"], link["--limit"], settings, seed, out)
-        summary = engine.replay(trace, *of, **conditions, keep=keep)
+        summary = engine.replay(trace, *of, **conditions, keep=keep, cutting=cutting)
     return {**summary, "open_loop": True, **selected}
 
 
@@ -242,15 +242,19 @@ def _keep(
         show.line(f"report: {page}")
 
 
-def _selected(trace: Path, given: tuple[str, list[int], list[str], list[int]]) -> tuple[bytes | None, dict[str, Any]]:
-    """Returns which packets of the trace are replayed, as the engine takes them, and what to say about it."""
+def _selected(
+    trace: Path, given: tuple[str, list[int], list[str], list[int]]
+) -> tuple[bytes | None, bytes | None, dict[str, Any]]:
+    """Returns which packets of a trace are replayed and how they are split, as the engine takes it, and what to say."""
     from penstock import capture as captures
 
     if not any(given) and captures.is_table(trace):
-        return None, {"left_out": 0, "directions": None}  # it may be larger than memory
+        return None, None, {"left_out": 0, "directions": None, "read": None}  # it may be larger than memory
     capture = captures.read(trace)
     keep, found = captures.Selection(*given).of(capture)
-    told: dict[str, Any] = {"left_out": int((~keep).sum()), "directions": None}
+    told: dict[str, Any] = {"left_out": int((~keep).sum()), "directions": None, "read": None}
+    if capture.has_hosts:
+        told["read"] = captures.told(capture)
     if found.how:
         names = [{"packets": n, "bytes": size} for n, size in zip(found.packets, found.bytes, strict=True)]
         told["directions"] = {
@@ -259,15 +263,17 @@ def _selected(trace: Path, given: tuple[str, list[int], list[str], list[int]]) -
             "more": names[0],
             "less": names[1],
         }
-    return (keep.tobytes() if told["left_out"] else None), told
+    return (capture.records(keep) if told["left_out"] else None), capture.cutting, told
 
 
 def _warnings(trace: Path, summary: dict[str, Any]) -> Iterator[str]:
-    """Yields what a reader of the numbers must know: a capture that was cut, and one with two directions."""
+    """Yields what a reader of the numbers must know: what was read, a capture that was cut, and its directions."""
+    if summary["read"]:
+        yield f"{trace}: {summary['read']}"
     if cut := summary["notes"]["cut_short"]:
         yield (
             f"warning: {trace} was cut short within packet {cut['packet']}, at byte {cut['byte']}; the "
-            f"{summary['packets'] + summary['left_out']:,} packets before are read"
+            f"{summary['packets'] + summary['left_out']:,} packets before are read ({cut['what']})"
         )
     if both := summary["directions"]:
         counts = [f"{both[name]['packets']:,} packets with {both[name]['bytes']:,} B" for name in ("more", "less")]

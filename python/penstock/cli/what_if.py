@@ -67,6 +67,7 @@ def what_if(
     _check_layer(layer)
     candidates = _candidates(aqm) if aqm else answers.CANDIDATES
     seen = model.observe(capture, rate_bps(rate) if rate else None, direction)
+    show.warn(f"{capture}: {seen.read}")
     with Bar("what-if", json) as bar:
         runs = len(set(candidates) | {answers.AS_IT_IS}) * seeds
         bar.begin(runs, 0, 0.0)

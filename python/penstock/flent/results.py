@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock import provenance, store, worlds
 from penstock.adversary.subject import find
+from penstock.flent import reading
 from penstock.flent.datafile import contents, file_name
 from penstock.flent.running import Measured, Setup, check, describe, measure
 from penstock.flent.tests import Test
@@ -49,14 +50,20 @@ def measure_all(
 ) -> dict[str, Measured]:
     """Measures each discipline, one after the other; `advanced` is called with the seconds that have been run since.
 
-    Raises `ScenarioError` before the first if the world cannot run one of them.
+    The name of a file of Flent stands for its results. Raises `ScenarioError` before the first if the world cannot run
+    one of them.
     """
-    subjects = {str(subject): subject for subject in map(find, algorithms)}
+    files = {one: reading.read(Path(one)) for one in algorithms if reading.is_file(one)}
+    for path, kept in files.items():
+        if kept.test != test.name:
+            raise MistakeError(f"{path}: has results of the test {kept.test!r}, and not of {test.name}")
+    subjects = {str(subject): subject for subject in map(find, [one for one in algorithms if one not in files])}
     for name, subject in subjects.items():
         if subject.kind != "discipline":
             raise MistakeError(f"{name}: is a congestion control; give disciplines, and the control with --cc")
         check(test, given, subject)
-    return {name: measure(test, given, subject, advanced) for name, subject in subjects.items()}
+    found = {name: measure(test, given, subject, advanced) for name, subject in subjects.items()}
+    return found | {Path(path).name: kept.measured() for path, kept in files.items()}
 
 
 def write(path: Path, test: Test, given: Setup, found: Mapping[str, Measured]) -> list[Path]:
@@ -64,9 +71,12 @@ def write(path: Path, test: Test, given: Setup, found: Mapping[str, Measured]) -
     versions = provenance.versions()
     files = {}
     for name, one in found.items():
+        if reading.is_file(name):
+            continue  # results of others stay where they are
         files[path / file_name(test, name)] = contents(test, given, name, one, versions["penstock"])
-    told = {**to_json(test, given, found), "series": {name: one.series for name, one in found.items()}}
-    told |= {"xs": next(iter(found.values())).xs, "versions": versions}
+    xs = next(iter(found.values())).xs
+    series = {name: reading.at(one.xs, one.series, xs) for name, one in found.items()}
+    told = {**to_json(test, given, found), "series": series, "xs": xs, "versions": versions}
     for file, data in files.items():
         store.write(file, data)
     store.write(path / FOUND, store.dump(told))

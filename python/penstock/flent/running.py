@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import tempfile
 import time
@@ -15,7 +16,7 @@ import numpy as np
 from penstock import columns, worlds
 from penstock.adversary.subject import SUBJECT, Subject
 from penstock.fairness import jain
-from penstock.flent.tests import CALL, DEFAULT_CC, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Stream, Test, mark
+from penstock.flent.tests import CALL, DEFAULT_CC, DOWN, FAIRNESS, FARTHER, PINGS, SUM, UP, Test, mark
 from penstock.scenario import Scenario, to_toml
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Measured:
     xs: list[float]
     series: Series
     numbers: Mapping[str, float | None]
-    drops: int
+    drops: int | None  # nothing for results of others
     kernel: str = ""  # of the hosts, if they were real
     began_s: float | None = None  # by the calendar; nothing if no time passed, or a virtual one
     disturbed: tuple[str, ...] = ()  # how the machine disturbed a run in real time
@@ -311,26 +312,38 @@ def _listed(values: Array) -> list[float | None]:
 
 
 def _numbers(test: Test, setup: Setup, series: Series) -> dict[str, float | None]:
-    """Returns what sums a test up: mean rates of both directions, and percentiles of pings and of the call."""
-    on = slice(round(DELAY_S / STEP_S), round((DELAY_S + setup.seconds) / STEP_S))
+    """Returns what sums a test up, of the time in which connections send."""
+    steps = len(next(iter(series.values()), []))
+    on = [DELAY_S <= STEP_S * (step + 0.5) < DELAY_S + setup.seconds for step in range(steps)]
+    streams = {way: [one.series for one in test.streams if one.up == (way == UP)] for way in (UP, DOWN)}
+    return summed_up(series, streams, list(test.pings), on, call=test.call)
+
+
+def summed_up(
+    series: Series, streams: Mapping[str, Sequence[str]], pings: Sequence[str], on: Sequence[bool], *, call: bool
+) -> dict[str, float | None]:
+    """Returns mean rates of both directions, and percentiles of pings and of a call, of the steps which are `on`."""
+
+    def of(name: str) -> list[float | None]:
+        return list(itertools.compress(series.get(name, []), on))
+
     found: dict[str, float | None] = {}
-    for way in (UP, DOWN):
-        mine: Sequence[Stream] = [one for one in test.streams if one.up == (way == UP)]
+    for way, mine in streams.items():
         if mine:
-            means = [_mean(series[one.series][on]) for one in mine]
+            means = [_mean(of(name)) for name in mine]
             found[f"{way}_mbps"] = _told(math.fsum(means))
             found[f"{way}_jain"] = _told(jain(means))
-    pings = [value for name in test.pings for value in series[name][on] if value is not None]
-    delays = [value for value in series.get(f"{CALL}::delay", [])[on] if value is not None]
-    for name, values in (("ping_ms", pings), ("call_ms", delays)):
+    trips = [value for name in pings for value in of(name) if value is not None]
+    delays = [value for value in of(f"{CALL}::delay") if value is not None]
+    for name, values in (("ping_ms", trips), ("call_ms", delays)):
         for part in (50, 90, 99):
             if values:
                 found[f"{name}_p{part}"] = round(float(np.percentile(values, part)), 6)
-    sent = sum(len(series[name][on]) for name in test.pings)
+    sent = sum(len(of(name)) for name in pings)
     if sent:
-        found["ping_loss"] = round(1 - len(pings) / sent, 6)
-    if test.call:
-        lost = [value for value in series[f"{CALL}::loss"] if value is not None]
+        found["ping_loss"] = round(1 - len(trips) / sent, 6)
+    if call:
+        lost = [value for value in series.get(f"{CALL}::loss", []) if value is not None]
         found["call_lost"] = sum(lost) if lost else None
     return found
 

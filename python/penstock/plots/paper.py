@@ -132,7 +132,8 @@ def _choice(what: str, of: str, known: Mapping[str, Any]) -> Any:
     return known[of]
 
 
-def _figure(width: Width, height: float, rows: int = 1) -> tuple[PaperFigure, list[Axes]]:
+def new_figure(width: Width, height: float, rows: int = 1) -> tuple[PaperFigure, list[Axes]]:
+    """Returns a figure of this width with so many plots below each other."""
     sizes = {"column": COLUMN, "text": TEXT}
     inches = sizes[width] if isinstance(width, str) else float(width)
     figure = PaperFigure(figsize=(inches, height), layout="constrained")
@@ -143,7 +144,8 @@ def _tint(name: str, index: int) -> str:
     return COLOURS.get(name) or CYCLE[index % len(CYCLE)]
 
 
-def _legend(axis: Axes, count: int) -> None:
+def legend(axis: Axes, count: int) -> None:
+    """Adds the names of several lines."""
     if count > 1:
         axis.legend(loc="best", handlelength=2.2)
 
@@ -155,7 +157,7 @@ def cdf(source: Any, of: str = "queue_delay", *, log: bool = True, width: Width 
     """
     table, key, value, count, label = _choice("cdf", of, _DISTRIBUTIONS)
     with mpl.rc_context(PRINT):
-        figure, (axis,) = _figure(width, 2.2)
+        figure, (axis,) = new_figure(width, 2.2)
         index = 0
         for run in (found := runs(source)):
             columns = run.columns(table)
@@ -170,7 +172,7 @@ def cdf(source: Any, of: str = "queue_delay", *, log: bool = True, width: Width 
         axis.set(xlabel=label, ylabel="share", ylim=(0, 1), xscale="log" if log else "linear")
         if log:
             _log_ticks(axis)
-        _legend(axis, index)
+        legend(axis, index)
     return figure
 
 
@@ -198,7 +200,7 @@ def time_series(
     """
     table, key, value, scale, label = _choice("time_series", of, _OVER_TIME)
     with mpl.rc_context(PRINT):
-        figure, (axis,) = _figure(width, 2.0)
+        figure, (axis,) = new_figure(width, 2.0)
         index = 0
         for run in (found := runs(source)):
             columns = run.columns(table)
@@ -212,7 +214,7 @@ def time_series(
                 axis.plot(columns["t_s"][rows], columns[value][rows] * scale, label=", ".join(words), **style)
                 index += 1
         axis.set(xlabel="time (s)", ylabel=label, ylim=(0, None))
-        _legend(axis, index if index <= 12 else 0)
+        legend(axis, index if index <= 12 else 0)
     return figure
 
 
@@ -231,7 +233,7 @@ def box(
     there is a box for each value of the column `x` and of the column `group`.
     """
     with mpl.rc_context(PRINT):
-        figure, (axis,) = _figure(width, 2.2)
+        figure, (axis,) = new_figure(width, 2.2)
         if x:
             _boxes_of_table(axis, _columns(source), of, x, group)
             axis.set(xlabel=x, ylabel=of)
@@ -269,7 +271,7 @@ def _boxes_of_table(axis: Axes, columns: Columns, of: str, x: str, group: str) -
         if group:
             axis.plot([], [], color=_tint(str(one), index), linewidth=4, label=LABELS.get(str(one), str(one)))
     axis.set_xticks(range(len(places)), [str(place) for place in places])
-    _legend(axis, len(groups))
+    legend(axis, len(groups))
 
 
 def ellipse(source: Any, *, sigma: float = 1.0, width: Width = "column") -> PaperFigure:
@@ -279,7 +281,7 @@ def ellipse(source: Any, *, sigma: float = 1.0, width: Width = "column") -> Pape
     so that better is up and to the right.
     """
     with mpl.rc_context(PRINT):
-        figure, (axis,) = _figure(width, 2.4)
+        figure, (axis,) = new_figure(width, 2.4)
         for index, run in enumerate(runs(source)):
             columns = run.columns("queue_seconds")
             rows = (columns["queue"] == 0) & (columns["t_s"] > run.summary.get("warmup_s", 0))
@@ -322,7 +324,7 @@ def heat_map(source: Any, x: str, y: str, value: str, *, log: bool = False, widt
             if rows:
                 cells[i, j] = np.median([columns[value][k] for k in rows])
     with mpl.rc_context(PRINT):
-        figure, (axis,) = _figure(width, 2.4)
+        figure, (axis,) = new_figure(width, 2.4)
         shown = axis.imshow(cells, cmap="cividis", aspect="auto", origin="lower", norm="log" if log else "linear")
         axis.set_xticks(range(len(across)), [str(one) for one in across])
         axis.set_yticks(range(len(down)), [str(one) for one in down])
@@ -338,7 +340,7 @@ def sawtooth(source: Any, flow: int = 0, *, queue: int = 0, width: Width = "colu
     A run with a trace (`watch=`) gives each sample, any other the value at the end of each second.
     """
     with mpl.rc_context(PRINT):
-        figure, (above, below) = _figure(width, 2.8, rows=2)
+        figure, (above, below) = new_figure(width, 2.8, rows=2)
         for index, run in enumerate(found := runs(source)):
             style: Any = {"color": _tint(run.name, index), "label": run.name}
             traced = "tcp_trace" in run.tables
@@ -353,7 +355,7 @@ def sawtooth(source: Any, flow: int = 0, *, queue: int = 0, width: Width = "colu
             below.plot(delays["t_s"][rows], delays["queue_delay_ms_mean"][rows], **style)
         above.set(ylabel="window (kB)", ylim=(0, None))
         below.set(xlabel="time (s)", ylabel="time in the queue (ms)", ylim=(0, None))
-        _legend(above, len(found))
+        legend(above, len(found))
     return figure
 
 

@@ -68,6 +68,7 @@ class Answer:
         seen = self.seen
         return {
             "capture": str(seen.path),
+            "read": seen.read,
             "verdict": self.verdict,
             "discipline": self.discipline or None,
             "because": self.because,

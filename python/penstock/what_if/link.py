@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.spacing import Peak, peak
 from penstock.what_if.streams import Samples
 
 if TYPE_CHECKING:
     from penstock.what_if.streams import Floats, Stream
 
-_SMALL = 400  # bytes
-_STEP = 0.01  # width of a class of the logarithm of rates
-_NEAR = 0.015  # spacings so close to the most frequent one are those of the link
-_SPACED = 0.25  # share of bytes at the spacing of the link which shows that they come from its queue
-_FASTER = 0.05  # share of bytes above the rate which shows that they do not
 _WINDOW_S, _FULL = 0.25, 0.95  # a window is full if it has so much of what the link can send
 _LONG_S = 1.0  # windows before a queue, in which its changes count little
 _MANY = 20  # samples that make a stream known
@@ -28,23 +24,15 @@ NOTHING = Samples(np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(Peak):
     """The rate of a link in bits per second, and what speaks for it."""
 
-    bps: float
-    spaced: float  # share of bytes at the spacing of this rate
-    faster: float  # share of bytes that are closer together
     full: float  # share of windows that are full
 
     @property
     def is_spacing(self) -> bool:
         """True if the packets come from the queue of a link with this rate."""
         return self.is_regular and self.full > 0
-
-    @property
-    def is_regular(self) -> bool:
-        """True if many packets have this spacing, and few are closer."""
-        return self.spaced >= _SPACED and self.faster <= _FASTER
 
 
 @dataclass(frozen=True)
@@ -65,29 +53,8 @@ class Queue:
 def spacing(t: Floats, size: Floats) -> Rate:
     """Finds the rate at which packets are spaced most often. A time may be that of a packet's begin or of its end."""
     gap = np.diff(t)
-    found = [_peak(gap, bits) for bits in (8 * size[:-1], 8 * size[1:])]
-    bps, spaced, faster = max(found, key=lambda one: one[1])
-    return Rate(bps, spaced, faster, full_share(t, size, bps))
-
-
-def _peak(gap: Floats, bits: Floats) -> tuple[float, float, float]:
-    """Returns the most frequent rate, the share of bits near it, and the share of bits above it.
-
-    Small packets do not count: ACKs have the spacing of the data which they acknowledge.
-    """
-    ok = (gap > 0) & (bits > 8 * _SMALL)
-    if not ok.any():
-        return 0.0, 0.0, 0.0
-    rate, weight, total = bits[ok] / gap[ok], bits[ok], float(bits.sum())
-    classes = np.floor(np.log(rate) / _STEP).astype(int)
-    counts = np.bincount(classes - classes.min(), weight)
-    at = (int(np.argmax(counts)) + classes.min() + 0.5) * _STEP
-    near = np.abs(np.log(rate) - at) < _NEAR
-    order = np.argsort(rate[near])
-    middle = np.searchsorted(np.cumsum(weight[near][order]), weight[near].sum() / 2)
-    bps = float(rate[near][order][middle])
-    above = rate > bps * (1 + 3 * _NEAR)
-    return bps, float(weight[near].sum()) / total, float(weight[above].sum()) / total
+    best = max((peak(gap, bits) for bits in (8 * size[:-1], 8 * size[1:])), key=lambda one: one.spaced)
+    return Rate(best.bps, best.spaced, best.faster, full_share(t, size, best.bps))
 
 
 def full_share(t: Floats, size: Floats, bps: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +62,7 @@ class Observed:
     back_goodput_bps: float
     quic: float
     cut_short: bool
+    read: str  # what was read, and what was left out or changed
 
     @property
     def loss(self) -> float:
@@ -186,6 +186,7 @@ def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> O
         back_goodput_bps=_goodput(back, pieces, not less, duration),
         quic=others.quic_share(capture),
         cut_short=capture.notes["cut_short"] is not None,
+        read=captures.told(capture),
     )
 
 
@@ -203,11 +204,12 @@ def _uploads(capture: Capture, mine: Any) -> bool | None:
     if not len(capture) or not mine.any():
         return None
 
-    def private(host: str | None) -> bool:
-        return host is not None and ipaddress.ip_address(host).is_private
-
-    out = np.array([private(flow.source) and not private(flow.destination) for flow in capture.flows])
-    home = np.array([private(flow.destination) and not private(flow.source) for flow in capture.flows])
+    out = np.array(
+        [captures.is_private(flow.source) and not captures.is_private(flow.destination) for flow in capture.flows]
+    )
+    home = np.array(
+        [captures.is_private(flow.destination) and not captures.is_private(flow.source) for flow in capture.flows]
+    )
     flow, against = capture.column("flow")[mine], capture.column("back")[mine] == 1
     leaves, comes = np.where(against, home[flow], out[flow]), np.where(against, out[flow], home[flow])
     most = 0.9

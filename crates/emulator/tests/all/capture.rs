@@ -83,7 +83,7 @@ fn in_tshark(file: &Path, interface: &str) -> Option<BTreeMap<String, u64>> {
 /// queue. All are datagrams, whose headers are whole and whose lengths are those of the wire.
 fn in_reader(file: &Path) -> [u64; 2] {
     let packets = Packets::of(read(BufReader::new(std::fs::File::open(file).unwrap())).unwrap()).unwrap();
-    assert_eq!((packets.notes.out_of_order, packets.notes.not_ip, packets.notes.cut_short), (0, 0, None));
+    assert_eq!((packets.notes.out_of_order, packets.notes.not_ip, &packets.notes.cut_short), (0, 0, &None));
     let column = |name| &packets.columns[COLUMNS.iter().position(|column| *column == name).unwrap()];
     let of_test: Vec<usize> = (0..packets.t_ns.len()).filter(|&i| column("size")[i] == SIZE).collect();
     assert!(of_test.iter().all(|&i| column("payload")[i] == 1000 && column("interface")[i] == 0));
