@@ -170,7 +170,7 @@ def test_keys_that_completion_offers_are_keys() -> None:
             assert f"unknown field `{path.partition('.')[2]}`" not in str(refused.value)
 
 
-def test_a_class_in_python_on_real_packets_is_told_the_way_on(penstock: Command, tmp_path: Path) -> None:
+def test_a_class_in_python_on_real_packets_is_told_the_way_on(penstock: Command) -> None:
     assert penstock("new", "aqm", "my_aqm").returncode == 0
     done = penstock("run", "my_aqm.toml", "--on", "wire", "--check")
     assert done.returncode == 2

@@ -307,7 +307,7 @@ fn parts_can_be_left_out() {
 fn what_a_crowd_waits_for_makes_no_other_slower() {
     let mut queues = Queues::new(Limit::Packets(100), RATE, true);
     for (n, way) in (0..).zip([Way::Own, Way::Crowd, Way::Common { most: 9000 }, Way::Judged]) {
-        let _ = queues.enqueue(packet(n as u32, 1000, n), way, at(0), &mut ());
+        let _ = queues.enqueue(packet(n, 1000, n), way, at(0), &mut ());
     }
     assert_eq!(queues.governed(), 2000, "what waits beside the crowd");
 }
