@@ -455,7 +455,7 @@ fn bytes_unit(unit: &str) -> Option<u64> {
 }
 
 fn rate_unit(unit: &str) -> Option<u64> {
-    // "Mbps", "Mbit/s", "Mbitps" and "Mbit" are one; "Mb/s" is not read, because some mean bytes by it.
+    // "Mbps", "Mbit/s" and "Mbit" are one; "Mb/s" is not read, because some mean bytes by it.
     let bits = unit.strip_suffix("bps").map(|scale| format!("{scale}bit"));
     let unit = bits.as_deref().unwrap_or(unit);
     Some(match unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps")).unwrap_or(unit) {

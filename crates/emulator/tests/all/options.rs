@@ -92,7 +92,7 @@ fn a_mistake_in_a_wire_is_told_with_line_column_and_suggestion() {
         ("\"c\", interface = \"in\"", "\"b\", interface = \"in\"", "16:", "\"first\" has the interface in"),
         ("mtu = 1400", "spin = false", "6:", "of all wires"),
         ("link = { rate = \"10Mbit/s\", delay = \"5ms\" }", "", "4:", "needs a `link`"),
-        ("\"5Mbit/s\"", "\"5Mbps\"", "18:8", ""),
+        ("\"5Mbit/s\"", "\"5MB/s\"", "18:8", ""),
         ("{ netns = \"c\", interface = \"in\" }", "{ netns = \"c\", port = \"in\" }", "11:", "both ends must be ports"),
         ("seed = 7", "mtu = 1500", "1:", "unknown field `mtu`"),
         (WIRES, "wire = []", "1:", "a file has 1 to 128 wires"),

@@ -262,7 +262,7 @@ fn budgets_for_hosts_are_a_table_of_a_router_or_a_file_of_their_own() {
         ("most = 0", "1 to 1048576"),
         ("percent = 50\nfloors = ['none', '1.1Mbit/s']", "class 1 has a floor of 1.1Mbit/s, but 1Mbit/s"),
         ("floors = ['5']", "three digits"),
-        ("floors = '5Mbit/s'", "sequence"),
+        ("floors = '5Mbit/s'", "a list"),
         ("listen = 'here'", "socket address"),
         ("percent = 90\nenforce = true", "without [interfaces]"),
         ("enforce = true", "1 to 99"),

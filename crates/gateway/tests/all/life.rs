@@ -140,6 +140,13 @@ fn a_bridge_waits_for_its_ports() {
 
 /// Sends datagrams of 1028 bytes, 10 Mbit/s of IP, from the client while something is done.
 fn flooded(lab: &Lab, work: impl FnOnce()) {
+    /// Ends the flood, also if the work panics.
+    struct Ends<'a>(&'a AtomicBool);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let (client, over) = (lab.socket("c", "0.0.0.0:0"), AtomicBool::new(false));
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -152,8 +159,8 @@ fn flooded(lab: &Lab, work: impl FnOnce()) {
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
+        let _ends = Ends(&over);
         work();
-        over.store(true, Ordering::Relaxed);
     });
 }
 
