@@ -33,7 +33,7 @@ fn nothing_is_left_of_a_testbed_not_even_in_a_panic() {
 fn programs_are_known_by_what_they_say_and_how_they_end() {
     let Some(bed) = Testbed::new(&["a"], &[]) else { return };
     let program =
-        Program::ready(bed.endless("a", &["sh", "-c", "echo begun >&2; echo told; exec sleep 1000"]), &["begun"]);
+        Program::ready(bed.endless("a", &["sh", "-c", "echo told; echo begun >&2; exec sleep 1000"]), &["begun"]);
     let ended = program.end();
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (None, "told\n", "begun\n"));
     let program = Program::start(bed.endless("a", &["sh", "-c", "trap 'exit 3' USR1; while :; do sleep 0.01; done"]));
