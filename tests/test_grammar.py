@@ -109,7 +109,20 @@ def test_names_of_any_alphabet_are_names_of_directories(penstock: Command, scena
 def test_an_interrupt_ends_with_a_word_and_loses_nothing(penstock: Command, scenario: Path, tmp_path: Path) -> None:
     assert penstock("run", scenario, "--set", "duration=2s", "-o", "out").returncode == 0
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    command = [sys.executable, "-m", "penstock", "run", str(scenario), "--set", "duration=20h", "-o", "out"]
+    # A shell lets what it starts in the background ignore the interrupt.
+    command = [
+        "env",
+        "--default-signal=INT",
+        sys.executable,
+        "-m",
+        "penstock",
+        "run",
+        str(scenario),
+        "--set",
+        "duration=20h",
+        "-o",
+        "out",
+    ]
     child = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not list(tmp_path.glob(".out.*")):
         time.sleep(0.02)

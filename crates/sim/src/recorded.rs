@@ -184,7 +184,7 @@ fn header(line: &str) -> Result<Vec<Column>, Mistake> {
         columns.push(column);
     }
     if !columns.contains(&Column::Time) || columns.len() < 2 {
-        return Err(format!("the header needs \"t_s\" and at least one of {:?}", &names[1..]).into());
+        return Err(format!("the header needs t_s and at least one of {}", names[1..].join(", ")).into());
     }
     Ok(columns)
 }
@@ -192,7 +192,10 @@ fn header(line: &str) -> Result<Vec<Column>, Mistake> {
 fn rows(text: &str) -> Result<Vec<Point>, Mistake> {
     let mut lines = lines(text)?.filter(|(_, line)| !line.starts_with('#'));
     let Some((number, first)) = lines.next() else {
-        return Err(Mistake::from(format!("is empty; it needs a header with columns of {:?}", Column::names())));
+        return Err(Mistake::from(format!(
+            "is empty; it needs a header with columns of {}",
+            Column::names().join(", ")
+        )));
     };
     let columns = header(first).map_err(|mistake| mistake.in_line(number))?;
     let mut points: Vec<Point> = Vec::new();
@@ -339,12 +342,12 @@ mod tests {
             let every = Some(Span::from_secs(9));
             assert_eq!(table(text, "sky.csv", every).unwrap_err().to_string(), format!("sky.csv{expected}"));
         };
-        let columns = "[\"t_s\", \"rate_mbit_s\", \"delay_ms\", \"loss\"]";
+        let columns = "t_s, rate_mbit_s, delay_ms, loss";
         told("", &format!(": is empty; it needs a header with columns of {columns}"));
         told("t_s,rate\n", &format!(":1: no column \"rate\"; there are {columns}"));
         told("0,1\n", &format!(":1: no column \"0\"; there are {columns}"));
         told("t_s,loss,t_s\n", ":1: column \"t_s\" is there twice");
-        told("t_s\n", ":1: the header needs \"t_s\" and at least one of [\"rate_mbit_s\", \"delay_ms\", \"loss\"]");
+        told("t_s\n", ":1: the header needs t_s and at least one of rate_mbit_s, delay_ms, loss");
         told("t_s,loss\n", ": has a header and no rows");
         told("t_s,loss\n0\n", ":2: has 1 fields; the header has 2");
         told("t_s,loss\n0,much\n", ":2: \"much\" is not a number");

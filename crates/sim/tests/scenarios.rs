@@ -164,7 +164,7 @@ fn impossible_values_are_refused_with_what_is_allowed() {
     refused(GOOD, "\"500ms\"", "\"2s\"\n", "warmup", &["warmup must be shorter than duration (2s)"]);
     refused(GOOD, "\"1000B\"", "\"10B\"", "mss", &["mss: 10B is not within 64B and 65000B"]);
     refused(GOOD, "duration = \"2s\"", "duration = \"0s\"", "duration", &["duration is 0ns", "1ns to"]);
-    refused(GOOD, "seed = 1", "seed = -1", "seed", &["-1", "u64"]);
+    refused(GOOD, "seed = 1", "seed = -1", "seed", &["-1", "a whole number from 0 on"]);
     for loss in ["1.1", "-0.1", "nan", "inf"] {
         let text = format!("loss = {loss}");
         refused(GOOD, "loss = 0.001", &text, &text, &["loss is", "from 0 to 1"]);
@@ -195,10 +195,16 @@ fn unknown_names_come_with_the_nearest_and_all_others() {
         &["\"bulky\"", "did you mean \"bulk\"", "transfer", "onoff"],
     );
     refused(GOOD, "\"dumbbell\"", "\"dumbell\"", "dumbell", &["did you mean \"dumbbell\"", "parking-lot", "graph"]);
-    refused(GOOD, "[\"bottleneck\"]", "[\"bottle\"]", "bottle\"", &["no bottleneck \"bottle\"", "[\"bottleneck\"]"]);
+    refused(
+        GOOD,
+        "[\"bottleneck\"]",
+        "[\"bottle\"]",
+        "bottle\"",
+        &["no bottleneck \"bottle\"", "there are bottleneck"],
+    );
     let captured = format!("{GRAPH}[output]\npcapng = [\"x-y\"]\n");
     parse(&captured);
-    refused(&captured, "[\"x-y\"]", "[\"y-z\"]", "pcapng", &["no bottleneck \"y-z\"", "[\"x-y\"]"]);
+    refused(&captured, "[\"x-y\"]", "[\"y-z\"]", "pcapng", &["no bottleneck \"y-z\"", "there are x-y"]);
 }
 
 #[test]
@@ -229,7 +235,7 @@ fn a_flow_has_what_its_kind_needs_and_nothing_else() {
     let own = "tcp = { initial_window = 0 }";
     refused(GOOD, "count = 2", own, own, &["initial_window: 0 is not within 1 and 10000"]);
     refused(GOOD, "count = 2", "cc = \"quick\"", "quick", &["\"quick\" is not one of", "newreno"]);
-    refused(GOOD, "cc = \"newreno\"", "sack = \"yes\"", "sack", &["boolean"]);
+    refused(GOOD, "cc = \"newreno\"", "sack = \"yes\"", "sack", &["true or false"]);
 }
 
 #[test]
@@ -250,8 +256,8 @@ fn parameters_of_a_control_are_refused_where_they_stand() {
     );
     refused(GOOD, cc, &with("name = \"vegas\", beta = 1"), "beta", &["vegas: beta: must be from 2 to"]);
     refused(GOOD, cc, &with("beta = 0.8"), "beta", &["`name` is missing", "newreno"]);
-    refused(GOOD, cc, "cc = 3", "cc = 3", &["integer is no control: write its name"]);
-    refused(GOOD, cc, "hystart = 1", "hystart", &["boolean"]);
+    refused(GOOD, cc, "cc = 3", "cc = 3", &["a number is no control: write its name"]);
+    refused(GOOD, cc, "hystart = 1", "hystart", &["true or false"]);
     let own = "count = 2\ncc = { name = \"bbr\",\n gain = 2 }";
     refused(GOOD, "count = 2", &own.replace(",\n", ", "), "gain", &["bbr: unknown field `gain`"]);
 }
@@ -306,7 +312,7 @@ fn names_are_distinct_and_places_are_connected() {
     let reverse = "{ a = \"y\", b = \"z\", name = \"x-y-reverse\",";
     refused(GRAPH, "{ a = \"y\", b = \"z\",", reverse, "x-y-reverse", &["two links have the name \"x-y-reverse\""]);
     refused(GRAPH, "to = \"z\"", "to = \"q\"", "to = \"q\"", &["no path from \"x\" to \"q\""]);
-    refused(GRAPH, "to = \"z\"", "to = \"nowhere\"", "nowhere", &["no router \"nowhere\"", "\"x\", \"y\", \"z\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"nowhere\"", "nowhere", &["no router \"nowhere\"", "x, y, z"]);
     refused(GRAPH, "to = \"z\"", "to = \"x\"", "to = \"x\"", &["from \"x\" to itself"]);
     refused(GRAPH, "a = \"p\", b = \"q\"", "a = \"p\", b = \"p\"", "a = \"p\"", &["from \"p\" to itself"]);
 }
@@ -360,7 +366,7 @@ fn a_change_is_a_step_or_one_series() {
 #[test]
 fn an_orbit_has_satellites_that_are_seen() {
     let refused = refused_change;
-    refused("orbit = \"mao\"", "mao", &["no orbit \"mao\"", "did you mean", "\"geo\", \"meo\", \"leo\""]);
+    refused("orbit = \"mao\"", "mao", &["no orbit \"mao\"", "did you mean", "geo, meo, leo"]);
     refused("orbit = 8063", "8063", &["a table like { altitude_km = 8063, satellites = 8 }", "\"geo\""]);
     refused("orbit = { satellites = 8 }", "orbit", &["missing field `altitude_km`"]);
     refused("orbit = { altitude_km = 50 }", "50 }", &["altitude_km is 50; allowed are 100 to 50000"]);
@@ -448,7 +454,7 @@ fn calls_and_video_say_what_they_allow() {
     ] {
         parse(&GOOD.replacen("kind = \"bulk\"", flow, 1));
     }
-    refused_flow("kind = \"voip\"\ntalk_spurts = 1", "talk_spurts", &["boolean"]);
+    refused_flow("kind = \"voip\"\ntalk_spurts = 1", "talk_spurts", &["true or false"]);
     refused_flow("kind = \"voip\"\nmean_on = \"0s\"", "mean_on", &["mean_on is 0ns", "1ms"]);
     let silent = "kind = \"voip\"\ntalk_spurts = false\nmean_on = \"1s\"";
     refused_flow(silent, "talk_spurts", &["leave them out"]);
