@@ -96,7 +96,7 @@ fn a_mistake_in_a_wire_is_told_with_line_column_and_suggestion() {
         ("{ netns = \"c\", interface = \"in\" }", "{ netns = \"c\", port = \"in\" }", "11:", "both ends must be ports"),
         ("seed = 7", "mtu = 1500", "1:", "unknown field `mtu`"),
         (WIRES, "wire = []", "1:", "a file has 1 to 128 wires"),
-        (WIRES, "wire = 5", "1:", "expected a list of tables"),
+        (WIRES, "wire = 5", "1:", "write a list of tables"),
         (WIRES, "[[wire]]\n", "1:", "missing field `name`"),
     ];
     refused(WIRES, &rows);
