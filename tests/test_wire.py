@@ -339,7 +339,6 @@ def test_each_link_of_a_graph_has_its_changes() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ('name = "last"', 'police = { rate = "1Mbit/s", burst = "9kB" }', "8:97", "not police"),
         ('name = "last"', "scone = true", "8:96", "no advice"),
         ('to = "y"\n', 'to = "y"\nnode = "a"\n', "14:8", "on the left of all links"),
         ('access_delay = "1ms"', 'access_rate = "4Mbit/s"', "4:15", "slower than the bottleneck"),

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use penstock_core::units::{Rate, Span};
-use penstock_sim::recorded::{mahimahi, table};
+use penstock_trace::recorded::{mahimahi, table};
 use penstock_sim::series::Series;
 
 fuzz_target!(|data: &[u8]| {

@@ -114,6 +114,7 @@ class UdpReceiver:
         self._hosts, self._keeps = hosts, flow["keeps_delays"]
         self.bytes, self._packets = 0, 0
         self._delays: list[list[float]] = []
+        self._known: set[int] = set()
         self._socket = socket.socket(type=socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, flow["window"])
         self._socket.bind((flow["to"], PORT))
@@ -124,10 +125,13 @@ class UdpReceiver:
         with contextlib.suppress(BlockingIOError, ConnectionError):
             while True:
                 size = self._socket.recv_into(self._hosts.buffer)
+                number, sent = struct.unpack_from("!Id", self._hosts.buffer)
+                if number in self._known:
+                    continue  # a link may deliver a datagram twice
+                self._known.add(number)
                 self.bytes += size
                 self._packets += 1
                 if self._keeps:
-                    number, sent = struct.unpack_from("!Id", self._hosts.buffer)
                     self._delays.append([number, sent, self._hosts.now() - sent])
 
     def sample(self) -> None:

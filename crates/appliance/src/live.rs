@@ -1,5 +1,5 @@
-//! What can be set while packets pass: rate, delay, loss and limit of each direction, what its link adds to packets, and the
-//! parameters of its discipline.
+//! What can be set while packets pass: rate, delay, loss and limit of each direction, what its link adds to packets and what it
+//! does to them besides, and the parameters of its discipline.
 //!
 //! A discipline gets other parameters, or another limit, by a new one in its place
 //! ([`Bottleneck::replace`](penstock_shaper::bottleneck::Bottleneck::replace)): packets that wait leave under the old parameters.
@@ -8,10 +8,12 @@
 
 use crate::socket::message::Refusal;
 use penstock_core::config::ConfigError;
+use penstock_core::impair::Impairments;
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::config_over;
 use penstock_core::units::{Limit, Rate, Span};
+use penstock_grammar::impair;
 use penstock_grammar::link::{self, LayerKeys};
 use penstock_grammar::stations::{self, StationSpec};
 use penstock_shaper::bottleneck::Config;
@@ -32,6 +34,8 @@ pub struct Changes {
     pub loss: Option<f64>,
     /// The channels of the stations behind the wire.
     pub stations: Option<Vec<StationSpec>>,
+    /// What the link does to packets besides.
+    pub impairments: Impairments,
 }
 
 /// The state of one direction before a change.
@@ -43,6 +47,8 @@ pub struct Present<'a> {
     pub keeps_connections: bool,
     /// Number of stations behind the wire.
     pub stations: usize,
+    /// What the link does to packets besides.
+    pub impairments: Impairments,
     /// What this appliance calls its keys.
     pub words: Words,
 }
@@ -78,7 +84,11 @@ impl Words {
 
 /// Reads all values, or refuses the first that is wrong, with what is allowed.
 pub fn read(values: &[(String, String)], present: &[Present<'_>; 2]) -> Result<[Changes; 2], Refusal> {
-    let mut changes = present.map(|present| Changes { layer: present.config.layer, ..Changes::default() });
+    let mut changes = present.map(|Present { config, impairments, .. }| Changes {
+        layer: config.layer,
+        impairments,
+        ..Changes::default()
+    });
     let mut layers: [LayerKeys; 2] = Default::default();
     let mut parameters: [Vec<String>; 2] = Default::default();
     for (key, value) in values {
@@ -145,6 +155,9 @@ impl Changes {
                 in_real_time(&given).map_err(|e| refuse(e.message))?;
                 self.stations = Some(given);
             }
+            key if Impairments::KEYS.contains(&key) => {
+                self.impairments = impair::set(self.impairments, key, value).map_err(refuse)?;
+            }
             _ => self.limit = Some(parse(key, value)?),
         }
         Ok(())
@@ -171,6 +184,7 @@ fn own_keys(present: &Present<'_>) -> Vec<String> {
     let Words { table, wire, .. } = present.words;
     let keys = [("rate", true), ("delay", wire), ("loss", wire), ("stations", present.stations > 0)];
     let mut keys: Vec<String> = keys.into_iter().filter(|(_, is)| *is).map(|(key, _)| key.to_owned()).collect();
+    keys.extend(Impairments::KEYS.into_iter().filter(|_| wire).map(str::to_owned));
     keys.extend(LayerKeys::KEYS.map(str::to_owned));
     if !present.keeps_connections {
         keys.push("limit".into());

@@ -2,6 +2,7 @@
 
 use penstock_appliance::live::{Changes, Present, Words, read};
 use penstock_appliance::socket::message::Refusal;
+use penstock_core::impair::Impairments;
 use penstock_core::link_layer::{Framing, LinkLayer};
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, Span};
@@ -23,10 +24,10 @@ fn config(aqm: &str, settings: &[&str]) -> Config {
 fn read_for(values: &[(&str, &str)]) -> Result<[Changes; 2], Refusal> {
     let values: Vec<_> = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     let (codel, pink) = (config("codel", &["interval=200ms"]), config("pink", &[]));
-    let words = Words::EMULATOR;
+    let (words, impairments) = (Words::EMULATOR, Impairments::default());
     let present = [
-        Present { config: &codel, keeps_connections: false, stations: 2, words },
-        Present { config: &pink, keeps_connections: true, stations: 0, words },
+        Present { config: &codel, keeps_connections: false, stations: 2, impairments, words },
+        Present { config: &pink, keeps_connections: true, stations: 0, impairments, words },
     ];
     read(&values, &present)
 }
@@ -41,7 +42,8 @@ fn changed(changes: Changes, before: &[&str]) -> Config {
 #[test]
 fn a_gateway_has_no_wire_and_calls_its_table_discipline() {
     let codel = config("codel", &[]);
-    let present = Present { config: &codel, keeps_connections: false, stations: 0, words: Words::GATEWAY };
+    let (words, impairments) = (Words::GATEWAY, Impairments::default());
+    let present = Present { config: &codel, keeps_connections: false, stations: 0, impairments, words };
     let set = |key: &str, value: &str| read(&[(key.to_owned(), value.to_owned())], &[present, present]);
     let [forward, reverse] = set("reverse_discipline.target", "7ms").unwrap();
     assert_eq!((changed(forward, &[]), changed(reverse, &[])), (codel.clone(), config("codel", &["target=7ms"])));
@@ -98,8 +100,9 @@ fn what_the_link_adds_changes_key_by_key() {
         [there.layer, back.layer],
         [LinkLayer { overhead: 34, mpu: 0, framing: Framing::Ptm }, LinkLayer::default()]
     );
-    let words = Words::GATEWAY;
-    let present = [&there, &back].map(|config| Present { config, keeps_connections: true, stations: 0, words });
+    let (words, impairments) = (Words::GATEWAY, Impairments::default());
+    let present =
+        [&there, &back].map(|config| Present { config, keeps_connections: true, stations: 0, impairments, words });
     let [forward, reverse] = read(&second.map(|(key, value)| (key.into(), value.into())), &present).unwrap();
     let (mut there, mut back) = (there.clone(), back.clone());
     forward.over(&mut there);
@@ -146,4 +149,22 @@ fn mistakes_are_refused_with_what_is_allowed() {
         let message = refused(key, value).to_string();
         assert!(message.contains(expected), "{key}={value}: {message}");
     }
+}
+
+/// What a link does to packets is set key by key, in either form, and what is not written stays.
+#[test]
+fn impairments_change_one_by_one() {
+    let [forward, reverse] =
+        read_for(&[("jitter", "5ms"), ("duplicate", "0.01"), ("reverse_gilbert", "to_bad=0.1,to_good=0.5")]).unwrap();
+    assert_eq!(forward.impairments.jitter.map(|jitter| jitter.by), Some(Span::from_millis(5)));
+    assert_eq!((forward.impairments.duplicate, forward.impairments.gilbert), (0.01, None));
+    assert_eq!(reverse.impairments.gilbert.map(|model| (model.to_bad, model.bad)), Some((0.1, 1.0)));
+    let refused = read_for(&[("reverse_jitter", "5ms,by=3")]).unwrap_err().to_string();
+    assert!(refused.contains("reverse_jitter"), "{refused}");
+    let codel = config("codel", &[]);
+    let impairments = forward.impairments;
+    let present =
+        Present { config: &codel, keeps_connections: false, stations: 0, impairments, words: Words::EMULATOR };
+    let [ended, _] = read(&[("jitter".to_owned(), "none".to_owned())], &[present, present]).unwrap();
+    assert_eq!(ended.impairments, Impairments { duplicate: 0.01, ..Impairments::default() });
 }

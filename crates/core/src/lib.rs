@@ -11,8 +11,8 @@
 //! 4. [`config`]: configurations, which validate themselves and build an algorithm; [`listing`]: their description.
 //! 5. [`aqm`]: the algorithms that judge packets in a queue.
 //! 6. [`sched`]: schedulers, which choose the class or flow that is served next; [`fq`]: flow queueing, with a queue
-//!    and an AQM for each flow; [`csi`]: what a scheduler knows of a radio channel; [`server`]: a discipline and the
-//!    transmitter that asks it.
+//!    and an AQM for each flow; [`csi`]: what a scheduler knows of a radio channel; [`impair`]: what a link does to packets
+//!    besides; [`server`]: a discipline and the transmitter that asks it.
 //! 7. [`ack`]: elements that see both directions and edit ACKs (PINK), or read them (QRM).
 //! 8. [`cc`]: congestion control.
 //! 9. [`coop`]: protocols by which nodes and a gateway agree on the rate of each node.
@@ -89,6 +89,7 @@ pub mod estimate;
 pub mod fact;
 pub mod foreign;
 pub mod fq;
+pub mod impair;
 mod judge;
 pub mod key_value;
 pub mod link_layer;

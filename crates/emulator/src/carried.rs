@@ -25,6 +25,12 @@ impl Carried {
         Self { packet: packet.with_checksum(checksum), lead }
     }
 
+    /// Returns a copy, in a buffer of the pool; `None` without memory for one.
+    pub fn copy(&self, pool: &mut Pool) -> Option<Self> {
+        let packet = self.packet.copied_into(pool.try_take()?);
+        Some(Self { packet, lead: self.lead })
+    }
+
     /// Returns the packet from its IP header on, without padding.
     pub fn bytes(&self) -> &[u8] {
         let bytes = self.packet.bytes();

@@ -1,5 +1,6 @@
 //! The command line of `penstock-emulate`.
 
+use crate::changes::Course;
 use crate::end::Interface;
 use crate::error::Error;
 use crate::file::{Drops, EndKeys, File, INTERFACES, RunKeys, ThroughKeys, Wire, given};
@@ -9,14 +10,17 @@ use penstock_appliance::cli::{Applied, Ask, Change, Record, Support, Top};
 use penstock_appliance::socket::message::Refusal;
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
+use penstock_core::impair::Impairments;
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
+use penstock_grammar::impair;
 use penstock_grammar::link::{LayerKeys, thousand_packets};
 use penstock_grammar::{Diagnosis, Source};
 use penstock_linux::tun::{self, Cidr};
 use penstock_shaper::bottleneck::Config;
+use penstock_shaper::direction::Direction;
 use penstock_shaper::nodes::Side;
 use serde::Serialize;
 use serde_json::Value;
@@ -44,6 +48,13 @@ Examples:
 
   A link between two existing interfaces, without addresses:
   penstock-emulate --left-port eth1 --right-port eth2 --rate 100Mbit/s --delay 10ms --aqm fq-codel
+
+  A lossy link whose delay varies, as with `tc netem delay 20ms 5ms 25% loss gemodel 1% 30% duplicate 1%`:
+  penstock-emulate --left-netns a --right-netns b --rate 10Mbit/s --delay 20ms --impair duplicate=0.01 \\
+      --impair jitter=by=5ms,correlation=0.25 --impair gilbert=to_bad=0.01,to_good=0.3
+
+  The rates of a recorded cellular link, as with `mm-link up.trace down.trace`:
+  penstock-emulate --left-netns a --right-netns b --trace up.trace --reverse-trace down.trace --delay 20ms
 
   While it runs, from another terminal:
   penstock-emulate status
@@ -155,7 +166,7 @@ pub struct Options {
 #[derive(Debug, Clone, Default, clap::Args, Serialize)]
 pub struct LinkOptions {
     /// Rate from left to right, counted in bits of IP packets: 10Mbit/s
-    #[arg(long, required_unless_present_any = ["list", "config"])]
+    #[arg(long, required_unless_present_any = ["list", "config", "trace"])]
     pub rate: Option<Rate>,
     /// One-way propagation delay: 20ms [default: 0ms]
     #[arg(long)]
@@ -166,6 +177,13 @@ pub struct LinkOptions {
     /// Packet loss probability from left to right, after the queue [default: 0]
     #[arg(long, value_name = "PROBABILITY", value_parser = probability)]
     pub loss: Option<f64>,
+    /// What the link does to packets from left to right: jitter=5ms, duplicate=0.01, gilbert=to_bad=0.01,to_good=0.3,
+    /// reorder=share=0.01,by=5ms, aggregate=interval=4ms, police=rate=5Mbit/s,burst=20kB. Repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub impair: Vec<String>,
+    /// Play the rate from left to right from this file in Mahimahi's format
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Queue discipline from left to right [default: droptail]
     #[arg(long, value_name = "NAME")]
     pub aqm: Option<String>,
@@ -182,6 +200,12 @@ pub struct LinkOptions {
     /// Queue limit from right to left [default: 1000p]
     #[arg(long, value_name = "LIMIT")]
     pub reverse_limit: Option<Limit>,
+    /// What the link does to packets from right to left. Repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub reverse_impair: Vec<String>,
+    /// Play the rate from right to left from this file in Mahimahi's format
+    #[arg(long, value_name = "FILE")]
+    pub reverse_trace: Option<PathBuf>,
     /// Queue discipline from right to left [default: droptail]
     #[arg(long, value_name = "NAME")]
     pub reverse_aqm: Option<String>,
@@ -207,7 +231,8 @@ pub enum Command {
     Status(Ask),
     /// List the flows or hosts with the highest rates; a terminal is refreshed every second
     Top(Top),
-    /// Change parameters of the running emulator: rate, delay, loss, limit, aqm.PARAMETER (right to left: reverse_rate, ...)
+    /// Change parameters of the running emulator: rate, delay, loss, jitter, duplicate, limit, aqm.PARAMETER (right to left:
+    /// reverse_rate, ...)
     #[command(after_help = "Examples:\n  penstock-emulate set rate=2Mbit/s loss=0.01\n  \
                             penstock-emulate set rate=1Mbit/s --confirm 1min\n  penstock-emulate set --keep")]
     Set(Change),
@@ -296,6 +321,7 @@ impl Plan {
         [
             ("left", end(0)),
             ("right", end(1)),
+            ("changes", old.changes != other.changes),
             ("through", old.through[0] != other.through[0]),
             ("reverse_through", old.through[1] != other.through[1]),
             ("nodes", self.nodes() != new.nodes()),
@@ -368,8 +394,9 @@ impl Options {
             through(self.reverse_through.as_ref(), self.reverse_drops, file.through[1].as_ref()),
         ];
         let interfaces = interfaces(&ends, run.mtu)?;
-        let settings = self.settings(file, library)?;
-        let file = File { run, ends, through, link: None, aqm: [None, None], ..file.clone() };
+        let changes = self.link.changes(file)?;
+        let settings = self.settings(file, &changes, library)?;
+        let file = File { run, ends, through, changes, link: None, aqm: [None, None], ..file.clone() };
         let (wire, wires, socket) = (None, 1, None);
         Ok(Plan { wire, wires, socket, interfaces, settings, file, bare: self.bare, json: self.json })
     }
@@ -389,9 +416,10 @@ impl Options {
         ]
     }
 
-    fn settings(&self, file: &File, library: &dyn Library) -> Result<Settings, Error> {
+    fn settings(&self, file: &File, changes: &[Course], library: &dyn Library) -> Result<Settings, Error> {
         let (own, link) = (&self.link, file.link.as_ref());
-        let Some(rate) = own.rate.or(link.map(|link| link.rate)) else {
+        let first = |direction| changes.iter().find_map(|course| course.first_rate(direction));
+        let Some(rate) = own.rate.or(link.map(|link| link.rate)).or_else(|| first(Direction::Forward)) else {
             let message = "the rate is missing; try --rate 10Mbit/s, or [link] with a `rate` in the file";
             return Err(Error::User(message.into()));
         };
@@ -414,8 +442,20 @@ impl Options {
             limit: own.reverse_limit.unwrap_or(limits[1]),
         };
         let loss = own.loss.or(link.map(|link| link.loss)).unwrap_or_default();
-        let stations = link.map(|link| link.stations.clone()).unwrap_or_default();
-        Ok(Settings([Way { config: there, loss, stations }, Way { config: back, loss: 0.0, stations: Vec::new() }]))
+        let impairments = link.map(|link| link.impairments).unwrap_or_default();
+        let there = Way {
+            config: there,
+            loss,
+            stations: link.map(|link| link.stations.clone()).unwrap_or_default(),
+            impairments: impaired("--impair", impairments[0], &own.impair)?,
+        };
+        let back = Way {
+            config: back,
+            loss: 0.0,
+            stations: Vec::new(),
+            impairments: impaired("--reverse-impair", impairments[1], &own.reverse_impair)?,
+        };
+        Ok(Settings([there, back]))
     }
 }
 
@@ -451,6 +491,33 @@ fn tuns(ends: &[EndKeys; 2], mtu: u16) -> Result<[tun::Config; 2], Error> {
 fn through(netns: Option<&String>, drops: Option<Drops>, file: Option<&ThroughKeys>) -> Option<ThroughKeys> {
     let netns = netns.or(file.map(|keys| &keys.netns))?.clone();
     Some(ThroughKeys { netns, drops: drops.or(file.map(|keys| keys.drops)).unwrap_or_default() })
+}
+
+impl LinkOptions {
+    /// Returns how the link changes: by the file, and by traces that options name in place of changes of the file.
+    fn changes(&self, file: &File) -> Result<Vec<Course>, Error> {
+        let traces = [(Direction::Forward, &self.trace), (Direction::Reverse, &self.reverse_trace)];
+        let given: Vec<_> =
+            traces.into_iter().filter_map(|(direction, path)| Some((direction, path.as_ref()?))).collect();
+        if given.is_empty() {
+            return Ok(file.changes.clone());
+        }
+        if !file.changes.is_empty() {
+            let message =
+                "the file has [[changes]] of the link; take them out, or leave out --trace and --reverse-trace";
+            return Err(Error::User(message.into()));
+        }
+        given.into_iter().map(|(direction, path)| Course::of_trace(direction, path).map_err(Error::User)).collect()
+    }
+}
+
+/// Returns impairments after those of the options, which have the form KEY=VALUE.
+fn impaired(option: &str, present: Impairments, written: &[String]) -> Result<Impairments, Error> {
+    written.iter().try_fold(present, |present, text| {
+        let set = text.split_once('=').map(|(key, value)| impair::set(present, key.trim(), value.trim()));
+        let form = || Err(format!("is not KEY=VALUE with one of the keys {}", Impairments::KEYS.join(", ")));
+        set.unwrap_or_else(form).map_err(|what| Error::User(format!("{option} {text}: {what}")))
+    })
 }
 
 /// Returns what the link adds, by the options and else by the file.

@@ -2,6 +2,7 @@
 //! uses one thread, or one for each wire. What is slow waits for it: clients of the control socket, signals, the file of packets.
 
 use crate::carried::Carried;
+use crate::changes::Playing;
 use crate::cli::{Options, Plan};
 use crate::end::{self, End, Interface, Read};
 use crate::error::Error;
@@ -33,7 +34,7 @@ use penstock_linux::random;
 use penstock_linux::scheduling::{self, Awake};
 use penstock_linux::signals::Signals;
 use penstock_linux::stalls::LONGEST_SLEEP;
-use penstock_shaper::bottleneck::{Bottleneck, Delivery};
+use penstock_shaper::bottleneck::Delivery;
 use penstock_shaper::classify::Classifier;
 use penstock_shaper::direction::Direction;
 use penstock_shaper::emissions::{AlgorithmTime, Emissions, Stopwatch};
@@ -61,6 +62,7 @@ pub struct Emulator {
     path: Path<Carried>,
     /// The direction from left to right, and the other.
     ways: [Way; 2],
+    playing: Playing,
     /// Takes what comes from queues of the kernel.
     rest: Box<[u8]>,
     classifier: Classifier,
@@ -132,7 +134,10 @@ impl Emulator {
         let awake = (plan.file.run.realtime || plan.file.run.spin).then(Awake::keep).flatten();
         let [forward, reverse] = &plan.settings.0;
         let mut path = Path::new(&forward.config, &reverse.config, Streams::new(plan.seed()));
-        set_loss(path.direction_mut(Direction::Forward), forward.loss);
+        path.direction_mut(Direction::Forward).set_loss(forward.loss);
+        for (direction, way) in Direction::BOTH.into_iter().zip([forward, reverse]) {
+            path.impair(direction, &way.impairments, Streams::new(plan.seed()), "impaired", Instant::ZERO);
+        }
         path.serve(forward.stations.iter().map(StationSpec::channel).collect(), Streams::new(plan.seed()));
         outputs.fill_from(&mut path);
         let keys = keys(&plan)?;
@@ -141,6 +146,7 @@ impl Emulator {
             settings: plan.settings.clone(),
             path,
             ways,
+            playing: Playing::new(&plan.file.changes),
             rest: vec![0; LARGEST].into_boxed_slice(),
             classifier: classifier(&plan, keys),
             pool: Pool::new(mtu),
@@ -226,19 +232,29 @@ impl Emulator {
         loop {
             let now = self.now();
             let works = self.stopwatch.is_some() && self.path.is_due(now);
-            let polled = self.path.poll(now, &mut self.pool);
+            // What was due before a change of the link happens under the old values.
+            let change = self.playing.next().filter(|at| *at <= now);
+            let polled = self.path.poll(change.unwrap_or(now), &mut self.pool);
             if works {
                 self.time_since(now, Stopwatch::add);
             }
-            let Some((direction, Delivery { due, packet })) = polled else {
+            let Some((direction, Delivery { due, packet, twice })) = polled else {
+                if let Some(at) = change {
+                    self.playing.play(at, &mut self.path, &mut self.settings);
+                    continue;
+                }
                 self.outputs.exchange(&mut self.path, ENTRIES, None);
                 return now;
             };
             if is_asked {
                 self.talkers.count(direction, packet.carried(), now);
             }
+            let copy = if twice { packet.copy(&mut self.pool) } else { None };
+            self.machine.short_of_memory += u64::from(twice && copy.is_none());
             let (way, other) = both(&mut self.ways, direction);
-            other.end.write(due, packet, now, &mut way.emissions, &mut self.pool);
+            for packet in std::iter::once(packet).chain(copy) {
+                other.end.write(due, packet, now, &mut way.emissions, &mut self.pool);
+            }
             self.outputs.exchange(&mut self.path, ENTRIES, None);
         }
     }
@@ -356,7 +372,7 @@ impl Emulator {
         if self.plan.file.run.spin {
             return Pause::default();
         }
-        let others = rest.until.min(rest.now + LONGEST_SLEEP);
+        let others = rest.until.min(rest.now + LONGEST_SLEEP).min(self.playing.next().unwrap_or(Instant::MAX));
         self.machine.waits.pause(rest.now, self.path.next_due(), others)
     }
 
@@ -372,8 +388,13 @@ impl Emulator {
         }
         bottleneck.line.delay = new.config.delay;
         if old.loss != new.loss {
-            set_loss(bottleneck, new.loss);
+            bottleneck.set_loss(new.loss);
         }
+        if old.impairments != new.impairments {
+            let of = format!("impaired/{}", now.as_nanos());
+            self.path.impair(direction, &new.impairments, Streams::new(self.plan.seed()), &of, now);
+        }
+        let bottleneck = self.path.direction_mut(direction);
         if old.stations != new.stations {
             let channels = new.stations.iter().map(StationSpec::channel).collect();
             bottleneck.set_stations(channels, now, &mut self.pool);
@@ -523,11 +544,6 @@ impl Appliance for Emulator {
         let config = |d: Direction| &self.settings.0[d.index()].config;
         Direction::BOTH.into_iter().try_for_each(|d| self.path.direction(d).read_back(config(d)))
     }
-}
-
-/// Changes the probability with which a wire loses a packet.
-fn set_loss(bottleneck: &mut Bottleneck<Carried>, probability: f64) {
-    bottleneck.server.loss.iter_mut().for_each(|loss| loss.set(probability));
 }
 
 /// Returns what a direction has, and what the other has, in which it ends.

@@ -2,16 +2,19 @@
 //! scenarios (docs/emulate.md). An option that is given has precedence over the file. A file may have several wires, each in
 //! a table of `[[wire]]` with the same tables and keys; what is of all wires then stands before them.
 
+use crate::changes::{self, Course};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use penstock_appliance::live::in_real_time;
 use penstock_appliance::socket::place::is_name;
 use penstock_conntrack::{Named, Prefix};
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
+use penstock_core::impair::Impairments;
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::qdisc::DropReason;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
+use penstock_grammar::impair::{self, ImpairmentKeys};
 use penstock_grammar::link::{LayerKeys, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::{Table, Value};
@@ -31,7 +34,7 @@ const MOST_WIRES: usize = 128;
 pub const INTERFACES: [&str; 2] = ["penstock0", "penstock1"];
 /// The keys of all wires together, and those of tables that are read by themselves.
 const SHARED: [&str; 5] = ["duration", "spin", "realtime", "seed", "wire"];
-const OWN: [&str; 3] = ["link", "aqm", "reverse_aqm"];
+const OWN: [&str; 4] = ["link", "aqm", "reverse_aqm", "changes"];
 
 /// A wire of a file: the only one, or a table of `[[wire]]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +56,8 @@ pub struct File {
     pub aqm: [Option<AnyConfig>; 2],
     pub ends: [EndKeys; 2],
     pub through: [Option<ThroughKeys>; 2],
+    /// How the link changes during the run.
+    pub changes: Vec<Course>,
     pub run: RunKeys,
     pub hosts: Vec<Host>,
     pub subscribers: Vec<Named>,
@@ -67,6 +72,7 @@ pub struct LinkKeys {
     pub loss: f64,
     pub reverse: ReverseKeys,
     pub layers: [LinkLayer; 2],
+    pub impairments: [Impairments; 2],
     pub stations: Vec<StationSpec>,
 }
 
@@ -231,7 +237,8 @@ impl File {
         let aqm = |key| table.get(key).map(|value| source.named(value, &Disciplines(library))).transpose();
         let aqm = [aqm("aqm")?, aqm("reverse_aqm")?];
         let through = [through, reverse_through];
-        Ok(Self { link, aqm, ends: [left, right], through, run, hosts, subscribers })
+        let changes = table.get("changes").map_or(Ok(Vec::new()), |value| changes::read(source, value))?;
+        Ok(Self { link, aqm, ends: [left, right], through, changes, run, hosts, subscribers })
     }
 
     /// Returns the namespace and the name of the interface at an end; 0 is the left one.
@@ -314,15 +321,17 @@ fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
 }
 
 fn link_of<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<LinkKeys, Diagnosis> {
-    let table = source.table(value, &[fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<RadioKeys>()])?;
+    let keys = [fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<RadioKeys>()];
+    let table = source.table(value, &[&keys[..], &[fields::of::<ImpairmentKeys>()]].concat())?;
     let link: Link = table.part()?;
     let RadioKeys { stations } = table.part()?;
     link.validate().and_then(|()| in_real_time(&stations)).map_err(|e| table.invalid(&e))?;
     let layers = table.part::<LayerKeys>()?.layers().map_err(|e| table.invalid(&e))?;
+    let impairments = impair::read(&table)?;
     // A key that the emulator does not have is refused here, at its place.
     let Link { rate, delay, reverse_rate, reverse_delay, limit, reverse_limit, loss } = link;
     let reverse = ReverseKeys { rate: reverse_rate, delay: reverse_delay };
-    Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, layers, stations })
+    Ok(LinkKeys { rate, delay, limits: [limit, reverse_limit], loss, reverse, layers, impairments, stations })
 }
 
 /// How a queue of the kernel drops packets.

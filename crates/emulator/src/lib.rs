@@ -2,7 +2,8 @@
 //!
 //! Follow one packet by opening the files in this order:
 //!
-//! 1. [`cli`] has the options of the command, `file` the same settings in a file, and `error` what can be wrong with them.
+//! 1. [`cli`] has the options of the command, `file` the same settings in a file with the `changes` of the link, and `error`
+//!    what can be wrong with them.
 //! 2. An `end` is an interface of `penstock-linux`: a TUN interface that it makes, or a port that is there.
 //! 3. [`emulator`] is the loop that reads packets, sleeps until the next event (`waits`) and writes what is due; a `carried`
 //!    packet has its lead with it. Its queues are those of `penstock-shaper`. Before them there may be one of the kernel,
@@ -14,6 +15,7 @@
 
 mod ask;
 mod carried;
+mod changes;
 pub mod cli;
 pub mod command;
 pub mod emulator;

@@ -73,7 +73,7 @@ fn model(scenario: &Scenario) -> Told<Model> {
     let written = [("", &link.queue), ("reverse_", &link.reverse_queue)];
     for (prefix, queue) in written {
         if let Some(key) = queue.impairments.key() {
-            let message = "the equations have no link that polices, aggregates or reorders";
+            let message = "the equations have no link that does this to packets";
             return Err(Refusal::new(&["topology", &format!("{prefix}{key}")], message));
         }
         if !queue.layer.is_plain() {
@@ -293,7 +293,7 @@ mod tests {
             );
             let Err(mistake) = read(&text, "impaired.toml", None, &()) else { panic!("{keys} is read") };
             let told = mistake.to_string();
-            assert!(told.contains("polices, aggregates or reorders") && told.contains(place), "{told}");
+            assert!(told.contains("does this to packets") && told.contains(place), "{told}");
         }
     }
 }

@@ -270,6 +270,7 @@ fn bottleneck(
         scone: None,
         bursts: None,
         reordered: None,
+        duplicated: None,
         algorithm: None,
         queue_delay_ms: delays.quantiles(),
         queue_bytes: QueueBytes { mean: round(measured.waiting), max: run.most.round() as u64 },

@@ -185,7 +185,7 @@ impl Daemon {
     }
 
     fn deliver(&mut self, direction: Direction, delivery: Delivery<Held>, now: Instant) {
-        let Delivery { due, packet } = delivery;
+        let Delivery { due, packet, .. } = delivery;
         let late = now.since(due);
         self.own.emissions[direction.index()].lateness.record(late);
         let Traffic { gate, pool, taps } = &mut self.traffic;

@@ -5,6 +5,7 @@ use crate::subscribers::Subscribers;
 use penstock_appliance::live::{self, Present, Words};
 use penstock_appliance::settings;
 use penstock_appliance::socket::message::Refusal;
+use penstock_core::impair::Impairments;
 use penstock_core::packet::NodeId;
 use penstock_core::units::Rate;
 use penstock_shaper::bottleneck::Config;
@@ -39,6 +40,7 @@ impl Settings {
             config: &self.ways[d.index()],
             keeps_connections: keep_connections[d.index()],
             stations: 0,
+            impairments: Impairments::default(),
             words: Words::GATEWAY,
         });
         let mut wanted = self.clone();

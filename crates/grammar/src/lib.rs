@@ -10,7 +10,7 @@
 //! 3. [`named`] reads an algorithm with its parameters from any table of algorithms: `{ name = "codel", target = "5ms"
 //!    }`.
 //! 4. [`link`] has the rate, delay, limits and loss of a link.
-//! 5. [`stations`] has the channels to the stations behind a wireless link.
+//! 5. [`stations`] has the channels to the stations behind a wireless link; [`impair`] what a link does to packets besides.
 //! 6. [`range`](mod@range) checks values against bounds.
 //!
 //! Nothing in this crate opens a file: the text is an argument.
@@ -38,6 +38,7 @@
 
 pub mod diagnosis;
 pub mod fields;
+pub mod impair;
 pub mod link;
 pub mod named;
 pub mod range;

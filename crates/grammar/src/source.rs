@@ -57,6 +57,11 @@ impl<'a> Source<'a> {
         span
     }
 
+    /// Returns the name of the file, as the caller gave it.
+    pub fn file(&self) -> &str {
+        self.file
+    }
+
     /// Creates the diagnosis `message` at the value at a path; if the file does not have it, at the nearest table
     /// around it.
     pub fn at(&self, path: &[&str], message: &str) -> Diagnosis {
@@ -220,7 +225,12 @@ impl<'s, 'a> Table<'s, 'a> {
 
     /// Turns a mistake of a configuration into a diagnosis at the key that it names.
     pub fn invalid(&self, error: &ConfigError) -> Diagnosis {
-        self.source.span(self.place(error.key), &error.message)
+        self.invalid_at(error.key, &error.message)
+    }
+
+    /// Returns the diagnosis of a mistake in the value of a key.
+    pub fn invalid_at(&self, key: &str, message: &str) -> Diagnosis {
+        self.source.span(self.place(key), message)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, ScenarioError, convert};
+use penstock_core::impair::{Aggregate, Impairments, Police, Reorder};
 use penstock_core::units::{Span, UnitError};
 use penstock_sim::TcpTrace;
-use penstock_sim::impair::{Aggregate, Impairments, Police, Reorder};
 use penstock_sim::scenario::{Scenario, Way};
-use penstock_sim::series::Values;
+use penstock_trace::series::Values;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -79,7 +79,6 @@ fn impairments(
     if let Some((share, by)) = reorder {
         found.reorder = Some(Reorder { share, by: by.parse().map_err(|e| bad("by", e))? });
     }
-    found.validate().map_err(|mistake| mistake.message)?;
     Ok(found)
 }
 
@@ -172,8 +171,8 @@ impl Simulation {
         reorder: Option<(f64, &str)>,
     ) -> PyResult<()> {
         let impairments = impairments(police, aggregate, reorder).map_err(PyValueError::new_err)?;
-        self.run().simulation.impair(link, reverse, &impairments);
-        Ok(())
+        let done = self.run().simulation.impair(link, reverse, &impairments);
+        done.map_err(|mistake| PyValueError::new_err(mistake.message))
     }
 
     /// Lets the application of a flow have `count` bytes to send from now on, in place of what was not sent yet. Returns

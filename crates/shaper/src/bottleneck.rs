@@ -8,6 +8,7 @@ use crate::records::{Records, Stamped};
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::csi::Channel;
+use penstock_core::impair::{Arrival, Behind, Impairments, Policer};
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, PacketObserver};
@@ -51,6 +52,8 @@ pub struct Delivery<P> {
     pub due: Instant,
     /// The packet with its bytes.
     pub packet: P,
+    /// True if it arrives twice: a copy follows at once.
+    pub twice: bool,
 }
 
 /// A queue discipline followed by a wire and a delay line.
@@ -61,6 +64,8 @@ pub struct Bottleneck<P: Packet> {
     /// What the present discipline was built of.
     built: (AnyConfig, Limit),
     sees_segments: bool,
+    /// Drops packets before the queue; `None` for a link that does not police.
+    pub policer: Option<Policer>,
     /// What is behind the wire.
     pub line: Line<P>,
 }
@@ -74,8 +79,11 @@ impl<P: Packet> Bottleneck<P> {
             sees_segments: qdisc.sees_segments(),
             server: Server::new(qdisc, config.rate, rng).over(config.layer),
             built: (config.aqm.clone(), config.limit),
+            policer: None,
             line: Line {
                 delay: config.delay,
+                impaired: None,
+                last: Instant::ZERO,
                 carries: None,
                 in_flight: VecDeque::new(),
                 delivered: Backlog::default(),
@@ -88,7 +96,7 @@ impl<P: Packet> Bottleneck<P> {
     /// Gives the stations other channels, one for each, whose time 0 is now. Must be called after [`Bottleneck::poll`] has
     /// returned `None` for this `now`.
     pub fn set_stations<F: PacketObserver<P>>(&mut self, channels: Vec<Channel>, now: Instant, fates: &mut F) {
-        self.server.set_channels(channels, now, &mut Behind(fates, &mut self.line));
+        self.server.set_channels(channels, now, &mut Fates(fates, &mut self.line));
     }
 
     /// Changes the rate of the wire at once ([`Server::set_rate`]), and tells the discipline. Must be called after
@@ -102,6 +110,33 @@ impl<P: Packet> Bottleneck<P> {
     pub fn follow_rate(&mut self, rate: Rate, now: Instant) {
         let end = self.server.follow_rate(rate, now);
         self.goes_on(rate, now, end);
+    }
+
+    /// Changes from now on what the link does to packets before and behind its queue. Packets in flight arrive as they
+    /// would have. `rng` is a random stream of its own.
+    pub fn impair(&mut self, impairments: &Impairments, rng: Rng, now: Instant) {
+        let dropped = self.policed();
+        self.policer = impairments.policer_from(now);
+        self.policer.iter_mut().for_each(|policer| policer.dropped = dropped);
+        self.server.loss.iter_mut().for_each(|loss| loss.set_rows(impairments.gilbert));
+        match (impairments.behind(rng), &mut self.line.impaired) {
+            (Some(mut next), before) => {
+                before.iter().for_each(|before| next.follow(before));
+                *before = Some(next);
+            }
+            (None, Some(before)) => before.end(),
+            (None, None) => {}
+        }
+    }
+
+    /// Sets the probability with which the wire loses a packet, of a link that may lose one.
+    pub fn set_loss(&mut self, probability: f64) {
+        self.server.loss.iter_mut().for_each(|loss| loss.set(probability));
+    }
+
+    /// Returns the number of packets that a policer dropped.
+    pub fn policed(&self) -> u64 {
+        self.policer.as_ref().map_or(0, |policer| policer.dropped)
     }
 
     fn goes_on(&mut self, rate: Rate, now: Instant, end: Instant) {
@@ -142,7 +177,7 @@ impl<P: Packet> Bottleneck<P> {
         tree.change(config, limit, now);
         self.built = (aqm.clone(), limit);
         // A ceiling that held all packets may be gone.
-        self.server.go_on(now, &mut Behind(fates, &mut self.line));
+        self.server.go_on(now, &mut Fates(fates, &mut self.line));
         true
     }
 
@@ -200,15 +235,21 @@ impl<P: Packet> Bottleneck<P> {
     /// for its sojourn.
     pub fn arrive_since<F: PacketObserver<P>>(&mut self, mut packet: P, since: Instant, now: Instant, fates: &mut F) {
         debug_assert!(self.next_event().is_none_or(|at| at > now), "poll until there is nothing due, then arrive");
+        if let Some(policer) = &mut self.policer
+            && !policer.conforms(packet.size(), now)
+        {
+            // It is no drop of the queue; its owner takes it back.
+            return fates.dropped(packet, DropReason::Overflow, now);
+        }
         if self.sees_segments
             && let Some(segment) = packet.tcp()
         {
             self.server.qdisc_mut().outbound(segment, now);
         }
         self.line.records.arrived(&packet, now);
-        let mut behind = Behind(fates, &mut self.line);
-        self.server.enqueue(Stamped { packet, since, marked: false }, now, &mut behind);
-        self.server.ask(now, &mut behind);
+        let mut fates = Fates(fates, &mut self.line);
+        self.server.enqueue(Stamped { packet, since, marked: false }, now, &mut fates);
+        self.server.ask(now, &mut fates);
     }
 
     /// Records a packet that another queue before this one has dropped. The queue had it `since` this time; at the latest it
@@ -240,7 +281,9 @@ impl<P: Packet> Bottleneck<P> {
     /// Returns when the owner must call [`Bottleneck::poll`] at the latest, so that no packet is late. Ends of transmissions
     /// and timers before that may wait: `poll` handles each at its own time and in order.
     pub fn next_due(&self) -> Option<Instant> {
-        self.line.next_due().or_else(|| self.next_event())
+        // The next packet may overtake those in flight, or release them.
+        let may_overtake = self.line.impaired.is_some();
+        self.line.next_due().filter(|_| !may_overtake).or_else(|| self.next_event())
     }
 
     /// Handles all events up to `now` or up to the next packet that is due, which it returns. Must be called again
@@ -250,7 +293,7 @@ impl<P: Packet> Bottleneck<P> {
             // A packet that is due goes before what happens in the queue at that time.
             let due = self.line.next_due().unwrap_or(Instant::MAX);
             let end = due.min(now + Span::from_nanos(1));
-            if self.server.step(Instant::ZERO, end, &mut Behind(fates, &mut self.line)).is_none() {
+            if self.server.step(Instant::ZERO, end, &mut Fates(fates, &mut self.line)).is_none() {
                 return self.line.deliver(now);
             }
         }
@@ -281,7 +324,12 @@ impl<P: Packet> Bottleneck<P> {
 pub struct Line<P> {
     /// The delay of the packets whose transmission begins later. They do not overtake those before them.
     pub delay: Span,
-    /// The delay of the packet on the wire, which is the last one in flight; `None` if the wire loses it.
+    /// What it does to packets beside delaying them; `None` if that is nothing.
+    pub impaired: Option<Behind>,
+    /// The latest arrival of a packet without what the link does besides.
+    last: Instant,
+    /// The delay of the packet on the wire, which is the last one in flight; `None` if the wire loses it, or if packets
+    /// may overtake others.
     carries: Option<Span>,
     in_flight: VecDeque<Delivery<P>>,
     /// Packets and bytes that [`Bottleneck::poll`] has delivered.
@@ -304,7 +352,23 @@ impl<P: Packet> Line<P> {
         if let Some(last) = latest.next() {
             let earlier = latest.next().map_or(Instant::ZERO, |d| d.due);
             last.due = earlier.max(end + delay);
+            self.last = last.due;
         }
+    }
+
+    /// Takes a packet whose last bit is sent at `end`.
+    fn carry(&mut self, packet: P, end: Instant) {
+        self.last = self.last.max(end + self.delay);
+        let Some(impaired) = &mut self.impaired else {
+            self.carries = Some(self.delay);
+            return self.in_flight.push_back(Delivery { due: self.last, packet, twice: false });
+        };
+        let Arrival { at: due, earlier, twice } = impaired.arrival(end, self.last.since(end));
+        if let Some((from, to)) = earlier {
+            self.in_flight.iter_mut().rev().take_while(|other| other.due == from).for_each(|other| other.due = to);
+        }
+        let later = self.in_flight.iter().rev().take_while(|other| other.due > due).count();
+        self.in_flight.insert(self.in_flight.len() - later, Delivery { due, packet, twice });
     }
 
     /// Takes out the first packet if it is due at `at`.
@@ -316,9 +380,9 @@ impl<P: Packet> Line<P> {
 }
 
 /// Passes the fates of stamped packets on without the stamp, after recording them, and sent packets to the line.
-struct Behind<'a, P, F>(&'a mut F, &'a mut Line<P>);
+struct Fates<'a, P, F>(&'a mut F, &'a mut Line<P>);
 
-impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Behind<'_, P, F> {
+impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Fates<'_, P, F> {
     fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
         self.1.records.dropped(&packet, reason, now);
         self.0.dropped(packet.packet, reason, now);
@@ -328,17 +392,16 @@ impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Behind<'_, 
     }
 }
 
-impl<P: Packet, F: PacketObserver<P>> Observer<Stamped<P>> for Behind<'_, P, F> {
+impl<P: Packet, F: PacketObserver<P>> Observer<Stamped<P>> for Fates<'_, P, F> {
     #[inline]
     fn sent(&mut self, stamped: Stamped<P>, lost: bool, end: Instant, now: Instant) {
         let line = &mut *self.1;
         line.records.sent(&stamped, lost, end, now);
         let Stamped { packet, since, .. } = stamped;
         line.sojourn.record(now.since(since));
-        line.carries = (!lost).then_some(line.delay);
+        line.carries = None;
         if !lost {
-            let last = line.in_flight.back().map_or(Instant::ZERO, |d| d.due);
-            line.in_flight.push_back(Delivery { due: last.max(end + line.delay), packet });
+            line.carry(packet, end);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::direction::Direction;
 use crate::tap::Taps;
 use penstock_core::csi::{Channel, Loss, Stations};
 use penstock_core::fact::Fact;
+use penstock_core::impair::Impairments;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
@@ -35,6 +36,19 @@ impl<P: Packet> Path<P> {
             loss.stations = Stations::new(channels, stream("channels"), stream("stations"));
         }
         server.tell_channels(Instant::ZERO);
+    }
+
+    /// Changes what the link does to packets of a direction besides. `streams` has the random numbers, `of` names them.
+    pub fn impair(
+        &mut self,
+        direction: Direction,
+        impairments: &Impairments,
+        streams: Streams,
+        of: &str,
+        now: Instant,
+    ) {
+        let name = ["forward", "reverse"][direction.index()];
+        self.0[direction.index()].impair(impairments, streams.get(&format!("{name}/{of}")), now);
     }
 
     /// Returns the bottleneck of a direction.
@@ -104,7 +118,8 @@ impl<P: Packet> Path<P> {
             }
             if let Some(mut delivery) = self.0[direction.index()].poll(at, fates) {
                 if let Some(segment) = delivery.packet.tcp() {
-                    self.0[direction.opposite().index()].inbound(segment, delivery.due);
+                    let other = &mut self.0[direction.opposite().index()];
+                    (0..=u8::from(delivery.twice)).for_each(|_| other.inbound(segment, delivery.due));
                 }
                 return Some((direction, delivery));
             }

@@ -60,6 +60,9 @@ pub struct DirectionReport {
     pub waiting: Backlog,
     /// Number of packets that were sent and that the wire lost.
     pub lost: u64,
+    /// What the link did to packets besides; a number that is 0 is not in the JSON.
+    #[serde(flatten)]
+    pub impaired: Impaired,
     /// Number of packets on the wire or in the delay line at the end.
     pub in_flight: u64,
     /// Number of packets that were due but refused by the receiving interface.
@@ -68,6 +71,39 @@ pub struct DirectionReport {
     pub sojourn_ms: Percentiles,
     /// How much later than they were due packets were written, in microseconds.
     pub lateness_us: Percentiles,
+}
+
+/// What a link did to packets besides queueing, transmitting, delaying and losing them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Impaired {
+    /// Number of packets that a policer dropped before the queue. They did not arrive there.
+    #[serde(skip_serializing_if = "none")]
+    pub policed: u64,
+    /// Number of bursts in which the link released packets.
+    #[serde(skip_serializing_if = "none")]
+    pub bursts: u64,
+    /// Number of packets that the link delayed, so that others overtake them.
+    #[serde(skip_serializing_if = "none")]
+    pub reordered: u64,
+    /// Number of packets that arrived twice.
+    #[serde(skip_serializing_if = "none")]
+    pub duplicated: u64,
+}
+
+fn none(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Impaired {
+    fn of<P: Packet>(bottleneck: &Bottleneck<P>) -> Self {
+        let policed = bottleneck.policed();
+        bottleneck.line.impaired.as_ref().map_or(Self { policed, ..Self::default() }, |line| Self {
+            policed,
+            bursts: line.bursts,
+            reordered: line.reordered,
+            duplicated: line.duplicated,
+        })
+    }
 }
 
 /// What became of frames that are not packets as they came to a port.
@@ -156,6 +192,7 @@ impl DirectionReport {
             marked: stats.marked.packets,
             waiting: server.backlog(),
             lost: bottleneck.lost(),
+            impaired: Impaired::of(bottleneck),
             in_flight: stats.sent.packets.saturating_sub(line.delivered.packets + bottleneck.lost()),
             refused: emissions.refused,
             sojourn_ms: line.sojourn.percentiles(MILLISECOND),
@@ -177,6 +214,8 @@ impl DirectionReport {
             ("dropped from queue", self.dropped.dequeue.to_string()),
             ("marked CE", self.marked.to_string()),
             ("lost on the wire", self.lost.to_string()),
+            ("policed, reordered", format!("{} {}", self.impaired.policed, self.impaired.reordered)),
+            ("arrived twice", self.impaired.duplicated.to_string()),
             ("still on the way", (self.waiting.packets + self.in_flight).to_string()),
             ("refused by interface", self.refused.to_string()),
             ("not read in time", self.unread.to_string()),

@@ -11,10 +11,10 @@
 //!    file.
 //! 4. [`tcp`] is the endpoint which makes a [`segment`].
 //! 5. `access` is the link of a host, `link` is where a packet waits and travels; [`Loss`](penstock_core::csi::Loss)
-//!    decides whether the wire loses it, `impair` whether it is policed, held or overtaken;
+//!    decides whether the wire loses it, core's `impair` whether it is policed, held, late, overtaken or there twice;
 //!    `probe` measures queues, and [`capture`] writes packets to a file.
-//! 6. The remaining actors push `actors::action`s, which the loop applies: `actors::changes` of links (a [`series`]
-//!    of steps from an [`orbit`] or from a file, [`recorded`]), `actors::handovers` of hosts, `actors::cooperation`
+//! 6. The remaining actors push `actors::action`s, which the loop applies: `actors::changes` of links (a series
+//!    of steps from an [`orbit`] or from a file), `actors::handovers` of hosts, `actors::cooperation`
 //!    of a gateway with clients, and `actors::connections` which sessions open.
 //! 7. `digest`, `quantiles` and `seconds` count what arrives, `delays` are distributions; [`summary`] and [`table`]
 //!    are the results; [`tcp_trace`] samples the windows of connections, [`live`] is the state of a run for whoever
@@ -68,7 +68,6 @@ mod digest;
 mod estimate;
 mod event;
 mod flow;
-pub mod impair;
 mod link;
 pub mod live;
 mod network;
@@ -76,12 +75,10 @@ mod numbers;
 pub mod orbit;
 mod probe;
 mod quantiles;
-pub mod recorded;
 mod run;
 pub mod scenario;
 mod seconds;
 pub mod segment;
-pub mod series;
 pub mod summary;
 pub mod table;
 pub mod tcp;

@@ -16,13 +16,13 @@ use crate::advice::Element;
 use crate::audit::Audit;
 use crate::capture::{Capture, Recorder};
 use crate::event::EventQueue;
-use crate::impair::{Behind, Impairments, Policer};
 use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::csi::Loss;
 use penstock_core::estimate::Way;
 use penstock_core::fact::Fact;
+use penstock_core::impair::{Behind, Impairments, Policer};
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
@@ -334,11 +334,11 @@ impl Link {
             } else if queue.relays {
                 outlet.relay(packet, self.line.transmit(packet.size(), now));
             } else if let Some(behind) = &mut queue.behind {
-                let arrival = behind.arrival(self.line.transmit(packet.size(), now));
-                if let Some((from, to)) = arrival.earlier {
-                    self.hasten(from, to);
-                }
-                self.put(*packet, arrival.at);
+                let straight = self.line.transmit(packet.size(), now);
+                let end = self.line.busy_until;
+                let arrival = behind.arrival(end, straight.since(end));
+                arrival.earlier.iter().for_each(|(from, to)| self.hasten(*from, *to));
+                (0..=u8::from(arrival.twice)).for_each(|_| self.put(*packet, arrival.at));
             } else {
                 let at = self.line.transmit(packet.size(), now);
                 let place = self.in_flight.push_back_mut(*packet);
@@ -367,6 +367,7 @@ impl Link {
         let dropped = queue.policer.as_ref().map_or(0, |policer| policer.dropped);
         queue.policer = impairments.policer_from(now);
         queue.policer.iter_mut().for_each(|policer| policer.dropped = dropped);
+        queue.loss.set_rows(impairments.gilbert);
         match (impairments.behind(rng), &mut queue.behind) {
             (Some(mut next), before) => {
                 before.iter().for_each(|before| next.follow(before));

@@ -330,6 +330,7 @@ impl<'a> Builder<'a> {
         let stream = |of| self.streams.get(&format!("{name}/{of}"));
         let channels = queue.stations.iter().map(StationSpec::channel).collect();
         let mut loss = Loss::new(probability, stream("loss"));
+        loss.set_rows(queue.impairments.gilbert);
         loss.stations = Stations::new(channels, stream("channels"), stream("stations"));
         loss
     }

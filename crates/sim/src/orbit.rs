@@ -9,8 +9,8 @@
 //! Kepler's third law gives the period, the law of cosines the length of the path. Cosines are computed by `libm`, so
 //! that every machine gets the same delays.
 
-use crate::series::{Point, Series, Values};
 use penstock_core::units::Span;
+use penstock_trace::series::{Point, Series, Values};
 use std::f64::consts::TAU;
 
 /// Equatorial radius of the earth in km (WGS 84).

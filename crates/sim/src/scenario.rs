@@ -20,9 +20,9 @@ pub use crate::actors::Traffic;
 pub use crate::actors::changes::{Change, Course, Way};
 pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 
-use crate::impair::Impairments;
 use crate::tcp::TcpConfig;
 use penstock_core::estimate::{Known, Law};
+use penstock_core::impair::Impairments;
 use penstock_core::link_layer::LinkLayer;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Limit, Rate, Span};

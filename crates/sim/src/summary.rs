@@ -87,6 +87,9 @@ pub struct BottleneckSummary {
     /// Number of packets which the link delayed, so that others overtake them; absent if it does not reorder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
+    /// Number of packets which arrived twice; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicated: Option<u64>,
     /// Numbers that the algorithm reports of itself; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<serde_json::Value>,
@@ -288,6 +291,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         scone: queue.advice.as_ref().map(|element| element.stats()),
         bursts: queue.behind.as_ref().map(|behind| behind.bursts).filter(|bursts| *bursts > 0),
         reordered: queue.behind.as_ref().map(|behind| behind.reordered).filter(|reordered| *reordered > 0),
+        duplicated: queue.behind.as_ref().map(|behind| behind.duplicated).filter(|copies| *copies > 0),
         algorithm: queue.qdisc.report(),
         queue_delay_ms: delay(probe),
         queue_bytes: QueueBytes { mean: round(probe.mean_bytes(backlog, now)), max: probe.max_bytes },

@@ -98,21 +98,61 @@ fn a_transfer_is_complete_behind_each_impairment() {
         "aggregate = { interval = \"10ms\", packets = 20 }\nreverse_aggregate = { interval = \"5ms\" }",
         "reorder = { share = 0.01, by = \"10ms\" }\nreverse_reorder = { share = 0.1, by = \"3ms\" }",
         "reverse_police = { rate = \"100kbit/s\", burst = \"2kB\" }",
+        "duplicate = 0.05\nreverse_duplicate = 0.3",
+        "jitter = { by = \"3ms\", correlation = 0.5 }\nreverse_jitter = { by = \"20ms\", distribution = \"pareto\" }",
+        "gilbert = { to_bad = 0.01, to_good = 0.4 }\nreverse_gilbert = { to_bad = 0.1, to_good = 0.5, bad = 0.5 }",
     ] {
         let flow = "[[flows]]\nkind = \"transfer\"\nsize = \"1MB\"\n";
         let summary = run(&network(keys, flow));
         let (flow, link) = (&summary.flows[0], &summary.bottlenecks[0]);
         assert_eq!((flow.delivered_bytes, flow.completion_s.is_some()), (1_000_000, true), "{keys}");
-        let overtaken = link.reordered.is_some_and(|reordered| reordered > 0);
+        let overtaken = link.reordered.is_some_and(|reordered| reordered > 0) || keys.starts_with("jitter");
+        let lost = link.lost > 0;
         let policed = link.policed.is_some_and(|policed| policed > 0);
-        assert_eq!(flow.retransmits > 0, overtaken || policed, "{keys}");
+        assert_eq!(flow.retransmits > 0, overtaken || policed || lost, "{keys}");
     }
+}
+
+/// A call is told that nothing is lost, and each datagram counts once, however many come twice.
+#[test]
+fn a_copy_is_no_datagram_more() {
+    let (delay_ms, summary) = call("duplicate = 0.3", "");
+    assert_eq!(delay_ms, 0.0);
+    // Binomial: mean 300, standard deviation 14.5; the bound is five of them.
+    assert!(summary.bottlenecks[0].duplicated.unwrap().abs_diff(300) < 73);
+    let flow = "[[flows]]\nkind = \"cbr\"\nrate = \"12Mbit/s\"\npacket_size = \"1222B\"\nstop = \"8s\"\n";
+    let summary = run(&network("duplicate = 0.3", flow));
+    assert_eq!(summary.flows[0].delivered_bytes, 9600 * 1222);
+}
+
+/// The delay of a call varies between 20 and 40 ms, and is 30 ms on average; the standard error of the mean is
+/// 10 ms / sqrt(3 x 1000) = 0.18 ms.
+#[test]
+fn jitter_is_about_the_delay_of_the_link() {
+    let (delay_ms, summary) = call("jitter = { by = \"10ms\" }", "");
+    assert!(delay_ms.abs() < 0.9, "{delay_ms} ms");
+    let delay = &summary.flows[0].measures.voip().unwrap().delivery.delay_ms;
+    // A tenth of them is up to 8 ms early, and a tenth 8 ms late or more.
+    let [low, high] = [delay.p10 - delay.mean + 8.0, delay.p90 - delay.mean - 8.0];
+    assert!(low.abs() < 0.9 && high.abs() < 0.9 && delay.max < delay.mean + 10.9, "{delay:?}");
+}
+
+/// The wire loses `0.02 / (0.02 + 0.18)` of the packets. Rows of mean length 5.6 make the variance of their number about
+/// (2 x 5.6 - 1) times that of independent losses: a standard deviation of 97 of 960.
+#[test]
+fn a_wire_may_lose_packets_in_a_row() {
+    let flow = "[[flows]]\nkind = \"cbr\"\nrate = \"12Mbit/s\"\npacket_size = \"1222B\"\nstop = \"8s\"\n";
+    let summary = run(&network("gilbert = { to_bad = 0.02, to_good = 0.18 }", flow));
+    let link = &summary.bottlenecks[0];
+    assert!(link.lost.abs_diff(960) < 485, "{}", link.lost);
+    assert_eq!(link.packets_all, 9600, "they take their time on the wire");
+    assert_eq!(summary.flows[0].delivered_bytes, (9600 - link.lost) * 1222);
 }
 
 /// What changes while packets are in flight loses none and lets those behind overtake.
 #[test]
 fn impairments_change_during_a_run() {
-    use penstock_sim::impair::{Aggregate, Impairments, Reorder};
+    use penstock_core::impair::{Aggregate, Impairments, Reorder};
     let flow = "[[flows]]\nkind = \"voip\"\nstop = \"20s\"\n";
     let mut simulation = Simulation::new(&Scenario::parse(&network("", flow), "a.toml").unwrap());
     let hold = Aggregate { interval: Span::from_secs(1), packets: None };
@@ -124,7 +164,7 @@ fn impairments_change_during_a_run() {
     ];
     for (step, impairments) in steps.iter().cycle().take(12).enumerate() {
         simulation.advance(Span::from_millis(700 + 10 * step as u64)).unwrap();
-        simulation.impair(0, false, impairments);
+        simulation.impair(0, false, impairments).unwrap();
     }
     simulation.advance(Span::MAX).unwrap();
     let summary = simulation.summary();
@@ -137,13 +177,17 @@ fn impairments_change_during_a_run() {
 #[test]
 fn impossible_impairments_are_refused_where_they_stand() {
     for (keys, expected) in [
+        ("jitter = { by = \"5ms\", correlation = 1.5 }", "correlation is 1.5; allowed are 0 to 1"),
+        ("duplicate = 1.5", "duplicate is 1.5; allowed is a probability from 0 to 1"),
+        ("gilbert = { to_bad = 2, to_good = 1 }", "to_bad is 2; allowed is a probability from 0 to 1"),
+        ("aggregate = { interval = \"5ms\" }\njitter = { by = \"5ms\" }", "not both; two links can"),
         ("police = { rate = \"5Mbit/s\", burst = \"100B\" }", "burst is 100B; allowed are 1.5kB to 1GB"),
         ("aggregate = { interval = \"0ms\" }", "interval is 0ns; allowed are 1us to 10s"),
         ("reverse_aggregate = { interval = \"5ms\", packets = 1 }", "packets is 1; allowed are 2 to 1000000"),
         ("reorder = { share = 1.5, by = \"5ms\" }", "share is 1.5; allowed is a probability from 0 to 1"),
         ("reorder = { share = 0.5 }", "missing field `by`"),
         ("police = { rate = \"5Mbit/s\", burst = \"2kB\", size = 3 }", "size"),
-        ("reorder = { share = 0.1, by = \"5ms\" }\naggregate = { interval = \"5ms\" }", "aggregates or reorders"),
+        ("reorder = { share = 0.1, by = \"5ms\" }\naggregate = { interval = \"5ms\" }", "not both; two links can"),
     ] {
         let flow = "[[flows]]\nkind = \"bulk\"\n";
         let message = Scenario::parse(&network(keys, flow), "a.toml").unwrap_err().to_string();

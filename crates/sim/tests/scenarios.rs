@@ -4,6 +4,7 @@
 use penstock_core::cc::{AnyControlConfig, cubic};
 use penstock_core::units::{Bytes, Span};
 use penstock_grammar::fields;
+use penstock_grammar::impair::ImpairmentKeys;
 use penstock_sim::scenario::{LayerKeys, Link};
 use penstock_sim::summary::Summary;
 use penstock_sim::tcp::{Acknowledging, ReceiveWindow, TcpConfig};
@@ -130,9 +131,25 @@ flows = [{ kind = "bulk" }, { kind = "bulk", direction = "reverse" }]
         ("reverse_overhead", "loss = 0.0", "reverse_overhead = 9"),
         ("reverse_mpu", "loss = 0.0", "reverse_mpu = 90"),
         ("reverse_framing", "loss = 0.0", "reverse_framing = \"ptm\""),
+        ("police", "loss = 0.0", "police = { rate = \"1Mbit/s\", burst = \"9kB\" }"),
+        ("aggregate", "loss = 0.0", "aggregate = { interval = \"9ms\" }"),
+        ("reorder", "loss = 0.0", "reorder = { share = 0.1, by = \"9ms\" }"),
+        ("jitter", "loss = 0.0", "jitter = { by = \"9ms\" }"),
+        ("duplicate", "loss = 0.0", "duplicate = 0.1"),
+        ("gilbert", "loss = 0.0", "gilbert = { to_bad = 0.1, to_good = 0.5 }"),
+        ("reverse_police", "loss = 0.0", "reverse_police = { rate = \"1Mbit/s\", burst = \"9kB\" }"),
+        ("reverse_aggregate", "loss = 0.0", "reverse_aggregate = { interval = \"9ms\" }"),
+        ("reverse_reorder", "loss = 0.0", "reverse_reorder = { share = 0.1, by = \"9ms\" }"),
+        ("reverse_jitter", "loss = 0.0", "reverse_jitter = { by = \"9ms\" }"),
+        ("reverse_duplicate", "loss = 0.0", "reverse_duplicate = 0.1"),
+        ("reverse_gilbert", "loss = 0.0", "reverse_gilbert = { to_bad = 0.1, to_good = 0.5 }"),
     ];
     let keys: Vec<&str> = others.iter().map(|(key, ..)| *key).collect();
-    assert_eq!(keys, [fields::of::<Link>(), fields::of::<LayerKeys>()].concat(), "every key has a row");
+    assert_eq!(
+        keys,
+        [fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<ImpairmentKeys>()].concat(),
+        "every key has a row"
+    );
     let plain = run(PLAIN);
     for (key, piece, by) in others {
         assert_eq!(PLAIN.matches(piece).count(), 1, "{piece:?} is there once");

@@ -11,7 +11,8 @@
 //! 3. [`replay`](mod@replay) passes arrivals through a queue discipline at the rate of a link; [`record`] is the fate
 //!    of one packet; [`summary`] has the totals of a replay; [`draws`] reads random numbers for it.
 //! 4. [`control`] plays a script of events to a congestion control.
-//! 5. [`pcapng`] writes a capture that says why each packet was dropped; [`headers`] has the bytes of simulated
+//! 5. [`series`] has the values of a link over time; [`recorded`] reads them from traces of Mahimahi and from tables.
+//! 6. [`pcapng`] writes a capture that says why each packet was dropped; [`headers`] has the bytes of simulated
 //!    packets.
 //!
 //! Nothing in this crate reads a clock: the time of a trace is the time in its file.
@@ -54,7 +55,9 @@ pub mod packets;
 pub mod pcapng;
 pub mod read;
 pub mod record;
+pub mod recorded;
 pub mod replay;
+pub mod series;
 pub mod summary;
 mod table;
 mod window;

@@ -135,6 +135,7 @@ def _bottleneck(
         "dropped_bytes": queue.dropped_bytes,
         "marks": report["marked"],
         "lost": report["lost"],
+        **{key: report[key] for key in ("policed", "bursts", "reordered", "duplicated") if key in report},
         "queue_delay_ms": quantiles(queue.waited_ms),
         "queue_bytes": {"mean": _round(queue.mean_bytes), "max": queue.most_bytes},
     }

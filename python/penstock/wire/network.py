@@ -14,10 +14,16 @@ _KEPT = ("rate", "limit", "reverse_limit")
 _REVERSE = ("reverse_rate", "reverse_delay")  # of links that have them
 # What links add to packets.
 LAYER = frozenset(way + key for way in ("", "reverse_") for key in ("link_layer", "overhead", "mpu", "framing"))
+# What links do to packets besides queueing, transmitting, delaying and losing them.
+IMPAIRMENTS = frozenset(
+    way + key
+    for way in ("", "reverse_")
+    for key in ("police", "aggregate", "reorder", "jitter", "duplicate", "gilbert")
+)
 # The keys of links, and of the topology, which the wire has. Others are refused: each new one, until it is here.
 KEYS = frozenset(
     {"kind", "hops", "links", "access_rate", "access_delay", "name", "a", "b", "bottleneck", "aqm", "reverse_aqm"}
-    | {*_KEPT, *_REVERSE, *LAYER, "delay", "loss", "stations"}
+    | {*_KEPT, *_REVERSE, *LAYER, *IMPAIRMENTS, "delay", "loss", "stations"}
 )
 DROPTAIL = {"name": "droptail"}
 
@@ -84,7 +90,7 @@ def _link(spec: Mapping[str, Any], numbers: Mapping[str, int], shared_s: float) 
     table = {**{key: spec[key] for key in _KEPT}, "delay": delayed("delay"), "loss": float(spec.get("loss", 0.0))}
     table |= {"reverse_rate": spec["reverse_rate"]} if "reverse_rate" in spec else {}
     table |= {"reverse_delay": delayed("reverse_delay")} if "reverse_delay" in spec else {}
-    table |= {key: spec[key] for key in sorted(LAYER & spec.keys())}
+    table |= {key: spec[key] for key in sorted((LAYER | IMPAIRMENTS) & spec.keys())}
     table |= {"stations": spec["stations"]} if spec.get("stations") else {}
     aqm = (spec.get("aqm", DROPTAIL), spec.get("reverse_aqm", DROPTAIL))
     return Link(name, (spec["a"], spec["b"]), table, aqm, (numbers.get(name), numbers.get(f"{name}-reverse")))

@@ -36,15 +36,7 @@ _PARTS = {
 }
 _PROFILE = "a profile of another simulator; the wire has the kernel's TCP"
 _OF_HOSTS = "linux"  # begins the names of profiles that the kernel has
-_IMPAIRED = "the emulator does not police, aggregate or reorder"
-_IMPAIRMENTS = {
-    f"{way}{what}": message
-    for way in ("", "reverse_")
-    for what, message in {
-        **dict.fromkeys(("police", "aggregate", "reorder"), _IMPAIRED),
-        "scone": "the emulator gives no advice; penstock-gateway does",
-    }.items()
-}
+_ADVICE = dict.fromkeys(("scone", "reverse_scone"), "the emulator gives no advice; penstock-gateway does")
 _WEIGHT = "the emulator does not know weights of flows"
 _CODEPOINTS = 64
 _MEANS = {"mean_good", "mean_bad"}  # of the states of a channel
@@ -212,11 +204,11 @@ def _check_parts(reading: _Reading) -> None:
         tables = [station for station in spec.get("stations", []) if isinstance(station, Mapping)]
         if any(number(table[key]) < _SHORTEST_S for table in tables for key in _MEANS & table.keys()):
             raise reading.refuse((*place.link, "stations"), "in real time a state of a channel lasts 1 ms or more")
-        for key, message in _IMPAIRMENTS.items():
+        for key, message in _ADVICE.items():
             if key in spec:
                 raise reading.refuse((*place.link, key), message)
         for key in _at(reading.written, place.link):
-            if key not in network.KEYS | _IMPAIRMENTS.keys():
+            if key not in network.KEYS | _ADVICE.keys():
                 raise reading.refuse((*place.link, key), f"the emulator has no `{key}`")
         forward = tree if reading.is_dumbbell else spec
         _check_discipline(reading, place.aqm, forward.get("aqm", network.DROPTAIL))

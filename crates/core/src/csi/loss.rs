@@ -1,10 +1,11 @@
-//! Random loss on a wire: each packet is lost with the same probability, independent of all others. Behind a wireless
-//! link it may also be lost with the probability of its station.
+//! Random loss on a wire: each packet is lost with the same probability, independent of all others. Beside that several
+//! may be lost in a row, and behind a wireless link it may also be lost with the probability of its station.
 //!
 //! The loss comes after the queue: a lost packet was sent and took its time on the wire, but did not arrive, so the
 //! counters of the queue balance as they do without loss.
 
 use super::Stations;
+use crate::impair::{Gilbert, Losses};
 use crate::rng::Rng;
 
 /// The loss of one direction of a link.
@@ -14,6 +15,8 @@ pub struct Loss {
     rng: Rng,
     /// Number of packets lost so far.
     pub lost: u64,
+    /// Losses in a row.
+    rows: Option<Losses>,
     /// The stations behind a wireless link; `None` for other links.
     pub stations: Option<Box<Stations>>,
 }
@@ -21,7 +24,7 @@ pub struct Loss {
 impl Loss {
     /// Creates a loss with this probability, within [0, 1]. `rng` is a random stream of its own.
     pub fn new(probability: f64, rng: Rng) -> Self {
-        Self { probability, rng, lost: 0, stations: None }
+        Self { probability, rng, lost: 0, rows: None, stations: None }
     }
 
     /// Returns the probability, without that of stations.
@@ -34,10 +37,18 @@ impl Loss {
         self.probability = probability;
     }
 
+    /// Sets by which model packets are lost in a row, which begins in its good state.
+    pub fn set_rows(&mut self, model: Option<Gilbert>) {
+        self.rows = model.map(|model| Losses::new(model, self.rng.branch("gilbert")));
+    }
+
     /// Decides whether the packet of this flow that is being sent now is lost.
     #[inline]
     pub fn strikes(&mut self, flow: u32) -> bool {
         let mut lost = self.probability > 0.0 && self.rng.uniform() < self.probability;
+        if let Some(rows) = &mut self.rows {
+            lost |= rows.strikes();
+        }
         if let Some(stations) = &mut self.stations {
             lost |= stations.strikes(flow);
         }
@@ -59,6 +70,18 @@ mod tests {
         assert_eq!(struck, loss.lost as f64);
         // The number of losses is binomial with mean 2000 and standard deviation 44.5; the bound is five of them.
         assert!((struck - 2000.0).abs() < 223.0, "{struck} of {n}");
+    }
+
+    /// With probability 0 only the model of rows loses packets, and without it none again.
+    #[test]
+    fn rows_are_lost_beside_single_packets() {
+        let mut loss = Loss::new(0.0, Streams::new(1).get("bottleneck/loss"));
+        let model = Gilbert { to_bad: 1.0, to_good: 1.0, bad: 1.0, good: 0.0 };
+        loss.set_rows(Some(model));
+        let struck: Vec<bool> = (0..4).map(|_| loss.strikes(0)).collect();
+        assert_eq!((struck, loss.lost), (vec![false, true, false, true], 2));
+        loss.set_rows(None);
+        assert!((0..10).all(|_| !loss.strikes(0)));
     }
 
     #[test]

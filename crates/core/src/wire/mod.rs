@@ -48,6 +48,15 @@ pub struct RealPacket {
 }
 
 impl RealPacket {
+    /// Returns the same packet in another buffer, which is as large.
+    pub fn copied_into(&self, mut bytes: Box<[u8]>) -> Self {
+        if bytes.len() != self.bytes.len() {
+            return self.clone();
+        }
+        bytes.copy_from_slice(&self.bytes);
+        Self { bytes, ..*self }
+    }
+
     /// Creates a packet from `bytes`, which begin with the IP header and may end in padding.
     ///
     /// The TCP header of a signed segment is hidden: a signature covers the window, so nobody may write one.

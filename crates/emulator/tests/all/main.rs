@@ -3,6 +3,7 @@
 mod answers;
 mod capture;
 mod faults;
+mod impaired;
 mod lab;
 mod namespaces;
 mod options;

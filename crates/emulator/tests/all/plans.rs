@@ -9,6 +9,7 @@ use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Rate, Span};
 use penstock_emulator::cli::{Options, Plan};
 use penstock_grammar::fields;
+use penstock_grammar::impair::ImpairmentKeys;
 use penstock_grammar::link::{LayerKeys, Link};
 use penstock_shaper::nodes::Side;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -152,8 +153,9 @@ fn options_say_what_the_link_adds() {
 fn no_key_of_links_is_ignored() {
     let link = |keys: &str| all(&format!("[link]\n{keys}\n"), &[], &()).map(|mut plans| plans.remove(0));
     let plain = "rate = \"2Mbit/s\"\ndelay = \"1ms\"";
-    for key in fields::of::<Link>().iter().chain(fields::of::<LayerKeys>()) {
-        let other = match *key {
+    let keys = [fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<ImpairmentKeys>()];
+    for key in keys.concat() {
+        let other = match key {
             "rate" => plain.replace('2', "3"),
             "delay" => plain.replace('1', "5"),
             "limit" | "reverse_limit" => format!("{plain}\n{key} = \"9p\""),
@@ -163,6 +165,12 @@ fn no_key_of_links_is_ignored() {
             "link_layer" | "reverse_link_layer" => format!("{plain}\n{key} = \"docsis\""),
             "framing" | "reverse_framing" => format!("{plain}\n{key} = \"atm\""),
             "overhead" | "mpu" | "reverse_overhead" | "reverse_mpu" => format!("{plain}\n{key} = 9"),
+            "police" | "reverse_police" => format!("{plain}\n{key} = {{ rate = \"1Mbit/s\", burst = \"9kB\" }}"),
+            "aggregate" | "reverse_aggregate" => format!("{plain}\n{key} = {{ interval = \"9ms\" }}"),
+            "reorder" | "reverse_reorder" => format!("{plain}\n{key} = {{ share = 0.1, by = \"9ms\" }}"),
+            "jitter" | "reverse_jitter" => format!("{plain}\n{key} = {{ by = \"9ms\" }}"),
+            "duplicate" | "reverse_duplicate" => format!("{plain}\n{key} = 0.1"),
+            "gilbert" | "reverse_gilbert" => format!("{plain}\n{key} = {{ to_bad = 0.1, to_good = 0.5 }}"),
             other => panic!("write a value of `{other}` here, other than its default"),
         };
         match link(&other) {
@@ -170,6 +178,45 @@ fn no_key_of_links_is_ignored() {
             Err(wrong) => assert!(wrong.contains(".toml:4:") && wrong.contains(key), "{wrong}"),
         }
     }
+}
+
+/// A file and options that say the same; what options say holds before the file, key by key.
+#[test]
+fn impairments_are_read_from_file_and_options() {
+    let link = "[link]\nrate = \"10Mbit/s\"\ndelay = \"0ms\"\n";
+    let file = format!(
+        "{link}duplicate = 0.1\njitter = {{ by = \"5ms\", correlation = 0.25 }}\nreverse_jitter = {{ by = \"1ms\" }}\n"
+    );
+    let words =
+        ["--impair", "duplicate=0.1", "--impair", "jitter=by=5ms,correlation=0.25", "--reverse-impair", "jitter=1ms"];
+    assert_eq!(planned(&file, &[]), plan(&words));
+    let over = planned(&file, &["--impair", "jitter=none"]).settings.0[0].impairments;
+    assert_eq!(over, planned(&format!("{link}duplicate = 0.1\n"), &[]).settings.0[0].impairments);
+    for (word, why) in [("jitter", "KEY=VALUE"), ("jiter=5ms", "no impairment"), ("duplicate=2", "from 0 to 1")] {
+        let wrong = all(link, &["--impair", word], &()).unwrap_err();
+        assert!(wrong.contains("--impair") && wrong.contains(why), "{wrong}");
+    }
+    let wrong = all(&format!("{link}jitter = {{ by = \"5ms\", correlation = 2.0 }}\n"), &[], &()).unwrap_err();
+    assert!(wrong.contains(".toml:4:") && wrong.contains("allowed are 0 to 1"), "{wrong}");
+}
+
+/// The rate of a trace is that of the link at its beginning; the other direction has one of its own, or the same.
+#[test]
+fn a_trace_gives_the_rate() {
+    let place = std::env::temp_dir().join(format!("penstock-plan-trace-{}", std::process::id()));
+    std::fs::write(&place, "1\n").unwrap();
+    let trace = place.to_str().unwrap();
+    let parsed = Options::try_parse_from(["penstock-emulate", "--trace", trace]).unwrap();
+    let [plan] = parsed.plans(&()).unwrap().try_into().unwrap();
+    assert_eq!(plan.settings.0.map(|way| way.config.rate.as_bps()), [12_000_000; 2]);
+    let file = format!(
+        "[link]\nrate = \"5Mbit/s\"\ndelay = \"1ms\"\n[[changes]]\ndirection = \"reverse\"\ntrace = {trace:?}\n"
+    );
+    let plan = planned(&file, &[]);
+    assert_eq!((plan.file.changes.len(), plan.settings.0[0].config.rate.as_bps()), (1, 5_000_000));
+    let wrong = all(&file, &["--trace", trace], &()).unwrap_err();
+    assert!(wrong.contains("the file has [[changes]]"), "{wrong}");
+    std::fs::remove_file(place).unwrap();
 }
 
 #[test]

@@ -7,6 +7,7 @@ use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_gateway::file::{File, Kind, Mode};
 use penstock_gateway::settings::Settings;
+use penstock_grammar::impair::ImpairmentKeys;
 use penstock_grammar::link::{LayerKeys, Link};
 use penstock_grammar::{Diagnosis, fields};
 use penstock_shaper::direction::Direction;
@@ -88,7 +89,8 @@ fn no_key_of_links_is_ignored() {
         other => format!("{plain}\n{other} = 0.01"),
     };
     let mut refused = Vec::new();
-    for key in fields::of::<Link>().iter().chain(fields::of::<LayerKeys>()) {
+    let keys = [fields::of::<Link>(), fields::of::<LayerKeys>(), fields::of::<ImpairmentKeys>()];
+    for key in &keys.concat() {
         match text(&values(key)) {
             Ok(read) => assert_ne!(read.settings.ways, text(plain).unwrap().settings.ways, "{key}"),
             Err(wrong) => {
@@ -97,7 +99,8 @@ fn no_key_of_links_is_ignored() {
             }
         }
     }
-    assert_eq!(refused, ["delay", "reverse_delay", "loss"]);
+    assert_eq!(refused[..3], ["delay", "reverse_delay", "loss"]);
+    assert_eq!(&refused[3..], fields::of::<ImpairmentKeys>(), "a gateway has no wire that could do this");
 }
 
 /// What a link adds is told while it adds something, and its end as well.

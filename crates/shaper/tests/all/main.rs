@@ -3,6 +3,7 @@
 mod announced;
 mod classifier;
 mod hostile;
+mod impaired;
 mod lab;
 mod layers;
 mod measures;

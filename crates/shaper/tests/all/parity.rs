@@ -66,7 +66,7 @@ fn emulated(config: &AnyConfig, arrivals: &[Arrival]) -> Vec<Ended> {
     let rng = Streams::new(SEED).get(&format!("replay/{}", config.aqm.name()));
     let (mut bottleneck, mut log) = (Bottleneck::new(&config, rng), Log(vec![None; arrivals.len()]));
     let live = |bottleneck: &mut Bottleneck<Numbered>, until: Instant, log: &mut Log| {
-        while let Some(Delivery { due, packet }) = bottleneck.poll(until, log) {
+        while let Some(Delivery { due, packet, .. }) = bottleneck.poll(until, log) {
             log.0[packet.number as usize] = Some((due, None, packet.ecn));
         }
     };

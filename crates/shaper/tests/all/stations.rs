@@ -47,7 +47,9 @@ fn bottleneck(name: &str, settings: &[&str], channels: Vec<Channel>) -> Bottlene
 
 /// Returns the flows whose packets are due up to `now`, with their times.
 fn drain(bottleneck: &mut Bottleneck<Numbered>, now: Instant) -> Vec<(u32, Instant)> {
-    std::iter::from_fn(|| bottleneck.poll(now, &mut ())).map(|Delivery { due, packet }| (packet.flow.0, due)).collect()
+    std::iter::from_fn(|| bottleneck.poll(now, &mut ()))
+        .map(|Delivery { due, packet, .. }| (packet.flow.0, due))
+        .collect()
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn at(span: Span) -> Instant {
 
 /// Returns everything that is due up to `now`, as (id, due).
 fn drain(b: &mut Bottleneck<Numbered>, now: Instant, log: &mut Log) -> Vec<(usize, Instant)> {
-    std::iter::from_fn(|| b.poll(now, log)).map(|Delivery { due, packet }| (packet.number as usize, due)).collect()
+    std::iter::from_fn(|| b.poll(now, log)).map(|Delivery { due, packet, .. }| (packet.number as usize, due)).collect()
 }
 
 #[test]

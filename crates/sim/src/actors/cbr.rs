@@ -2,6 +2,7 @@
 
 use super::AnyApplication;
 use super::application::{Application, Host, Setup};
+use super::media::Seen;
 use super::settings::{FlowFacts, Settings};
 use super::sizes::{Mix, OneOrMore};
 use crate::segment::{Payload, Segment};
@@ -125,6 +126,7 @@ struct Datagrams {
     on_until: Instant,
     next_seq: u32,
     received: u64,
+    seen: Seen,
 }
 
 impl Datagrams {
@@ -140,6 +142,7 @@ impl Datagrams {
             on_until: Instant::ZERO,
             next_seq: 0,
             received: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -171,7 +174,9 @@ impl Application for Datagrams {
     }
 
     fn receive(&mut self, packet: &Segment, _: &mut Host<'_>) {
-        self.received += u64::from(packet.len);
+        if self.seen.is_new(packet.seq) {
+            self.received += u64::from(packet.len);
+        }
     }
 
     fn delivered(&self) -> u64 {

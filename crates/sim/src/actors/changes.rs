@@ -11,12 +11,12 @@ use super::action::{Action, Context};
 use crate::link::Alteration;
 use crate::numbers::LinkDir;
 use crate::orbit::Orbit;
-use crate::series::{Player, Point, Series, State, Values, Walk};
 use crate::table::Table;
 use history::History;
 use penstock_core::fact::Fact;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Instant, Rate, Span};
+use penstock_trace::series::{Player, Point, Series, State, Values, Walk};
 use std::sync::Arc;
 
 /// The directions of a link that a change concerns.

@@ -23,6 +23,39 @@ pub fn sent_at(packet: &Segment) -> Instant {
     Instant::from_nanos(u64::from(packet.tsval) << 32 | u64::from(packet.tsecr))
 }
 
+/// Knows a datagram again that comes twice. A link delivers a copy directly behind the datagram, so a few numbers are enough.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// The number after the highest one.
+    next: u64,
+    /// The numbers before it that have come, the highest in the lowest bit.
+    recent: u64,
+    /// The last number that came.
+    last: Option<u32>,
+}
+
+impl Seen {
+    /// Notes a number; returns whether it is new.
+    pub fn is_new(&mut self, seq: u32) -> bool {
+        let again = self.last.replace(seq) == Some(seq);
+        let number = u64::from(seq);
+        if number >= self.next {
+            self.recent = shifted(self.recent, number + 1 - self.next) | 1;
+            self.next = number + 1;
+            return true;
+        }
+        let place = self.next - 1 - number;
+        let bit = shifted(1, place);
+        let is_new = !again && self.recent & bit == 0;
+        self.recent |= bit;
+        is_new
+    }
+}
+
+fn shifted(bits: u64, by: u64) -> u64 {
+    if by < 64 { bits << by } else { 0 }
+}
+
 /// The receiving end of a stream of datagrams.
 #[derive(Debug, Clone, Default)]
 pub struct Reception {
@@ -34,6 +67,7 @@ pub struct Reception {
     pub delay: Times,
     /// Number of datagrams up to the highest number that arrived.
     expected: u64,
+    seen: Seen,
     last_transit: Span,
     /// Estimate J of RFC 3550, in nanoseconds.
     jitter_ns: f64,
@@ -86,8 +120,11 @@ impl PartialEq for Delivery {
 }
 
 impl Reception {
-    /// Takes a datagram that arrived; returns its one-way delay.
-    pub fn receive(&mut self, packet: &Segment, now: Instant) -> Span {
+    /// Takes a datagram that arrived; returns its one-way delay, or `None` if it had arrived before.
+    pub fn receive(&mut self, packet: &Segment, now: Instant) -> Option<Span> {
+        if !self.seen.is_new(packet.seq) {
+            return None;
+        }
         let transit = now.since(sent_at(packet));
         if self.received > 0 {
             // RFC 3550 A.8; D is the difference of two transit times.
@@ -101,7 +138,7 @@ impl Reception {
         self.bytes += u64::from(packet.len);
         self.expected = self.expected.max(u64::from(packet.seq) + 1);
         self.delay.record(transit);
-        transit
+        Some(transit)
     }
 
     /// Returns the number of datagrams up to the highest number that arrived.
@@ -151,6 +188,15 @@ mod tests {
         assert_eq!(delivery.jitter_ms.max, round(31.0 / 16.0));
         assert_eq!(delivery.jitter_ms.mean, round((1.0 + 31.0 / 16.0 + last) / 3.0));
         assert_eq!((delivery.delay_ms.mean, delivery.delay_ms.max), (14.0, 26.0));
+    }
+
+    /// Each number comes twice: in order, after an overtaking, and one that is far behind.
+    #[test]
+    fn a_datagram_counts_once() {
+        let mut seen = Seen::default();
+        let came = [0, 0, 2, 2, 1, 1, 3, 1, 2, 200, 200, 150, 150, 4, 4];
+        let new: Vec<u32> = came.into_iter().filter(|seq| seen.is_new(*seq)).collect();
+        assert_eq!(new, [0, 2, 1, 3, 200, 150, 4]);
     }
 
     #[test]

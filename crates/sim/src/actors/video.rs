@@ -279,8 +279,9 @@ impl Stream {
 
     /// Takes a datagram that arrived at the other end.
     fn take(&mut self, packet: &Segment, now: Instant) {
-        let delay = self.reception.receive(packet, now);
-        self.player.receive(packet, delay, self.config.deadline);
+        if let Some(delay) = self.reception.receive(packet, now) {
+            self.player.receive(packet, delay, self.config.deadline);
+        }
     }
 
     fn summary(&self) -> VideoSummary {

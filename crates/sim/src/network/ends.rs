@@ -2,8 +2,8 @@
 //! whose rates the gateway at its first end estimates has two links in their place: the link itself, with the queues of the
 //! modem and of the provider, and before its first end the shapers of the gateway, with the disciplines.
 
-use crate::impair::Impairments;
 use crate::scenario::{Estimate, Link as Keys, LinkSpec, QueueSpec};
+use penstock_core::impair::Impairments;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate, Span};
 

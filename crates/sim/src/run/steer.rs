@@ -2,13 +2,15 @@
 
 use super::Simulation;
 use crate::actors::changes::{Before, Change, Course, Way};
-use crate::impair::Impairments;
 use crate::link::Link;
 use crate::numbers::LinkDir;
-use crate::series::Values;
 use crate::tcp::Role;
+use penstock_core::config::ConfigError;
+use penstock_core::impair::Impairments;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
+use penstock_grammar::impair::validate;
+use penstock_trace::series::Values;
 
 impl Simulation {
     /// Changes rate, delay or loss of a link in the directions of `way`, at `at`, which must be later than now; an earlier
@@ -27,13 +29,18 @@ impl Simulation {
 
     /// Changes what a link does to packets before and behind its queue, from now on; `reverse` means the direction from its
     /// second end to its first. `link` is the index of the link among those of the scenario.
-    pub fn impair(&mut self, link: usize, reverse: bool, impairments: &Impairments) {
+    ///
+    /// # Errors
+    /// Returns the first key whose value is not allowed; then nothing changes.
+    pub fn impair(&mut self, link: usize, reverse: bool, impairments: &Impairments) -> Result<(), ConfigError> {
+        validate(impairments)?;
         let place = if reverse { LinkDir::forward(link).reverse() } else { LinkDir::forward(link) };
-        let Some(of) = self.world.links.get_mut(place.index()) else { return };
+        let Some(of) = self.world.links.get_mut(place.index()) else { return Ok(()) };
         let rng =
             Streams::new(self.plan.seed).get(&format!("impaired/{}/{}", place.place(), self.world.now.as_nanos()));
         of.impair(impairments, rng, self.world.now, &mut self.world.outlet);
         self.world.review(place);
+        Ok(())
     }
 
     /// Lets the application of a flow have `bytes` to send from now on, in place of all that was not sent yet. Returns false

@@ -3,7 +3,7 @@
 mod changes;
 
 use super::{Cooperation, FlowSpec, Handover, Lie, LinkSpec, NodeSpec, QueueSpec, Scenario};
-use crate::impair::Impairments;
+use penstock_grammar::impair::ImpairmentKeys;
 use penstock_grammar::link::LayerKeys;
 use serde::Serialize;
 use toml::{Table, Value};
@@ -95,17 +95,10 @@ fn keys(value: &impl Serialize) -> Table {
 
 /// Returns the impairments that a link has, and whether it gives advice, in both directions.
 fn impairments(spec: &LinkSpec) -> Table {
-    let mut table = Table::new();
-    for (prefix, queue) in [("", &spec.queue), ("reverse_", &spec.reverse_queue)] {
-        let Impairments { police, aggregate, reorder } = &queue.impairments;
-        let written = [
-            ("police", police.as_ref().map(keys)),
-            ("aggregate", aggregate.as_ref().map(keys)),
-            ("reorder", reorder.as_ref().map(keys)),
-        ];
-        table.extend(queue.advice.then(|| (format!("{prefix}scone"), Value::Boolean(true))));
-        table.extend(written.into_iter().filter_map(|(key, of)| Some((format!("{prefix}{key}"), Value::Table(of?)))));
-    }
+    let both = [&spec.queue, &spec.reverse_queue];
+    let mut table = keys(&ImpairmentKeys::of(both.map(|queue| queue.impairments)));
+    let advised = ["scone", "reverse_scone"].into_iter().zip(both).filter(|(_, queue)| queue.advice);
+    table.extend(advised.map(|(key, _)| (key.to_owned(), Value::Boolean(true))));
     table
 }
 

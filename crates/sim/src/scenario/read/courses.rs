@@ -3,14 +3,14 @@
 use super::change_keys::{ChangeKeys, OrbitKeys, RingKeys, STEP, StateKeys};
 use super::{Check, Checker};
 use crate::orbit::Orbit;
-use crate::recorded;
 use crate::scenario::{Course, LinkSpec};
-use crate::series::{State, Values};
 use penstock_core::foreign::LibraryError;
 use penstock_core::units::{Rate, Span};
 use penstock_grammar::link;
 use penstock_grammar::range::MAX_DURATION;
 use penstock_grammar::stations;
+use penstock_trace::recorded;
+use penstock_trace::series::{State, Values};
 use std::sync::Arc;
 
 const SERIES: [&str; 4] = ["orbit", "trace", "table", "states"];

@@ -4,11 +4,12 @@
 use super::Keys;
 use super::estimates::EstimateKeys;
 use super::flows::FlowKeys;
-use super::topology::{AccessKeys, EdgeKeys, ImpairmentKeys, RadioKeys};
+use super::topology::{AccessKeys, EdgeKeys, RadioKeys};
 use crate::actors::Traffic;
 use crate::tcp::TcpConfig;
 use penstock_core::cc::AnyControlConfig;
 use penstock_core::registry::AnyConfig;
+use penstock_grammar::impair::ImpairmentKeys;
 use penstock_grammar::link::{LayerKeys, Link};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};

@@ -5,11 +5,11 @@
 
 use super::estimates::EstimateKeys;
 use super::{Check, Checker};
-use crate::impair::{Aggregate, Impairments, Police, Reorder};
 use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Rate, Span};
 use penstock_grammar::fields;
+use penstock_grammar::impair::{self, ImpairmentKeys};
 use penstock_grammar::link::{self, LayerKeys, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::{Table, Value};
@@ -48,36 +48,6 @@ pub(super) struct RadioKeys {
     /// The same from the second end to the first.
     #[serde(default)]
     reverse_scone: bool,
-}
-
-/// The impairments of a link in both directions.
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
-pub(super) struct ImpairmentKeys {
-    /// A token bucket without a queue, from the first end to the second.
-    police: Option<Police>,
-    /// Packets are released in bursts, from the first end to the second.
-    aggregate: Option<Aggregate>,
-    /// Some packets are overtaken, from the first end to the second.
-    reorder: Option<Reorder>,
-    /// A token bucket without a queue, from the second end to the first.
-    reverse_police: Option<Police>,
-    /// Packets are released in bursts, from the second end to the first.
-    reverse_aggregate: Option<Aggregate>,
-    /// Some packets are overtaken, from the second end to the first.
-    reverse_reorder: Option<Reorder>,
-}
-
-impl ImpairmentKeys {
-    fn directions(&self) -> [Impairments; 2] {
-        [
-            Impairments { police: self.police, aggregate: self.aggregate, reorder: self.reorder },
-            Impairments {
-                police: self.reverse_police,
-                aggregate: self.reverse_aggregate,
-                reorder: self.reverse_reorder,
-            },
-        ]
-    }
 }
 
 /// The keys of a link of a graph.
@@ -202,7 +172,7 @@ impl Checker<'_> {
         let [layer, reverse_layer] = self.placed(path, table.part::<LayerKeys>()?.layers())?;
         let RadioKeys { stations, scone, reverse_scone } = table.part()?;
         self.placed(path, stations::validate(&stations))?;
-        let [forward, backward] = self.impairments(path, table)?;
+        let [forward, backward] = impair::read(table)?;
         let estimate = self.estimate(path, table, &link)?;
         let reverse_aqm = [path, &["reverse_aqm"]].concat();
         let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
@@ -229,19 +199,6 @@ impl Checker<'_> {
                 looked_at: looked_at && self.source.get(&reverse_aqm).is_some(),
             },
         })
-    }
-
-    /// Reads what a link does to packets before and behind its queues: in the forward direction, then in the other.
-    fn impairments(&self, path: &[&str], table: &Table<'_, '_>) -> Check<[Impairments; 2]> {
-        let keys: ImpairmentKeys = table.part()?;
-        let both = keys.directions();
-        for (impairments, prefix) in both.iter().zip(["", "reverse_"]) {
-            if let Err(mistake) = impairments.validate() {
-                let key = format!("{prefix}{}", mistake.key);
-                return Err(self.source.at(&[path, &[&key]].concat(), &mistake.message));
-            }
-        }
-        Ok(both)
     }
 
     /// Reads the discipline at a path; without one it is a tail-drop queue.

@@ -3,8 +3,8 @@
 use super::text;
 use crate::orbit::Orbit;
 use crate::scenario::{Change, Course};
-use crate::series::{State, Values};
 use penstock_core::units::Span;
+use penstock_trace::series::{State, Values};
 use toml::{Table, Value};
 
 /// Writes a change of the link that is called `link`.
