@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from penstock.mistake import MistakeError
 from penstock.reproduce import EXPERIMENTS, experiments
 from penstock.reproduce.experiments import open_folder
 from penstock.scenario import Scenario, to_toml
+from penstock.starters import crates
 from typer.testing import CliRunner
 
 TEMPLATES = Path(starters.__file__).parent / "templates"
@@ -188,16 +190,23 @@ def test_the_written_test_of_an_algorithm_holds_and_its_experiment_names_it(here
 
 
 @pytest.mark.parametrize("kind", starters.ALGORITHMS)
-def test_a_crate_names_this_checkout_and_is_complete(here: Path, kind: str) -> None:
+def test_a_crate_is_complete_wherever_it_lies(here: Path, kind: str) -> None:
     """Whether it compiles and runs is what `tools/verify-crates` finds out; that takes minutes."""
     done = CliRunner().invoke(app, ["new", kind, "my-one", "--rust"])
     assert done.exit_code == 0, done.output
-    files = {str(path.relative_to(here / "my-one")) for path in (here / "my-one").rglob("*") if path.is_file()}
-    assert files == {*starters.files_of_crate(kind), "Cargo.lock"}
+    files = {path.relative_to(here / "my-one") for path in (here / "my-one").rglob("*") if path.is_file()}
+    own = {str(file) for file in files if file.parts[0] != "penstock"}
+    assert own == {*starters.files_of_crate(kind), "Cargo.lock"}
     manifest = tomllib.loads((here / "my-one" / "Cargo.toml").read_text())
-    for name, given in manifest["dependencies"].items():
-        if name.startswith("penstock-"):
-            assert (Path(given["path"]) / "Cargo.toml").is_file()
+    packed = crates.SIMULATED if kind == "cc" else crates.REAL
+    for name in packed:
+        one = tomllib.loads((here / "my-one" / "penstock" / "crates" / name / "Cargo.toml").read_text())
+        needs = {need.removeprefix("penstock-") for need in one["dependencies"] if need.startswith("penstock-")}
+        assert needs <= set(packed)
+        assert not {"dev-dependencies", "test", "example", "lints"} & one.keys()
+    assert str(Path(crates.__file__).parents[3]) not in "".join(
+        path.read_text() for path in (here / "my-one").rglob("Cargo.toml")
+    )
     assert ("emulate" in manifest.get("features", {})) == (kind != "cc")
     assert "pub struct MyOne" in (here / "my-one" / "src" / "algorithm.rs").read_text()
     main = (here / "my-one" / "src" / "main.rs").read_text()
@@ -205,6 +214,22 @@ def test_a_crate_names_this_checkout_and_is_complete(here: Path, kind: str) -> N
     assert "penstock_sim::main_with(&my_one::own())" in main
     again = CliRunner().invoke(app, ["new", kind, "my-one", "--rust"])
     assert "exists already" in str(again.exception)
+
+
+@pytest.mark.skipif(not shutil.which("cargo"), reason="cargo is not there")
+def test_cargo_finds_all_that_a_moved_crate_is_built_of(here: Path) -> None:
+    """Each file is there that another one includes, and the manifests are those of a workspace."""
+    assert CliRunner().invoke(app, ["new", "aqm", "mine", "--rust"]).exit_code == 0
+    shutil.move(here / "mine", here / "elsewhere")
+    words = ["cargo", "tree", "--offline", "--features", "emulate", "--edges", "normal,build", "--prefix", "none"]
+    told = subprocess.run(words, cwd=here / "elsewhere", stdout=subprocess.PIPE, text=True, check=True).stdout
+    ours = {line.split()[0].removeprefix("penstock-") for line in told.splitlines() if line.startswith("penstock-")}
+    assert ours == set(crates.REAL)
+    for source in (here / "elsewhere" / "penstock").rglob("*.rs"):
+        built = source.read_text().split("#[cfg(test)]")[0] if "tests" not in str(source.relative_to(here)) else ""
+        for named in re.findall(r'include_(?:str|bytes)!\("([^"]+)"\)', built):
+            assert (source.parent / named).is_file(), f"{source}: {named}"
+    assert (here / "elsewhere" / "penstock" / "bpf" / "pink.bpf.c").is_file()
 
 
 def test_a_crate_needs_a_checkout(here: Path) -> None:

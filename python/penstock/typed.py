@@ -1510,6 +1510,22 @@ class Aggregate(TypedDict):
     packets: NotRequired[int | None]  # Number of packets with which a burst is released earlier.
 
 
+class Gilbert(TypedDict):
+    bad: NotRequired[float]  # Probability to lose a packet in the bad state.
+    good: NotRequired[float]  # Probability to lose a packet in the good state.
+    to_bad: float  # Probability to change from the good to the bad state after a packet.
+    to_good: float
+
+
+Distribution = Literal["uniform"] | Literal["normal"] | Literal["pareto"]
+
+
+class Jitter(TypedDict):
+    last: float | None  # Value of the estimate at the end, which a receiver would report.
+    max: float | None  # Largest value of the estimate.
+    mean: float | None  # Mean of the estimate J over all packets.
+
+
 class Police(TypedDict):
     burst: str  # Size of the bucket, which is full at the beginning.
     rate: str  # Rate at which tokens come.
@@ -1553,9 +1569,12 @@ class DumbbellTopology(TypedDict):
     access_rate: NotRequired[str]  # Rate of the access links of hosts.
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     delay: str
+    duplicate: NotRequired[float | None]  # Part of the packets that arrive twice, from the first end to the second.
     first_rate: NotRequired[str | None]
     framing: NotRequired[Framing | None]
+    gilbert: NotRequired[Gilbert | None]  # Losses in a row (Gilbert and Elliott), from the first end to the second.
     highest: NotRequired[str | None]  # The highest one; by default twenty times the first.
+    jitter: NotRequired[Jitter | None]  # The delay varies, from the first end to the second.
     kind: Literal["dumbbell"]
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     link_layer: NotRequired[str | None]
@@ -1578,9 +1597,14 @@ class DumbbellTopology(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_duplicate: NotRequired[
+        float | None
+    ]  # Part of the packets that arrive twice, from the second end to the first.
     reverse_first_rate: NotRequired[str | None]  # The same from the second end to the first.
     reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
+    reverse_gilbert: NotRequired[Gilbert | None]  # Losses in a row, from the second end to the first.
     reverse_highest: NotRequired[str | None]  # The highest one from the second end to the first.
+    reverse_jitter: NotRequired[Jitter | None]  # The delay varies, from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
     reverse_lowest: NotRequired[str | None]  # The lowest one from the second end to the first.
@@ -1600,9 +1624,12 @@ class ParkingLotTopologyHopsItem(TypedDict):
     aggregate: NotRequired[Aggregate | None]  # Packets are released in bursts, from the first end to the second.
     aqm: NotRequired[Discipline]
     delay: str
+    duplicate: NotRequired[float | None]  # Part of the packets that arrive twice, from the first end to the second.
     first_rate: NotRequired[str | None]
     framing: NotRequired[Framing | None]
+    gilbert: NotRequired[Gilbert | None]  # Losses in a row (Gilbert and Elliott), from the first end to the second.
     highest: NotRequired[str | None]  # The highest one; by default twenty times the first.
+    jitter: NotRequired[Jitter | None]  # The delay varies, from the first end to the second.
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     link_layer: NotRequired[str | None]
     loss: NotRequired[float]
@@ -1623,9 +1650,14 @@ class ParkingLotTopologyHopsItem(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_duplicate: NotRequired[
+        float | None
+    ]  # Part of the packets that arrive twice, from the second end to the first.
     reverse_first_rate: NotRequired[str | None]  # The same from the second end to the first.
     reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
+    reverse_gilbert: NotRequired[Gilbert | None]  # Losses in a row, from the second end to the first.
     reverse_highest: NotRequired[str | None]  # The highest one from the second end to the first.
+    reverse_jitter: NotRequired[Jitter | None]  # The delay varies, from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
     reverse_lowest: NotRequired[str | None]  # The lowest one from the second end to the first.
@@ -1655,9 +1687,12 @@ class GraphTopologyLinksItem(TypedDict):
     b: str  # Router at the second end.
     bottleneck: NotRequired[bool | None]  # True if the queue is measured.
     delay: str
+    duplicate: NotRequired[float | None]  # Part of the packets that arrive twice, from the first end to the second.
     first_rate: NotRequired[str | None]
     framing: NotRequired[Framing | None]
+    gilbert: NotRequired[Gilbert | None]  # Losses in a row (Gilbert and Elliott), from the first end to the second.
     highest: NotRequired[str | None]  # The highest one; by default twenty times the first.
+    jitter: NotRequired[Jitter | None]  # The delay varies, from the first end to the second.
     limit: NotRequired[str]  # Limit of the queue from the first end to the second.
     link_layer: NotRequired[str | None]
     loss: NotRequired[float]
@@ -1680,9 +1715,14 @@ class GraphTopologyLinksItem(TypedDict):
     reverse_delay: NotRequired[
         str | None
     ]  # One-way propagation delay from the second end to the first; without it `delay`.
+    reverse_duplicate: NotRequired[
+        float | None
+    ]  # Part of the packets that arrive twice, from the second end to the first.
     reverse_first_rate: NotRequired[str | None]  # The same from the second end to the first.
     reverse_framing: NotRequired[Framing | None]  # The framing from the second end to the first.
+    reverse_gilbert: NotRequired[Gilbert | None]  # Losses in a row, from the second end to the first.
     reverse_highest: NotRequired[str | None]  # The highest one from the second end to the first.
+    reverse_jitter: NotRequired[Jitter | None]  # The delay varies, from the second end to the first.
     reverse_limit: NotRequired[str]  # Limit of the queue from the second end to the first.
     reverse_link_layer: NotRequired[str | None]  # A preset from the second end to the first.
     reverse_lowest: NotRequired[str | None]  # The lowest one from the second end to the first.
@@ -1763,6 +1803,7 @@ class BottleneckSummary(TypedDict):
     drops_aqm: int  # Number of packets dropped by the AQM.
     drops_forced: int
     drops_overflow: int  # Number of packets dropped because there was no room.
+    duplicated: NotRequired[int | None]  # Number of packets which arrived twice; absent if there are none.
     estimate: NotRequired[
         Estimated | None
     ]  # What the gateway estimates of the link at the end; absent if it is told the rate.
@@ -1833,12 +1874,6 @@ class Frames(TypedDict):
     lost: int  # Number of incomplete frames, among those before the last of which a datagram arrived.
     played: int  # Number of frames that were complete before their deadline.
     sent: int  # Number of frames sent.
-
-
-class Jitter(TypedDict):
-    last: float | None  # Value of the estimate at the end, which a receiver would report.
-    max: float | None  # Largest value of the estimate.
-    mean: float | None  # Mean of the estimate J over all packets.
 
 
 class VideoSummary(TypedDict):

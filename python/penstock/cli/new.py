@@ -28,7 +28,10 @@ Name = Annotated[str, typer.Argument(help="Name of the files without an ending."
 
 Rust = Annotated[bool, typer.Option("--rust", help="Write a crate in Rust instead: a folder of this name.")]
 Source = Annotated[
-    Path | None, typer.Option(help="With --rust: a checkout of penstock; default: that of this program.", metavar="DIR")
+    Path | None,
+    typer.Option(
+        help="With --rust: take the crates of this checkout of penstock; default: those of this program.", metavar="DIR"
+    ),
 ]
 
 
@@ -74,6 +77,7 @@ def _algorithm(kind: str, name: str, rust: bool, source: Path | None) -> None:
         return
     folder = starters.write_crate(kind, name, source)
     print(f"written: {', '.join(str(folder / file) for file in starters.files_of_crate(kind))}")
+    print(f"written: {folder / 'penstock'}, the crates of Penstock of which it is built")
     print(f"next: cd {shlex.quote(str(folder))} && cargo test && cargo run --release -- scenario.toml")
 
 

@@ -10,6 +10,7 @@ from string import Template
 
 from penstock import store
 from penstock.mistake import MistakeError
+from penstock.starters import crates
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # The files of an algorithm in Python: their names, in which {} is that of the algorithm, and their templates.
@@ -61,6 +62,7 @@ required-features = ["emulate"]
 emulate = ["dep:penstock-emulator"]
 
 """
+_EMULATOR = 'penstock-emulator = { path = "penstock/crates/emulator", optional = true }\n'
 # The method of the library that takes each kind.
 _WITH = {"aqm": "with_aqm", "cc": "with_control", "scheduler": "with_scheduler", "ack-path": "with_ack_path"}
 # The files of the folder of a new experiment: a file in the folder, and its template.
@@ -96,45 +98,34 @@ def copy(example: Path, name: str) -> list[Path]:
 
 
 def write_crate(kind: str, name: str, source: Path | None) -> Path:
-    """Writes the crate of an algorithm in Rust and returns its folder; `source` is a checkout of this project.
+    """Writes the crate of an algorithm in Rust, with the crates that it needs, and returns its folder.
 
-    Raises `MistakeError` if the folder exists or no checkout is there.
+    `source` is a checkout of this project; without it the crates are those of this installation.
+    Raises `MistakeError` if the folder exists or there are no crates.
     """
     path = place(name)
     if path.exists() or path.is_symlink():
         raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
-    crates = _crates(source)
+    needed = crates.files(crates.SIMULATED if kind == "cc" else crates.REAL, source)
     words = {
         "NAME": path.name,
         "CRATE": path.name.replace("-", "_"),
         "CLASS": _class_name(path.name),
-        "CRATES": str(crates),
         "WITH": _WITH[kind],
         "FEATURES": "" if kind == "cc" else _FEATURES.format(path.name),
-        "NET": "" if kind == "cc" else f'penstock-emulator = {{ path = "{crates}/emulator", optional = true }}\n',
+        "NET": "" if kind == "cc" else _EMULATOR,
     }
-    lock = crates.parent / "Cargo.lock"
     with store.replacing(path) as new:
         for file in files_of_crate(kind):
             new.put(file, _text(CRATE[file].replace("KIND", kind), words))
-        if lock.is_file():
-            new.put("Cargo.lock", store.read(lock).decode())
+        for file, content in needed.items():
+            new.put(f"penstock/{file}" if file != "Cargo.lock" else file, content)
     return path
 
 
 def files_of_crate(kind: str) -> list[str]:
     """Lists the files of a crate with an algorithm of this kind; a control cannot stand before real packets."""
     return [file for file in CRATE if kind != "cc" or "emulate" not in file]
-
-
-def _crates(source: Path | None) -> Path:
-    """Returns the folder of the crates of a checkout: the given one, or the one to which this file belongs."""
-    top = source.expanduser() if source else Path(__file__).resolve().parents[3]
-    crates = top / "crates"
-    if not (crates / "core" / "Cargo.toml").is_file():
-        told = f"{source}: no checkout of penstock" if source else "this penstock was installed without its source"
-        raise MistakeError(f"{told}; give --source the directory of one, in which crates/core/Cargo.toml is")
-    return crates.resolve()
 
 
 def write_folder(name: str, taken: Container[str]) -> Path:
