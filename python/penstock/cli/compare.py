@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,7 +18,9 @@ from penstock.cli.worlds import OnAny
 if TYPE_CHECKING:
     from penstock.experiments.compare import Comparison, Difference, Line
     from penstock.experiments.statistics import Interval
+    from penstock.experiments.verdict import Answer
 
+WIDTH = 80
 _STYLES = {"better": "green", "worse": "red"}
 
 
@@ -93,7 +96,19 @@ def _print(found: Comparison) -> None:
     show.line(f"means over {seeds} seeds{rule}; differences seed by seed", "dim")
     if told := found.told_of_chance():
         show.line(told, "dim")
+    for answer in found.answers:
+        print()
+        _tell(answer)
     show.line(f"comparison: {found.path}")
+
+
+def _tell(answer: Answer) -> None:
+    """Prints the answer and why."""
+    where = ", ".join(f"{key}={value}" for key, value in answer.settings)
+    for text in textwrap.wrap(f"{where}: {answer.sentence}" if where else answer.sentence, WIDTH):
+        show.line(text, "bold")
+    for reason in answer.because:
+        print("\n".join(textwrap.wrap(reason, WIDTH, initial_indent="  ", subsequent_indent="    ")))
 
 
 def _rows(line: Line, several: bool) -> list[list[Cell]]:

@@ -13,18 +13,20 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from penstock import chance, rundir, store
 from penstock.engine import core_fingerprint, frame_of
-from penstock.experiments import reading, results, runner, statistics, work
+from penstock.experiments import quantities, reading, results, runner, statistics, verdict, work
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
 from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Sweep
 from penstock.experiments.runner import ONE_MACHINE, How, Watcher
 from penstock.experiments.statistics import Interval
 from penstock.experiments.values import shown
+from penstock.experiments.verdict import Answer, Sample
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 
@@ -132,6 +134,14 @@ class Comparison:
     path: Path
     sides: tuple[Side, ...]
     lines: tuple[Line, ...]
+    samples: Mapping[Settings, Sequence[Sample]]  # by which sides are judged
+
+    @cached_property
+    def answers(self) -> tuple[Answer, ...]:
+        """Which sides serve best, in each setting, by the rule of `verdict`."""
+        names = {side.sweep.experiment.scenario.name for side in self.sides}
+        of = names.pop() if len(names) == 1 else ""
+        return tuple(verdict.answer(samples, of, settings) for settings, samples in self.samples.items())
 
     @property
     def without_chance(self) -> list[str]:
@@ -170,7 +180,14 @@ class Comparison:
             for one in self.sides
         ]
         told = {"chance": self.told_of_chance()} if self.without_chance else {}
-        return {"format": FORMAT, "sides": sides, **told, "lines": [line.to_json() for line in self.lines]}
+        lines = [line.to_json() for line in self.lines]
+        return {
+            "format": FORMAT,
+            "sides": sides,
+            **told,
+            "lines": lines,
+            "answers": [one.to_json() for one in self.answers],
+        }
 
 
 def _rows_of(line: Line, sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
@@ -241,7 +258,7 @@ def compare(
     folder = "-vs-".join(dict.fromkeys(side.label for side in sides))[:80].replace("/", "-").replace(" ", "-")
     made_of = store.dump([[side.label, str(side.sweep.path)] for side in sides])
     path = root / "compare" / f"{folder}-{store.sha256(made_of.encode())[:8]}"
-    found = Comparison(path, sides, lines)
+    found = Comparison(path, sides, lines, _samples(sides))
     store.write(path / FILE, store.dump(found.to_json()))
     return found
 
@@ -333,6 +350,27 @@ def _of_one(sweep: Sweep, by: str) -> tuple[Side, ...]:
     return tuple(Side(label, sweep, points) for label, points in found.items())
 
 
+def _common(sides: Sequence[Side]) -> list[Settings]:
+    """Returns the settings that all sides have."""
+    return [settings for settings in sides[0].points if all(settings in side.points for side in sides)]
+
+
+def _samples(sides: Sequence[Side]) -> dict[Settings, list[Sample]]:
+    """Returns the quantities by which sides are judged, in each setting, over the seeds that all have."""
+    sweeps = {id(side.sweep): side.sweep for side in sides}
+    runs = {place: quantities.by_point(sweep) for place, sweep in sweeps.items()}
+    found = {}
+    for settings in _common(sides):
+        of_sides = [runs[id(side.sweep)][side.points[settings]] for side in sides]
+        seeds = [seed for seed in of_sides[0].seeds() if all(seed in one.seeds() for one in of_sides)]
+        ended = set().union(*(one.ended() for one in of_sides))
+        found[settings] = [
+            Sample(side.label, one.values(seeds, ended), side.sweep.samples(side.points[settings], seeds))
+            for side, one in zip(sides, of_sides, strict=True)
+        ]
+    return found
+
+
 def _lines(sides: Sequence[Side], wanted: Sequence[Measure]) -> Iterator[Line]:
     chosen = wanted or [find(key) for key in COMPARED]
     values = {
@@ -340,9 +378,7 @@ def _lines(sides: Sequence[Side], wanted: Sequence[Measure]) -> Iterator[Line]:
         for sweep in {id(side.sweep): side.sweep for side in sides}.values()
         for measure in chosen
     }
-    for settings in sides[0].points:
-        if not all(settings in side.points for side in sides):
-            continue
+    for settings in _common(sides):
         for measure in chosen:
             of_sides = [values[id(side.sweep), measure.key] for side in sides]
             for name in _names(of_sides, measure, bool(wanted)):
@@ -414,8 +450,7 @@ def _without_interval(pairs: Sequence[tuple[float, float]], samples: int) -> str
 def _verdict(interval: Interval, measure: Measure, samples: int) -> str:
     if interval.low <= 0 <= interval.high:
         return NOTHING
-    wider = interval.half_width * statistics.student(samples - 1, SURE) / statistics.student(samples - 1)
-    if abs(interval.value) <= wider:
+    if not statistics.excludes_zero(interval, samples, SURE):
         return MORE_SEEDS
     if not measure.better:
         return LARGER if interval.value > 0 else SMALLER

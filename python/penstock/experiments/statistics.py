@@ -94,6 +94,12 @@ def mean(values: Sequence[float], samples: int | None = None) -> Interval:
     return Interval(centre, centre - half, centre + half)
 
 
+def excludes_zero(interval: Interval, samples: int, level: float) -> bool:
+    """Returns whether a mean's interval of 95 % (`LEVEL`) excludes zero also at another level."""
+    wider = interval.half_width * student(samples - 1, level) / student(samples - 1)
+    return abs(interval.value) > wider
+
+
 def centre_of(values: Sequence[float]) -> float:
     """Returns the mean; of equal values exactly that value."""
     return values[0] if min(values) == max(values) else math.fsum(values) / len(values)
