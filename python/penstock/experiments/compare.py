@@ -69,6 +69,8 @@ COMPARED = (
 )
 _ALSO_OF_THE_RUN = ("goodput_bps", "rtt_p90_ms")  # of flows only where there are several groups
 
+_LONGEST = 38  # letters of the name of a directory, so that its path fits on a line of a terminal
+
 Settings = tuple[tuple[str, str], ...]
 
 
@@ -96,7 +98,7 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the difference as plain values."""
-        return {"side": self.side, **_plain(self.interval), "share": self.share, "verdict": self.verdict}
+        return {"side": self.side, **self.interval.to_json(), "share": self.share, "verdict": self.verdict}
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Line:
             "better": self.measure.better,
             "seeds": self.seeds,
             "samples": list(self.samples),
-            "sides": [_plain(one) for one in self.sides],
+            "sides": [one.to_json() for one in self.sides],
             "differences": [one.to_json() for one in self.differences],
         }
 
@@ -135,6 +137,8 @@ class Comparison:
     sides: tuple[Side, ...]
     lines: tuple[Line, ...]
     samples: Mapping[Settings, Sequence[Sample]]  # by which sides are judged
+    command: str = ""  # that of the terminal, which compares the same again
+    replaced: str = ""  # what is to be said of another comparison that was in the directory
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
@@ -180,13 +184,15 @@ class Comparison:
             for one in self.sides
         ]
         told = {"chance": self.told_of_chance()} if self.without_chance else {}
-        lines = [line.to_json() for line in self.lines]
+        judged = [verdict.judged(samples, settings) for settings, samples in self.samples.items()]
         return {
             "format": FORMAT,
             "sides": sides,
             **told,
-            "lines": lines,
+            "lines": [line.to_json() for line in self.lines],
             "answers": [one.to_json() for one in self.answers],
+            "judged": judged,
+            "command": self.command,
         }
 
 
@@ -206,11 +212,6 @@ def _rows_of(line: Line, sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
             "difference_high": apart.high if apart else None,
             "verdict": difference.verdict if difference else None,
         }
-
-
-def _plain(interval: Interval) -> dict[str, float | None]:
-    values = {"mean": interval.value, "low": interval.low, "high": interval.high}
-    return {key: None if math.isnan(value) else value for key, value in values.items()}
 
 
 def items(given: Sequence[str | Path | Mapping[str, Any] | Experiment]) -> list[tuple[str, Experiment, Path | None]]:
@@ -243,24 +244,70 @@ def compare(
     how: How = ONE_MACHINE,
     watcher: Watcher | None = None,
     root: Path = Path("runs"),
+    out: Path | None = None,
+    command: str = "",
 ) -> Comparison:
-    """Runs what is not run yet, and compares all sides with the first.
+    """Runs what is not run yet, and compares all sides with the first; writes what it found into a directory.
 
     Several items are compared with each other, each point with those of the same settings. Of one item, the values of
-    one of its keys (`by`; else the first that varies) are compared with each other.
+    one of its keys (`by`; else the first that varies) are compared with each other. `command` is kept with the results.
     """
+    if out:
+        _refuse_others(out)
     wanted = _seeds(given, seeds)
     ran = [
         (label, _ran(replace(one, seeds=wanted, until=None), path, how, watcher, root)) for label, one, path in given
     ]
     sides = _of_one(ran[0][1], by) if len(ran) == 1 else _of_several(_distinct(ran))
     lines = tuple(_lines(sides, [find(key) for key in measure]))
-    folder = "-vs-".join(dict.fromkeys(side.label for side in sides))[:80].replace("/", "-").replace(" ", "-")
-    made_of = store.dump([[side.label, str(side.sweep.path)] for side in sides])
-    path = root / "compare" / f"{folder}-{store.sha256(made_of.encode())[:8]}"
-    found = Comparison(path, sides, lines, _samples(sides))
-    store.write(path / FILE, store.dump(found.to_json()))
+    path = out or _default_path(sides, root)
+    found = Comparison(path, sides, lines, _samples(sides), command)
+    told = found.to_json()
+    found = replace(found, replaced=_replaced(path, told))
+    store.write(path / FILE, store.dump(told))
     return found
+
+
+def _default_path(sides: Sequence[Side], root: Path) -> Path:
+    folder = "-vs-".join(dict.fromkeys(side.label for side in sides))[:_LONGEST].replace("/", "-").replace(" ", "-")
+    made_of = store.dump([[side.label, str(side.sweep.path)] for side in sides])
+    return root / "compare" / f"{folder}-{store.sha256(made_of.encode())[:8]}"
+
+
+def is_comparison(path: Path) -> bool:
+    """Returns true for the directory of a comparison."""
+    return (path / FILE).is_file()
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuses a directory that holds something else: a page of a comparison would replace its page."""
+    if path.exists() and not (path.is_dir() and (is_comparison(path) or not any(path.iterdir()))):
+        raise MistakeError(f"--out {path}: holds something else; a comparison needs a directory of its own")
+
+
+def _replaced(path: Path, told: Mapping[str, Any]) -> str:
+    """Says that another comparison was in the directory; nothing if this one has all of it."""
+    if not is_comparison(path):
+        return ""
+    try:
+        before = store.read_json(path / FILE)
+        was, now = (_compared(one) for one in (before, told))
+    except (store.StoreError, KeyError, TypeError):
+        return f"note: {path} held a comparison that cannot be read, which this one has replaced"
+    if was[:2] == now[:2] and was[2] <= now[2]:
+        return ""
+    labels, seeds, measures = was
+    return (
+        f"note: {path} held another comparison ({', '.join(labels)}; {seeds} seeds, {len(measures)} measures), which "
+        "this one has replaced; its runs are kept, and its command makes it again"
+    )
+
+
+def _compared(told: Mapping[str, Any]) -> tuple[list[str], int, set[tuple[str, str]]]:
+    """Returns what a comparison is of: labels, number of seeds, measures."""
+    lines = told["lines"]
+    seeds = max((line["seeds"] for line in lines), default=0)
+    return [side["label"] for side in told["sides"]], seeds, {(line["part"], line["measure"]) for line in lines}
 
 
 def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> tuple[int, ...]:

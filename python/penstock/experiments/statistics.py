@@ -39,6 +39,11 @@ class Interval:
         """True if there is an interval."""
         return not math.isnan(self.low)
 
+    def to_json(self) -> dict[str, float | None]:
+        """Returns mean and ends as plain values; `None` for those that are not known."""
+        values = {"mean": self.value, "low": self.low, "high": self.high}
+        return {key: None if math.isnan(value) else value for key, value in values.items()}
+
 
 @functools.cache
 def student(degrees: int, level: float = LEVEL) -> float:

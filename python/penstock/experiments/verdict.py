@@ -58,6 +58,8 @@ class Quantity:
     part: float = 0.0  # margin as a part of the better value
     least: float = 0.0  # margin in units of the quantity, if that is more
     about: str = ""
+    unit: str = ""  # in which differences are written, and its size
+    scale: float = 1.0
 
     def margin(self, best: float) -> float:
         """Returns by how much a value may be worse than the better one and count as the same."""
@@ -68,6 +70,10 @@ class Quantity:
         if self.better == HIGHER:
             return value >= min((1 - self.part) * best, best - self.least)
         return value <= max((1 + self.part) * best, best + self.least)
+
+    def apart(self, interval: Interval) -> str:
+        """Returns a difference with its interval in words."""
+        return f"{statistics.with_ends(interval, self.scale, '+')} {self.unit}".rstrip()
 
     @property
     def told(self) -> str:
@@ -80,7 +86,7 @@ _MOS = "MOS "
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %" if abs(value) < 0.1 else f"{100 * value:.1f} %"
+    return f"{100 * value:.3g} %"
 
 
 def _ms(value: float) -> str:
@@ -93,33 +99,34 @@ CALLS = Quantity(
 )  # fmt: skip
 PLAYED = Quantity(
     "played", FELT, "video", _percent, HIGHER, least=0.01,
-    about="part of the frames of videos that was played in time",
+    about="part of the frames of videos that was played in time", unit="%", scale=0.01,
 )  # fmt: skip
 PAGES = Quantity(
     "page_ms", FELT, "pages", _ms, LOWER, part=0.1, least=20.0,
-    about="median time of a page, mean over the flows of `web` and `http`",
+    about="median time of a page, mean over the flows of pages (web, http)", unit="ms",
 )  # fmt: skip
 CAME = Quantity(
     "pages_came", FELT, "pages that came", _percent, HIGHER, least=0.1,
-    about="part of the pages that were complete when the run ended",
+    about="part of the pages that were complete when the run ended", unit="%", scale=0.01,
 )  # fmt: skip
 TRANSFERS = Quantity(
     "transfer_s", FELT, "transfers", "{:.3g} s".format, LOWER, part=0.05,
-    about="median time of a transfer with an end, mean over its flows",
+    about="median time of a transfer with an end, mean over its flows", unit="s",
 )  # fmt: skip
 CARRIED = Quantity(
     "carried", CARRYING, "goodput", _percent, HIGHER, part=0.05,
-    about="goodputs of both directions, each as a share of its link, together",
+    about="goodputs of both directions, each as a share of its link, together", unit="%", scale=0.01,
 )  # fmt: skip
 DELAY = Quantity(
     "queue_ms", QUEUEING, "queue", _ms, LOWER, part=0.1, least=1.5,
-    about="90th percentile of the queueing delay, of the measured link where it is longest",
+    about="90th percentile of the queueing delay, of the measured link where it is longest", unit="ms",
 )  # fmt: skip
 DROPPED = Quantity(
     "dropped", DROPPING, "drops", _percent, LOWER, least=0.005,
-    about="dropped packets as a part of those that came to the measured links",
+    about="dropped packets as a part of those that came to the measured links", unit="%", scale=0.01,
 )  # fmt: skip
 QUANTITIES = (CALLS, PLAYED, PAGES, CAME, TRANSFERS, CARRIED, DELAY, DROPPED)
+BY_KEY: Mapping[str, Quantity] = {quantity.key: quantity for quantity in QUANTITIES}
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,10 @@ class Apart:
     other: float
     interval: Interval  # of the differences, 95 %; NaN where a value is missing
     why: str = ""  # nothing can be said
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the difference as plain values."""
+        return {"relation": self.relation, **self.interval.to_json()}
 
     @property
     def told(self) -> str:
@@ -244,6 +255,20 @@ def pair(first: Sample, other: Sample) -> Pair:
     return Pair(first.label, other.label, ALIKE, found)
 
 
+def judged(sides: Sequence[Sample], settings: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+    """Returns as plain values what sides are judged by: each quantity with its values, and how it differs from the
+    first side.
+    """
+    listed = []
+    for quantity in QUANTITIES:
+        found = [apart(quantity, sides[0], other) for other in sides[1:]]
+        if any(found):
+            values = [_known(side.values.get(quantity.key, ())) for side in sides]
+            differences = [one.to_json() if one else None for one in found]
+            listed.append({"key": quantity.key, "values": values, "differences": differences})
+    return {"settings": dict(settings), "runs": [side.runs for side in sides], "quantities": listed}
+
+
 def answer(sides: Sequence[Sample], of: str = "", settings: tuple[tuple[str, str], ...] = ()) -> Answer:
     """Answers which sides serve best; `of` is what they serve, such as the name of a scenario."""
     labels = tuple(side.label for side in sides)
@@ -321,8 +346,7 @@ def _open(one: Pair) -> str:
 def _open_apart(one: Apart) -> str:
     if one.why or not one.interval.known:
         return one.told
-    low, high = (one.quantity.form(end).removeprefix(_MOS) for end in (one.interval.low, one.interval.high))
-    return f"{one.told}, difference {low} to {high}"
+    return f"{one.told}, difference {one.quantity.apart(one.interval)}"
 
 
 def _behind(label: str, best: Sequence[str], pairs: Mapping[tuple[str, str], Pair]) -> str:
