@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_difference_must_be_sure_and_must_count() -> None:
         Sample(one.label, {key: values[:3] for key, values in one.values.items()}, 3)
         for one in (side("a"), side("b", **seeds))
     ]
-    assert pair(*three).relation == OPEN, "t = 2.6 of 9.9 with three seeds"
+    assert pair(three[0], three[1]).relation == OPEN, "t = 2.6 of 9.9 with three seeds"
     far: dict[str, Any] = {"mos": [4.0 + 0.2 * one for one in draws]}  # mean 0.06, which is sure, and less than 0.1
     assert pair(side("a"), side("b", **far)).relation == ALIKE
 
@@ -87,9 +88,21 @@ def test_one_seed_has_no_best() -> None:
 
 def test_seeds_that_are_one_run_have_no_best() -> None:
     found = answer([side("a", runs=1), side("b", runs=1, mos=4.5)])
-    assert (found.verdict, found.because) == (verdict.CANNOT_TELL, ())
-    assert "serves best: all seeds are one run" in found.sentence
-    assert "best: of b all seeds are one run" in answer([side("a"), side("b", runs=1, mos=4.5)]).sentence
+    assert (found.verdict, found.best, found.because) == (verdict.CANNOT_TELL, ("a", "b"), ())
+    assert found.sentence.endswith("serves best: of each, all its seeds are one run, which has no interval.")
+    one = answer([side("a"), side("b", runs=1, mos=4.5)])
+    assert (one.verdict, one.because) == (verdict.CANNOT_TELL, ("b: all its seeds are one run, which has no interval",))
+    third = answer([side("a"), side("b", runs=1, mos=4.5), side("c", mos=4.5)])
+    assert (third.verdict, third.best) == (verdict.BEST, ("c",))
+    assert third.sentence == "Of a and c, which can be judged: c serves best."
+
+
+def test_a_side_whose_runs_failed_is_told() -> None:
+    nothing = Sample("b", {key: [None] * 10 for key in ALIKE_IN_ALL}, 1)
+    found = answer([side("a"), nothing], "home")
+    assert found.sentence == "The runs cannot tell which of a and b serves home best: only one can be judged."
+    assert found.because == ("b: 10 of its 10 runs failed",)
+    assert answer([side("a"), nothing, side("c", mos=4.5)]).best == ("c",)
 
 
 def test_where_nothing_was_delivered_there_is_no_best() -> None:
@@ -152,3 +165,18 @@ def test_settings_are_kept_with_the_answer() -> None:
     found = answer([side("a"), side("b", mos=4.5)], "home", (("flows.0.count", "2"),)).to_json()
     assert found["settings"] == {"flows.0.count": "2"}
     assert (found["verdict"], found["best"]) == ("best", ["b"])
+
+
+@pytest.mark.parametrize(("sides", "most"), [(2, 20), (5, 20)])
+def test_equal_sides_are_seldom_told_apart(sides: int, most: int) -> None:
+    """Of 400 comparisons of equal sides that differ by chance alone, at most 5 % name one that is behind."""
+    draws, spreads = random.Random(20261130), {"mos": 0.3, "page_ms": 1.0, "carried": 0.3, "queue_ms": 1.0}
+    wrong = 0
+    for _ in range(400):
+        drawn = [
+            {key: [ALIKE_IN_ALL[key] * (1 + of * draws.gauss()) for _ in NOISE] for key, of in spreads.items()}
+            for _ in range(sides)
+        ]
+        found = answer([Sample(str(place), values, 10) for place, values in enumerate(drawn)])
+        wrong += len(found.best) < sides
+    assert 0 < wrong <= most

@@ -8,7 +8,8 @@ Levels, in their order:
 4. drops.
 
 Two sides are compared seed by seed. In one quantity a side is *better* if the interval of 99 % of the differences
-excludes zero and the means differ by more than the quantity's margin, below which nobody notices. The sides are
+excludes zero and the means differ by more than the quantity's margin, below which nobody notices. Of more than two
+sides, the 1 % is divided among all pairs, so that with many of them none is behind by chance. The sides are
 *alike* if the means differ by no more than the margin, and the interval of 95 % reaches no further than twice of it.
 Else the runs leave it *open*. A difference that is the same in all of at least eight different runs is as sure as one
 of 99 %: by chance alone they have one sign in one of 128 cases.
@@ -33,13 +34,14 @@ from penstock.experiments import statistics
 from penstock.experiments.measures import HIGHER, LOWER
 from penstock.experiments.statistics import Interval
 
-SURE = 0.99
+UNSURE = 0.01  # with which a sentence may be wrong about a quantity of equal sides
 REACH = 2.0  # margins, to which the interval of a difference that does not count may reach
 ONE_SIGN = 8  # so many different runs with the same difference are as sure: 2 in 2**8 cases have one sign by chance
 BETTER, WORSE, ALIKE, OPEN, DEPENDS = "better", "worse", "alike", "open", "depends"
 BEST, CANNOT_TELL = "best", "cannot tell"  # verdicts, beside DEPENDS
 ONE_SEED = "one seed has no interval; --seeds 10 gives one"
-ONE_RUN = "all seeds are one run, which has no interval"
+ONE_RUN = "all its seeds are one run, which has no interval"
+FAILED = "{} of its {} runs failed"
 NOTHING_CAME = "nothing was delivered"
 FELT, CARRYING, QUEUEING, DROPPING = range(4)
 
@@ -137,6 +139,15 @@ class Sample:
     values: Mapping[str, Values]
     runs: int
 
+    @property
+    def problem(self) -> str:
+        """Why the side cannot be judged; empty if it can."""
+        by_seed = [list(column) for column in zip(*map(_known, self.values.values()), strict=True)]
+        failed = sum(all(value is None for value in of_run) for of_run in by_seed)
+        if failed:
+            return FAILED.format(failed, len(by_seed))
+        return ONE_RUN if self.runs < 2 else ""
+
 
 @dataclass(frozen=True)
 class Apart:
@@ -207,8 +218,8 @@ class Answer:
         }
 
 
-def apart(quantity: Quantity, first: Sample, other: Sample) -> Apart | None:
-    """Returns how a side differs from the first in a quantity; `None` if no run of either has it."""
+def apart(quantity: Quantity, first: Sample, other: Sample, pairs: int = 1) -> Apart | None:
+    """Returns how a side differs from the first in a quantity, as one of so many pairs; `None` if none has it."""
     columns = [_known(one.values.get(quantity.key, ())) for one in (first, other)]
     if all(value is None for column in columns for value in column):
         return None
@@ -218,33 +229,34 @@ def apart(quantity: Quantity, first: Sample, other: Sample) -> Apart | None:
         if missing or not column:
             why = f"{side.label} has no value" + (f" in {missing} of {len(column)} seeds" if column else "")
             return Apart(quantity, OPEN, math.nan, math.nan, nothing, why)
-    pairs = [(a, b) for a, b in zip(*columns, strict=True) if a is not None and b is not None]
-    means = [math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True)]
+    both = [(a, b) for a, b in zip(*columns, strict=True) if a is not None and b is not None]
+    means = [math.fsum(column) / len(both) for column in zip(*both, strict=True)]
     runs = min(first.runs, other.runs)
-    interval = statistics.mean([b - a for a, b in pairs], runs)
-    return Apart(quantity, _relation(quantity, means[0], means[1], interval, runs), means[0], means[1], interval)
+    interval = statistics.mean([b - a for a, b in both], runs)
+    relation = _relation(quantity, means[0], means[1], interval, runs, 1 - UNSURE / pairs)
+    return Apart(quantity, relation, means[0], means[1], interval)
 
 
 def _known(values: Values) -> list[float | None]:
     return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
-def _relation(quantity: Quantity, first: float, other: float, interval: Interval, runs: int) -> str:
+def _relation(quantity: Quantity, first: float, other: float, interval: Interval, runs: int, level: float) -> str:
     if runs < 2:
         return OPEN
     margin = quantity.margin(max(first, other) if quantity.better == HIGHER else min(first, other))
     if abs(interval.value) <= margin:
         reach = abs(interval.value) + (interval.half_width if interval.known else 0.0)
         return ALIKE if reach <= REACH * margin or interval.value == reach == 0 else OPEN
-    sure = statistics.excludes_zero(interval, runs, SURE) if interval.known else runs >= ONE_SIGN
+    sure = statistics.excludes_zero(interval, runs, level) if interval.known else runs >= ONE_SIGN
     if not sure:
         return OPEN
     return BETTER if (interval.value > 0) == (quantity.better == HIGHER) else WORSE
 
 
-def pair(first: Sample, other: Sample) -> Pair:
-    """Compares two sides by the rule."""
-    found = tuple(one for quantity in QUANTITIES if (one := apart(quantity, first, other)))
+def pair(first: Sample, other: Sample, pairs: int = 1) -> Pair:
+    """Compares two sides by the rule, one of so many pairs."""
+    found = tuple(one for quantity in QUANTITIES if (one := apart(quantity, first, other, pairs)))
     for level in sorted({one.quantity.level for one in found}):
         relations = {one.relation for one in found if one.quantity.level == level}
         if {BETTER, WORSE} <= relations:
@@ -261,7 +273,7 @@ def judged(sides: Sequence[Sample], settings: tuple[tuple[str, str], ...] = ()) 
     """
     listed = []
     for quantity in QUANTITIES:
-        found = [apart(quantity, sides[0], other) for other in sides[1:]]
+        found = [apart(quantity, sides[0], other, math.comb(len(sides), 2)) for other in sides[1:]]
         if any(found):
             values = [_known(side.values.get(quantity.key, ())) for side in sides]
             differences = [one.to_json() if one else None for one in found]
@@ -271,27 +283,33 @@ def judged(sides: Sequence[Sample], settings: tuple[tuple[str, str], ...] = ()) 
 
 def answer(sides: Sequence[Sample], of: str = "", settings: tuple[tuple[str, str], ...] = ()) -> Answer:
     """Answers which sides serve best; `of` is what they serve, such as the name of a scenario."""
-    labels = tuple(side.label for side in sides)
-    if reason := _no_answer(sides):
-        sentence = f"The runs cannot tell which of {_listed(labels)} serves{_of(of)} best: {reason}."
-        return Answer(CANNOT_TELL, labels, sentence, (), settings)
-    pairs = {(a.label, b.label): pair(a, b) for a, b in itertools.permutations(sides, 2)}
+    all_labels = tuple(side.label for side in sides)
+    able = [side for side in sides if not side.problem]
+    problems = [f"{side.label}: {side.problem}" for side in sides if side.problem]
+    if reason := _no_answer(sides, able):
+        sentence = f"The runs cannot tell which of {_listed(all_labels)} serves{_of(of)} best: {reason}."
+        return Answer(CANNOT_TELL, all_labels, sentence, tuple(problems) if able else (), settings)
+    labels = tuple(side.label for side in able)
+    many = math.comb(len(able), 2)
+    pairs = {(a.label, b.label): pair(a, b, many) for a, b in itertools.permutations(able, 2)}
     beaten = {second for (_, second), one in pairs.items() if one.relation == WORSE}
     best = tuple(label for label in labels if label not in beaten) or labels
     verdict, sentence, among = _sentence(labels, best, pairs, of)
     rest = [_behind(label, best, pairs) for label in labels if label not in best]
-    return Answer(verdict, best, sentence, (*among, *rest), settings)
+    judged = f"Of {_listed(labels)}, which can be judged: {sentence}" if problems else sentence
+    return Answer(verdict, best, judged, (*among, *rest, *problems), settings)
 
 
-def _no_answer(sides: Sequence[Sample]) -> str:
+def _no_answer(sides: Sequence[Sample], able: Sequence[Sample]) -> str:
     """Returns why no sides can be judged; nothing if they can."""
     columns = [column for side in sides for column in side.values.values()]
     if max(map(len, columns), default=0) < 2:
         return ONE_SEED
-    if any(side.runs < 2 for side in sides):
-        alone = [side.label for side in sides if side.runs < 2]
-        return ONE_RUN if len(alone) == len(sides) else f"of {_listed(alone)} {ONE_RUN}"
-    carried = [value for side in sides for value in side.values.get(CARRIED.key, ())]
+    if len(able) < 2:
+        problems = list(dict.fromkeys(side.problem for side in sides if side.problem))
+        alike = len(problems) == 1 and not able
+        return f"of each, {problems[0]}" if alike else "only one can be judged" if able else "none can be judged"
+    carried = [value for side in able for value in side.values.get(CARRIED.key, ())]
     return NOTHING_CAME if carried and not any(carried) else ""
 
 

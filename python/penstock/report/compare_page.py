@@ -19,11 +19,12 @@ _CHIPS = {"better": "holds", "worse": "fails"}
 _LEVELS = ("what people feel", "goodput", "queues", "drops")
 _RULE = (
     "Sides are compared seed by seed, in the order of this table. In one quantity a side is better if the interval of "
-    "99 % of the differences excludes zero and the means differ by more than the margin. Sides are alike if the means "
-    "differ by no more than the margin, and the interval of 95 % reaches no further than twice of it. Else the runs "
-    "leave it open. On a level a side is better if it is better in a quantity and worse in none. The first level on "
-    "which two sides are not alike decides between them, also if it leaves it open. Those serve best that no other "
-    "beats. With one seed, or with seeds that are one run, the runs cannot tell."
+    "99 % of the differences excludes zero and the means differ by more than the margin; of more than two sides, the "
+    "1 % is divided among all pairs. Sides are alike if the means differ by no more than the margin, and the interval "
+    "of 95 % reaches no further than twice of it. Else the runs leave it open. On a level a side is better if it is "
+    "better in a quantity and worse in none. The first level on which two sides are not alike decides between them, "
+    "also if it leaves it open. Those serve best that no other beats. With one seed, or with seeds that are one run, "
+    "the runs cannot tell."
 )
 
 
