@@ -292,7 +292,7 @@ kind = "voip"
 
 def test_the_terminal_has_an_answer_in_80_columns_and_a_page(penstock: Command, scenario: Path) -> None:
     scenario.write_text(scenario.read_text() + CALL)
-    names = ("droptail", "fq-codel", "fq-codel quantum=1000", "codel")
+    names = ("droptail", "fq-codel", "fq-codel quantum='1000B'", "codel")
     words = ("compare", scenario, "--vary", f"aqm={','.join(_aqm(name) for name in names)}", "--seeds", "4")
     done = penstock(*words, "--out", "here")
     assert done.returncode == 0, done.stderr
@@ -330,6 +330,15 @@ def test_nothing_is_replaced_in_silence(penstock: Command, scenario: Path, other
     assert refused.returncode == 2
     assert "holds something else" in refused.stderr
     assert (scenario.parent / "run" / "report.html").read_bytes() == before
+
+
+def test_a_side_that_fails_is_told_with_its_error(penstock: Command, scenario: Path) -> None:
+    done = penstock("compare", scenario, "--vary", "aqm.name=droptail,codell", "--seeds", "3")
+    assert done.returncode == 1
+    assert "only one can be judged" in done.stdout.replace("\n", " ")
+    assert "codell: 3 of its 3 runs failed" in done.stdout
+    assert "seed has no influence" not in done.stdout, "of runs that failed nothing is known"
+    assert "aqm.name=codell, 3 seeds: " in done.stderr
 
 
 def test_an_interrupted_comparison_keeps_what_is_finished(tmp_path: Path, scenario: Path) -> None:

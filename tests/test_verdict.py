@@ -118,7 +118,7 @@ def test_where_nothing_was_delivered_there_is_no_best() -> None:
 def test_a_value_that_is_missing_leaves_it_open(missing: float | None) -> None:
     found = answer([side("a"), side("b", mos=[4.4] * 9 + [missing])])
     assert (found.verdict, found.best) == (verdict.CANNOT_TELL, ("a", "b"))
-    assert found.because[0] == "b beside a: calls: b has no value in 1 of 10 seeds"
+    assert found.because[0] == "b beside a: calls: b has none in 1 of 10 seeds"
     everywhere = answer([side("a", mos=[missing] * 10), side("b", mos=[missing] * 10, page_ms=300.0)])
     assert everywhere.best == ("b",), "without calls pages decide"
     assert "calls" not in " ".join((everywhere.sentence, *everywhere.because))
@@ -127,7 +127,7 @@ def test_a_value_that_is_missing_leaves_it_open(missing: float | None) -> None:
 def test_what_only_one_side_has_leaves_it_open() -> None:
     values = {key: of for key, of in side("b").values.items() if key != "mos"}
     found = answer([side("a"), Sample("b", values, 10)])
-    assert (found.verdict, found.because[0]) == (verdict.CANNOT_TELL, "b beside a: calls: b has no value")
+    assert (found.verdict, found.because[0]) == (verdict.CANNOT_TELL, "b beside a: calls: b has none")
 
 
 def test_several_that_are_alike_serve_best_together() -> None:

@@ -14,7 +14,7 @@ from penstock import worlds
 from penstock.cli import flent, layout, options, show
 from penstock.cli.base import verb
 from penstock.cli.progress import RunsBar
-from penstock.cli.sweep import tell_disturbed, varied
+from penstock.cli.sweep import tell_disturbed, tell_failures, varied
 from penstock.cli.worlds import OnAny
 from penstock.mistake import MistakeError
 
@@ -104,9 +104,17 @@ def compare(
     else:
         _print(found)
         show.line(f"report: {page}")
-    for swept in {side.sweep.path: side.sweep for side in found.sides}.values():
-        tell_disturbed(swept)
     options.opened(page, browse)
+    _warn(found)
+
+
+def _warn(found: Comparison) -> None:
+    """Warns of runs which the machine disturbed, and of those that failed."""
+    sweeps = {side.sweep.path: side.sweep for side in found.sides}.values()
+    for swept in sweeps:
+        tell_disturbed(swept)
+    for swept in sweeps:
+        tell_failures(swept)
 
 
 def _command(
@@ -136,8 +144,9 @@ def _print(found: Comparison) -> None:
             print(text)
         print()
     seeds = max((line.seeds for line in found.lines), default=0)
+    over = "one seed" if seeds == 1 else f"{seeds} seeds"
     rule = " with 95 % intervals (Student's t)" if _has_intervals(found) else ""
-    _wrapped(f"means over {seeds} seeds{rule}; differences seed by seed, from {found.sides[0].label}", "dim")
+    _wrapped(f"means over {over}{rule}; differences seed by seed, from {found.sides[0].label}", "dim")
     _wrapped(found.told_of_chance(), "dim")
     for answer in found.answers:
         print()

@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock import chance, rundir, store
+from penstock import chance, rundir, store, worlds
 from penstock.engine import core_fingerprint, frame_of
-from penstock.experiments import quantities, reading, results, runner, statistics, verdict, work
+from penstock.experiments import delays, quantities, reading, results, runner, statistics, verdict, work
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
 from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Sweep
@@ -28,10 +28,10 @@ from penstock.experiments.statistics import Interval
 from penstock.experiments.values import shown
 from penstock.experiments.verdict import Answer, Sample
 from penstock.mistake import MistakeError
-from penstock.scenario import Scenario
+from penstock.scenario import Scenario, tree
 
 FORMAT = 1
-FILE = "compare.json"
+FILE, FELT = "compare.json", "felt.json"
 SEEDS = tuple(range(1, 11))  # of scenarios and runs, which have one seed of their own
 SURE = 0.99  # a table has many lines: a word needs more than the interval that is shown, whose level is 95 %
 BETTER, WORSE, LARGER, SMALLER, SAME, NOTHING, MORE_SEEDS, ONE_SEED, NO_CHANCE, ALIKE, MISSING = (
@@ -264,8 +264,22 @@ def compare(
     found = Comparison(path, sides, lines, _samples(sides), command)
     told = found.to_json()
     found = replace(found, replaced=_replaced(path, told))
-    store.write(path / FILE, store.dump(told))
+    store.parents(path / FILE)
+    store.together({path / FILE: store.dump(told), path / FELT: store.dump(_felt(sides))})
     return found
+
+
+def _felt(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """Returns the distributions of what people feel, added over seeds, of each side in each setting, as curves."""
+    kept = {id(side.sweep): side.sweep for side in sides if side.sweep.experiment.delays}
+    found = {place: list(delays.distributions(sweep.delays)) for place, sweep in kept.items()}
+    return [
+        {"settings": dict(settings), "side": side.label, "part": one.part, "name": one.name, **one.curve()}
+        for settings in _common(sides)
+        for side in sides
+        for one in found.get(id(side.sweep), ())
+        if one.point == side.points[settings] and one.part in delays.FELT
+    ]
 
 
 def _default_path(sides: Sequence[Side], root: Path) -> Path:
@@ -325,6 +339,8 @@ def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> 
 
 def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher | None, root: Path) -> Sweep:
     out = results.default_path(experiment, root / "sweeps")
+    if not path:
+        experiment = _with_distributions(experiment, out)
     if path and (kept := _of_another_world(path)):
         # It is stored apart from simulated runs of the same scenario, which it must never stand for.
         world, hashed = kept.manifest["options"]["on"], store.sha256(kept.files[rundir.SUMMARY])
@@ -338,6 +354,15 @@ def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher |
     if done.sweep is None:
         raise InterruptedCompareError(f"{done.finished} of {done.runs} runs are finished")
     return done.sweep
+
+
+def _with_distributions(experiment: Experiment, out: Path) -> Experiment:
+    """Returns the experiment so that it keeps distributions, unless runs without them are stored already."""
+    if experiment.on != worlds.SIM or tree(experiment.scenario.text).get("output", {}).get("series") is False:
+        return experiment
+    kept = replace(experiment, delays=True)
+    plain_only = not runner.is_stored(kept, out) and runner.is_stored(replace(experiment, delays=False), out)
+    return experiment if plain_only else kept
 
 
 def _of_another_world(path: Path) -> rundir.Kept | None:

@@ -227,7 +227,8 @@ def apart(quantity: Quantity, first: Sample, other: Sample, pairs: int = 1) -> A
     for side, column in zip((first, other), columns, strict=True):
         missing = sum(value is None for value in column)
         if missing or not column:
-            why = f"{side.label} has no value" + (f" in {missing} of {len(column)} seeds" if column else "")
+            whole = missing == len(column)
+            why = f"{side.label} has none" if whole else f"{side.label} has none in {missing} of {len(column)} seeds"
             return Apart(quantity, OPEN, math.nan, math.nan, nothing, why)
     both = [(a, b) for a, b in zip(*columns, strict=True) if a is not None and b is not None]
     means = [math.fsum(column) / len(both) for column in zip(*both, strict=True)]
@@ -331,7 +332,8 @@ def _sentence(
         sentence = f"{which} serves{_of(of)} best; the runs cannot tell which."
         if everybody:
             sentence = f"The runs cannot tell which of {_listed(best)} serves{_of(of)} best."
-        return CANNOT_TELL, sentence, [*told, "more seeds may tell"]
+        more = any(not each.why for one in among for each in one.deciding if one.relation == OPEN)
+        return CANNOT_TELL, sentence, [*told, *(["more seeds may tell"] if more else [])]
     how = "equally well" if everybody else "best"
     sentence = f"{_listed(best)} serve{_of(of)} {how}; the runs cannot tell between them."
     words = _words(one.quantity for two in among for one in two.apart)

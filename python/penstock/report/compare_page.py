@@ -12,7 +12,8 @@ from penstock.experiments.overview import heading, scale
 from penstock.experiments.statistics import Interval, with_ends, with_half
 from penstock.experiments.verdict import BY_KEY, QUANTITIES, Quantity
 from penstock.report import kit
-from penstock.report.kit.model import Cell, Mark, Section, Strip, Table
+from penstock.report.kit.model import Cell, Chart, Line, Mark, Section, Strip, Table
+from penstock.report.run_charts import FELT, SHARE
 
 Told = Mapping[str, Any]
 _CHIPS = {"better": "holds", "worse": "fails"}
@@ -28,8 +29,8 @@ _RULE = (
 )
 
 
-def page(told: Told) -> str:
-    """Returns the page of a comparison, as `compare.json` has it."""
+def page(told: Told, felt: Sequence[Told] = ()) -> str:
+    """Returns the page of a comparison, as `compare.json` and `felt.json` have it."""
     labels = [side["label"] for side in told["sides"]]
     answers = told.get("answers", [])
     seeds = max((line["seeds"] for line in told["lines"]), default=0)
@@ -38,6 +39,8 @@ def page(told: Told) -> str:
         where = _where(answer["settings"])
         sections.append(Section(f"Answer{where}", [answer["sentence"], *answer["because"]]))
         sections.append(Section(f"Beside {labels[0]}{where}", list(_differences(judged, labels)), _READ_DIFFERENCES))
+        charts = list(_felt([one for one in felt if one["settings"] == answer["settings"]], labels))
+        sections.append(Section(f"What people feel{where}", charts, _READ_FELT if charts else ""))
         sections.append(Section(f"Each run{where}", list(_runs(judged, labels)), _READ_RUNS))
     sections += [Section(f"All measures{_where(settings)}", [table]) for settings, table in _tables(told, labels)]
     sections.append(Section("The rule", [_RULE, _rule()]))
@@ -57,6 +60,7 @@ _READ_DIFFERENCES = (
     "The mean of the differences seed by seed, with its interval of 95 %. The line is no difference; within the grey "
     "range nobody notices."
 )
+_READ_FELT = "All packets, pages and calls of all seeds together: the share up to each value. Values are known to 1 %."
 _READ_RUNS = "Each open circle is a run, the full one their mean, the bar the interval of the mean (95 %)."
 
 
@@ -108,6 +112,18 @@ def _of_runs(quantity: Quantity, label: str, place: int, values: Sequence[float 
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
+
+
+def _felt(felt: Sequence[Told], labels: Sequence[str]) -> Iterator[Chart]:
+    """Yields a chart for each quantity and kind of flows, with a line for each side."""
+    for part, name in dict.fromkeys((one["part"], one["name"]) for one in felt):
+        title, what, axis = FELT[part]
+        lines = [
+            Line(one["side"], one["shares"], labels.index(one["side"]), one["values"], style="step")
+            for one in felt
+            if (one["part"], one["name"]) == (part, name)
+        ]
+        yield Chart(f"{title} ({name})", f"The share of {what}.", axis, SHARE, lines)
 
 
 def _best(values: Sequence[Sequence[float | None]], quantity: Quantity) -> float:

@@ -74,7 +74,8 @@ def write_compare(path: Path) -> Path:
     from penstock.report import compare_page
 
     with store.as_written(path / compare.FILE):
-        page = compare_page.page(store.read_json(path / compare.FILE))
+        felt = store.read_json(path / compare.FELT) if (path / compare.FELT).is_file() else []
+        page = compare_page.page(store.read_json(path / compare.FILE), felt)
     store.write(path / REPORT, page)
     return path / REPORT
 
