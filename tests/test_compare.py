@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +282,99 @@ def test_a_side_without_chance_is_one_sample_beside_one_that_has_it(penstock: Co
     assert line["sides"][1]["low"] is not None
     assert line["differences"][0]["low"] is None
     assert line["differences"][0]["verdict"] in (compare.NO_CHANCE, compare.SAME)
+
+
+CALL = """
+[[flows]]
+kind = "voip"
+"""
+
+
+def test_the_terminal_has_an_answer_in_80_columns_and_a_page(penstock: Command, scenario: Path) -> None:
+    scenario.write_text(scenario.read_text() + CALL)
+    names = ("droptail", "fq-codel", "fq-codel quantum='1000B'", "codel")
+    words = ("compare", scenario, "--vary", f"aqm={','.join(_aqm(name) for name in names)}", "--seeds", "4")
+    done = penstock(*words, "--out", "here")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == "report: here/report.html"
+    assert any("better" in line for line in lines)
+    found = json.loads((scenario.parent / "here" / "compare.json").read_text())
+    [answer] = found["answers"]
+    assert re.sub(r"\s+", " ", answer["sentence"]) in re.sub(r"\s+", " ", done.stdout)
+    page = (scenario.parent / "here" / "report.html").read_text()
+    assert answer["sentence"] in page
+    assert all(one["key"] in ("mos", "carried", "queue_ms", "dropped") for one in found["judged"][0]["quantities"])
+    assert found["command"].startswith("penstock compare ")
+    assert penstock("runs", "report", "here").returncode == 0
+    assert (scenario.parent / "here" / "report.html").read_text() == page
+
+
+def _aqm(text: str) -> str:
+    name, *rest = text.split()
+    return '{name="' + name + '"' + "".join(f",{one}" for one in rest) + "}"
+
+
+def test_nothing_is_replaced_in_silence(penstock: Command, scenario: Path, other: Path) -> None:
+    words = ("compare", scenario, other, "--out", "here")
+    assert penstock(*words, "--seeds", "2").stderr.count("note:") == 0
+    assert (
+        penstock(*words, "--seeds", "3").stderr.count("note: here held another comparison (small, other; 2 seeds") == 1
+    )
+    again = penstock(*words, "--seeds", "3")
+    assert "note:" not in again.stderr
+    assert penstock("run", scenario, "--out", "run").returncode == 0
+    before = (scenario.parent / "run" / "report.html").read_bytes()
+    refused = penstock("compare", scenario, other, "--seeds", "2", "--out", "run")
+    assert refused.returncode == 2
+    assert "holds something else" in refused.stderr
+    assert (scenario.parent / "run" / "report.html").read_bytes() == before
+
+
+def test_a_side_that_fails_is_told_with_its_error(penstock: Command, scenario: Path) -> None:
+    done = penstock("compare", scenario, "--vary", "aqm.name=droptail,codell", "--seeds", "3")
+    assert done.returncode == 1
+    assert "only one can be judged" in done.stdout.replace("\n", " ")
+    assert "codell: 3 of its 3 runs failed" in done.stdout
+    assert "seed has no influence" not in done.stdout, "of runs that failed nothing is known"
+    assert "aqm.name=codell, 3 seeds: " in done.stderr
+
+
+def test_an_interrupted_comparison_keeps_what_is_finished(tmp_path: Path, scenario: Path) -> None:
+    """Ctrl-C is a signal to the whole group of processes."""
+    scenario.write_text(scenario.read_text().replace('"5s"', '"200s"'))
+    words = [
+        sys.executable,
+        "-m",
+        "penstock",
+        "compare",
+        str(scenario),
+        "--vary",
+        "aqm.name=codel,pie",
+        "--seeds",
+        "200",
+    ]
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    runs = tmp_path / "runs" / "sweeps"
+    until_it(
+        lambda: any(file.stat().st_size for file in runs.rglob("*") if file.is_file()) or process.poll() is not None
+    )
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert "interrupted: what is finished is kept" in told
+    assert "Traceback" not in told
+    assert not list((tmp_path / "runs").glob("compare/*")), "no answer of a part"
+
+
+def until_it(is_so: Callable[[], bool]) -> None:
+    """Waits until it is so."""
+    for _ in range(600):
+        if is_so():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come about")
 
 
 def test_the_rule_adds_as_many_seeds_as_stein_says() -> None:

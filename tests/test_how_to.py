@@ -28,7 +28,7 @@ PROMISED: dict[str, tuple[list[str], list[str]]] = {
     "uplink": (["0.095 Mbit/s", "among 20 hosts"], ["token.txt"]),
     "live": (["set after", "aqm.target=10ms"], []),
     "linux": (["cubic-10M-40ms-codel-1"], []),
-    "wire": (["controls: cubic", "one seed cannot tell"], ["sim/summary.json", "wire/report.html"]),
+    "wire": (["controls: cubic", "one seed"], ["sim/summary.json", "wire/report.html"]),
     "starlink": (["queue delay p90 ms", "difference"], ["dish.csv"]),
     "export": (
         ["reproduced byte for byte"],

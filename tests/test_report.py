@@ -111,10 +111,21 @@ def test_distributions_have_the_quantiles_of_the_summary(home: penstock.Result) 
         exact = bottleneck["queue_delay_ms"][key]
         assert delays[np.searchsorted(shares, q)] == pytest.approx(exact, rel=0.012), key
     assert delays.max() == pytest.approx(bottleneck["queue_delay_ms"]["max"], rel=1e-6)
-    [delay, _] = run_charts.distributions(home.tables, home.summary)
+    *_, delay, _ = run_charts.distributions(home.tables, home.summary)
     assert delay.lines[0].ys[-1] == 1.0
     trips = home.tables["round_trips"].to_pydict()
     assert set(trips["flow"]) == {0, 5}, "the first flows of bulk and of web, by kind and control"
+
+
+def test_what_people_feel_is_drawn_for_each_flow_and_for_each_host(home: penstock.Result) -> None:
+    calls = [flow["id"] for flow in home.summary["flows"] if "voip" in flow]
+    by_title = {chart.title: chart for chart in run_charts.felt(home.tables, home.summary, {})}
+    assert [line.name for line in by_title["Delay of calls"].lines] == [f"flow {flow} (voip)" for flow in calls]
+    hosts = dict.fromkeys(range(len(home.summary["flows"])), "tablet")
+    for drawn in run_charts.felt(home.tables, home.summary, hosts):
+        [line] = drawn.lines
+        assert (line.name, line.ys[-1]) == ("tablet", 1.0), drawn.title
+    assert groups.hosts({"flows": [{"count": 2}, {"node": "tablet", "count": 2}, {}]}) == {2: "tablet", 3: "tablet"}
 
 
 def test_many_flows_are_a_range_and_a_median() -> None:

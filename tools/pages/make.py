@@ -75,6 +75,8 @@ def _commands(out: Path) -> None:
     _replay(out / "replay")
     bulk = ROOT / "examples" / "applications.toml"
     _command("sweep", bulk, "--vary", "aqm.name=codel,pie", "--seeds", "3", "--delays", "--out", out / "sweep")
+    sides = ("--vary", "aqm.name=droptail,codel,fq-codel")
+    _command("compare", bulk, *sides, "--seeds", "4", "--out", out / "compare")
     _command("suite", "rrul", "fq-codel", "--out", out / "flent")
     _command("suite", "rfc7928", "codel", "--quick", "--out", out / "suite")
     _command("verify", "break", "codel", "--trials", "10", "--out", out / "break")

@@ -70,11 +70,11 @@ impl TimeHistogram {
 }
 
 /// Neighbouring times are counted together up to this factor, so that a distribution is short.
-const BUCKET: f64 = 1.01;
+const BUCKET: f64 = 1.009;
 
 impl TimeHistogram {
     /// Returns the distribution: pairs of a time in nanoseconds and the number of times above the pair before and up to
-    /// it. A time is at most 1.1 % and 512 ns, the width of the narrowest count, above the smallest that it stands for.
+    /// it. A time is at most 1 % and 512 ns, the width of the narrowest count, above the smallest that it stands for.
     pub fn distribution(&self) -> Vec<(u64, u64)> {
         let mut found: Vec<(u64, u64)> = Vec::new();
         let mut from = 0;

@@ -106,6 +106,11 @@ impl Times {
         self.max = self.max.max(span);
     }
 
+    /// Returns the times in milliseconds, to 0.8 %, and how many there are of each.
+    pub fn distribution_ms(&self) -> Vec<(f64, u64)> {
+        self.digest.distribution().map(|(time, count)| (time.min(self.max).as_millis_f64(), count)).collect()
+    }
+
     /// Returns the quantiles in milliseconds; all are missing if there are no times.
     pub fn quantiles_ms(&self) -> Quantiles {
         if self.digest.count() == 0 {

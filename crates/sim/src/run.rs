@@ -590,6 +590,6 @@ mod tests {
         let mut run = Simulation::new(&Scenario::parse(text, "test.toml").unwrap_or_else(|e| panic!("{e}")));
         run.advance(Span::MAX).unwrap();
         assert!(run.actors.flows.iter().any(|flow| flow.application.get().counters().retransmits > 0));
-        assert!(run.bytes_per_flow() <= 1300, "{} bytes", run.bytes_per_flow());
+        assert!(run.bytes_per_flow() <= 1350, "{} bytes", run.bytes_per_flow());
     }
 }

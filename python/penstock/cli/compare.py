@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import math
+import shlex
+import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli import flent, options, show
+from penstock import worlds
+from penstock.cli import flent, layout, options, show
 from penstock.cli.base import verb
-from penstock.cli.layout import Cell, Styled
 from penstock.cli.progress import RunsBar
-from penstock.cli.sweep import tell_disturbed, varied
+from penstock.cli.sweep import tell_disturbed, tell_failures, varied
 from penstock.cli.worlds import OnAny
+from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
-    from penstock.experiments.compare import Comparison, Difference, Line
+    from collections.abc import Iterator
+
+    from penstock.experiments.compare import Comparison, Line
     from penstock.experiments.statistics import Interval
 
+WIDTH = 80
+_NARROWEST = 8  # columns of the name of a side
+_GAPS = (2, 2, 1, 2)  # before the columns of a table
 _STYLES = {"better": "green", "worse": "red"}
+# Longer verdicts, as the terminal has room for them; compare.json and the page have them in full.
+_WORDS = {
+    "the same in every seed": "the same",
+    "no difference shown": "not shown",
+    "more seeds may tell": "more seeds?",
+    "one seed cannot tell": "one seed",
+    "one run cannot tell": "one run",
+    "differs alike in every seed": "all alike",
+    "a value is missing": "missing",
+}
 
 
 @verb(
@@ -42,13 +61,20 @@ def compare(
     on: OnAny = "sim",
     jobs: int | None = options.JOBS,
     dask: str = typer.Option("", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
+    out: Path | None = typer.Option(
+        None, "-o", "--out", help="Directory of the comparison; default runs/compare/A-vs-B-HASH."
+    ),
     json: bool = options.JSON,
+    browse: bool = options.OPEN,
 ) -> None:
-    """Run what is not run yet, with the same seeds; tell which is better, by how much, and how sure that is."""
+    """Run what is not run yet, with the same seeds; tell which serves best, by how much, and how sure that is."""
+    from penstock import report
     from penstock.experiments import api, setting
     from penstock.flent import reading
 
     if any(reading.is_file(item) for item in items):
+        if out or browse:
+            raise MistakeError("results of Flent are compared on the terminal: leave --out and --open away")
         flent.compare(items, json)
         return
     with RunsBar("compare", json) as bar:
@@ -64,50 +90,109 @@ def compare(
                 jobs=jobs,
                 dask=dask,
                 on=on,
+                out=out,
                 watcher=bar,
+                command=_command(items, vary, settings, own, measure, by, seeds, on),
             )
         except KeyboardInterrupt:
             show.warn("interrupted: what is finished is kept, and the same command goes on")
             raise typer.Exit(130) from None
+    page = report.write_compare(found.path)
+    show.warn(found.replaced)
     if json:
         show.as_json(found.to_json())
     else:
         _print(found)
-    for swept in {side.sweep.path: side.sweep for side in found.sides}.values():
+        show.line(f"report: {page}")
+    options.opened(page, browse)
+    _warn(found)
+
+
+def _warn(found: Comparison) -> None:
+    """Warns of runs which the machine disturbed, and of those that failed."""
+    sweeps = {side.sweep.path: side.sweep for side in found.sides}.values()
+    for swept in sweeps:
         tell_disturbed(swept)
+    for swept in sweeps:
+        tell_failures(swept)
+
+
+def _command(
+    items: list[str],
+    vary: list[str],
+    settings: list[str],
+    own: list[str],
+    measure: list[str],
+    by: str,
+    seeds: str | None,
+    on: str,
+) -> str:
+    """Returns the command that compares the same."""
+    given = [("--vary", vary), ("--set", settings), ("--with", own), ("--measure", measure)]
+    words = [word for option, values in given for value in values for word in (option, value)]
+    words += ["--by", by] if by else []
+    words += ["--seeds", seeds] if seeds else []
+    words += ["--on", on] if on != worlds.SIM else []
+    return shlex.join(["penstock", "compare", *items, *words])
 
 
 def _print(found: Comparison) -> None:
-    first = found.sides[0].label
-    several = len(found.sides) > 2
-    heads = ["measure", first]
-    heads += (
-        ["side", "", f"difference from {first}", "", ""] if several else [found.sides[1].label, "difference", "", ""]
-    )
     for settings in dict.fromkeys(line.settings for line in found.lines):
-        rows = [row for line in found.lines if line.settings == settings for row in _rows(line, several)]
-        show.table(", ".join(f"{key}={value}" for key, value in settings), heads, rows, left=1)
+        told = ", ".join(f"{key}={value}" for key, value in settings)
+        lines = [line for line in found.lines if line.settings == settings]
+        for text in ([told] if told else []) + list(_table(lines, [side.label for side in found.sides])):
+            print(text)
         print()
     seeds = max((line.seeds for line in found.lines), default=0)
+    over = "one seed" if seeds == 1 else f"{seeds} seeds"
     rule = " with 95 % intervals (Student's t)" if _has_intervals(found) else ""
-    show.line(f"means over {seeds} seeds{rule}; differences seed by seed", "dim")
-    if told := found.told_of_chance():
-        show.line(told, "dim")
-    show.line(f"comparison: {found.path}")
+    _wrapped(f"means over {over}{rule}; differences seed by seed, from {found.sides[0].label}", "dim")
+    _wrapped(found.told_of_chance(), "dim")
+    for answer in found.answers:
+        print()
+        where = ", ".join(f"{key}={value}" for key, value in answer.settings)
+        _wrapped(f"{where}: {answer.sentence}" if where else answer.sentence, "bold")
+        for reason in answer.because:
+            _wrapped(reason, "", "  ")
 
 
-def _rows(line: Line, several: bool) -> list[list[Cell]]:
-    """Returns the row of a measure; with several sides one for each but the first."""
+def _wrapped(text: str, style: str, indent: str = "") -> None:
+    further = indent + "  " if indent else ""
+    for line in textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=further, break_long_words=False):
+        show.line(line, style)
+
+
+def _table(lines: list[Line], labels: list[str]) -> Iterator[str]:
+    """Yields the measures, each with a row for each side; words that do not fit are cut in the middle."""
     from penstock.experiments.overview import heading, scale
 
-    of = scale(line.measure)
-    rows: list[list[Cell]] = []
-    for place, difference in enumerate(line.differences):
-        name = heading(line.measure, line.name) if place == 0 else ""
-        base = _interval(line.sides[0], of) if place == 0 else ""
-        side = [difference.side] if several else []
-        told = [*_difference(difference, of)]
-        rows.append([name, base, *side, _interval(line.sides[place + 1], of), *told])
+    blocks = [(heading(line.measure, line.name), _rows(line, scale(line.measure))) for line in lines]
+    widths = [max(len(row[column]) for _, rows in blocks for row in rows) for column in range(len(_GAPS))]
+    room = max(WIDTH - sum(widths) - sum(_GAPS) - 2, _NARROWEST)
+    names = [_cut(label, room) for label in labels]
+    first = max(map(len, names))
+    for title, rows in blocks:
+        yield title
+        for name, cells in zip(names, rows, strict=True):
+            style = _STYLES.get(cells[-1], "")
+            told = [" " * gap + cell.rjust(width) for gap, cell, width in zip(_GAPS, cells, widths, strict=True)]
+            told[-1] = "  " + layout.styled(cells[-1], style)
+            yield f"  {name.ljust(first)}{''.join(told)}".rstrip()
+
+
+def _cut(label: str, room: int) -> str:
+    half = (room - 1) // 2
+    return label if len(label) <= room else f"{label[: room - 1 - half]}…{label[len(label) - half :]}"
+
+
+def _rows(line: Line, of: float) -> list[list[str]]:
+    """Returns the cells of each side: mean, difference from the first, its part of that, and a word."""
+    rows = [[_interval(line.sides[0], of), "", "", ""]]
+    for difference, side in zip(line.differences, line.sides[1:], strict=True):
+        one = difference.interval
+        apart = "-" if math.isnan(one.value) else _short(one, of, "+")
+        share = "" if difference.share is None else f"{difference.share:+.1%}"
+        rows.append([_interval(side, of), apart, share, _WORDS.get(difference.verdict, difference.verdict)])
     return rows
 
 
@@ -115,16 +200,20 @@ def _has_intervals(found: Comparison) -> bool:
     return any(one.known for line in found.lines for one in line.sides)
 
 
-def _interval(one: Interval, scale: float) -> str:
-    from penstock.experiments.statistics import with_half
+def _interval(one: Interval, of: float) -> str:
+    if math.isnan(one.value):
+        return "-"
+    value, digits = one.value / of, _digits(one, of)
+    return f"{value:.{digits}f} ±{one.half_width / of:.{digits}f}" if one.known else f"{value:.4g}"
 
-    return "-" if math.isnan(one.value) else with_half(one, scale)
+
+def _short(one: Interval, of: float, sign: str) -> str:
+    value, low, high, digits = one.value / of, one.low / of, one.high / of, _digits(one, of)
+    return f"{value:{sign}.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]" if one.known else f"{value:{sign}.4g}"
 
 
-def _difference(one: Difference, scale: float) -> list[Cell]:
-    from penstock.experiments.statistics import with_ends
+def _digits(one: Interval, of: float) -> int:
+    """Returns the decimals at which the interval has two digits, at most four: the page has all."""
+    from penstock.experiments.statistics import places
 
-    if math.isnan(one.interval.value):
-        return ["-", "", one.verdict]
-    share = "" if one.share is None else f"{one.share:+.1%}"
-    return [with_ends(one.interval, scale, "+"), share, Styled(one.verdict, _STYLES.get(one.verdict, ""))]
+    return min(4, places(one.low / of, one.high / of)) if one.known else 0

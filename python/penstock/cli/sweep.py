@@ -191,7 +191,7 @@ def execute(experiment: Experiment, path: Path, how: How, json: bool, browse: bo
 
         options.opened(report.write_sweep(done.sweep.path), True)
     tell_disturbed(done.sweep)
-    _tell_failures(done.sweep)
+    tell_failures(done.sweep)
 
 
 def tell_disturbed(sweep: Sweep) -> None:
@@ -218,7 +218,8 @@ def _tell_part(done: Done, how: How, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _tell_failures(sweep: Sweep) -> None:
+def tell_failures(sweep: Sweep) -> None:
+    """Warns of the runs that failed, and then ends with 1."""
     if not sweep.failures:
         return
     show.warn(f"warning: {len(sweep.failures)} runs failed; results.parquet has their errors")

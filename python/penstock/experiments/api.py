@@ -78,13 +78,16 @@ def compare(
     jobs: int | None = None,
     dask: str = "",
     on: str = worlds.SIM,
+    out: str | Path | None = None,
     watcher: Watcher | None = None,
+    command: str = "",
 ) -> Comparison:
     """Runs what is not run yet, and tells which is better and by how much.
 
     Each item is a scenario, an experiment, or the directory of a run or a sweep. All have the same seeds (by
     default 10). `settings` are values that the scenarios get by key before. Of one item, the values of the key `by` are
-    compared, or of the first key that varies. Scenarios and experiments run in the world `on`.
+    compared, or of the first key that varies. Scenarios and experiments run in the world `on`. `out` is the directory
+    of what was found; without it it is in runs/compare/. `command` is what makes the same again on a terminal.
     """
     world = _world(on)
     found = []
@@ -93,4 +96,6 @@ def compare(
             raise MistakeError(f"--set changes scenarios, and {path} holds results; name the scenario itself")
         wanted = setting.applied_to(one, settings or {})
         found.append((label, adjusted(wanted, vary=vary, own=own, on=one.on if path else world), path))
-    return comparing.compare(found, seeds=seeds, measure=measure, by=by, how=How(jobs, dask=dask), watcher=watcher)
+    given: dict[str, Any] = {"seeds": seeds, "measure": measure, "by": by, "command": command}
+    place = Path(out) if out else None
+    return comparing.compare(found, **given, how=How(jobs, dask=dask), watcher=watcher, out=place)

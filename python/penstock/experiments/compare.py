@@ -13,23 +13,25 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock import chance, rundir, store
+from penstock import chance, rundir, store, worlds
 from penstock.engine import core_fingerprint, frame_of
-from penstock.experiments import reading, results, runner, statistics, work
+from penstock.experiments import delays, quantities, reading, results, runner, statistics, verdict, work
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
 from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Sweep
 from penstock.experiments.runner import ONE_MACHINE, How, Watcher
 from penstock.experiments.statistics import Interval
 from penstock.experiments.values import shown
+from penstock.experiments.verdict import Answer, Sample
 from penstock.mistake import MistakeError
-from penstock.scenario import Scenario
+from penstock.scenario import Scenario, tree
 
 FORMAT = 1
-FILE = "compare.json"
+FILE, FELT = "compare.json", "felt.json"
 SEEDS = tuple(range(1, 11))  # of scenarios and runs, which have one seed of their own
 SURE = 0.99  # a table has many lines: a word needs more than the interval that is shown, whose level is 95 %
 BETTER, WORSE, LARGER, SMALLER, SAME, NOTHING, MORE_SEEDS, ONE_SEED, NO_CHANCE, ALIKE, MISSING = (
@@ -67,6 +69,8 @@ COMPARED = (
 )
 _ALSO_OF_THE_RUN = ("goodput_bps", "rtt_p90_ms")  # of flows only where there are several groups
 
+_LONGEST = 38  # letters of the name of a directory, so that its path fits on a line of a terminal
+
 Settings = tuple[tuple[str, str], ...]
 
 
@@ -94,7 +98,7 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the difference as plain values."""
-        return {"side": self.side, **_plain(self.interval), "share": self.share, "verdict": self.verdict}
+        return {"side": self.side, **self.interval.to_json(), "share": self.share, "verdict": self.verdict}
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class Line:
             "better": self.measure.better,
             "seeds": self.seeds,
             "samples": list(self.samples),
-            "sides": [_plain(one) for one in self.sides],
+            "sides": [one.to_json() for one in self.sides],
             "differences": [one.to_json() for one in self.differences],
         }
 
@@ -132,6 +136,16 @@ class Comparison:
     path: Path
     sides: tuple[Side, ...]
     lines: tuple[Line, ...]
+    samples: Mapping[Settings, Sequence[Sample]]  # by which sides are judged
+    command: str = ""  # that of the terminal, which compares the same again
+    replaced: str = ""  # what is to be said of another comparison that was in the directory
+
+    @cached_property
+    def answers(self) -> tuple[Answer, ...]:
+        """Which sides serve best, in each setting, by the rule of `verdict`."""
+        names = {side.sweep.experiment.scenario.name for side in self.sides}
+        of = names.pop() if len(names) == 1 else ""
+        return tuple(verdict.answer(samples, of, settings) for settings, samples in self.samples.items())
 
     @property
     def without_chance(self) -> list[str]:
@@ -170,7 +184,16 @@ class Comparison:
             for one in self.sides
         ]
         told = {"chance": self.told_of_chance()} if self.without_chance else {}
-        return {"format": FORMAT, "sides": sides, **told, "lines": [line.to_json() for line in self.lines]}
+        judged = [verdict.judged(samples, settings) for settings, samples in self.samples.items()]
+        return {
+            "format": FORMAT,
+            "sides": sides,
+            **told,
+            "lines": [line.to_json() for line in self.lines],
+            "answers": [one.to_json() for one in self.answers],
+            "judged": judged,
+            "command": self.command,
+        }
 
 
 def _rows_of(line: Line, sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
@@ -189,11 +212,6 @@ def _rows_of(line: Line, sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
             "difference_high": apart.high if apart else None,
             "verdict": difference.verdict if difference else None,
         }
-
-
-def _plain(interval: Interval) -> dict[str, float | None]:
-    values = {"mean": interval.value, "low": interval.low, "high": interval.high}
-    return {key: None if math.isnan(value) else value for key, value in values.items()}
 
 
 def items(given: Sequence[str | Path | Mapping[str, Any] | Experiment]) -> list[tuple[str, Experiment, Path | None]]:
@@ -226,24 +244,84 @@ def compare(
     how: How = ONE_MACHINE,
     watcher: Watcher | None = None,
     root: Path = Path("runs"),
+    out: Path | None = None,
+    command: str = "",
 ) -> Comparison:
-    """Runs what is not run yet, and compares all sides with the first.
+    """Runs what is not run yet, and compares all sides with the first; writes what it found into a directory.
 
     Several items are compared with each other, each point with those of the same settings. Of one item, the values of
-    one of its keys (`by`; else the first that varies) are compared with each other.
+    one of its keys (`by`; else the first that varies) are compared with each other. `command` is kept with the results.
     """
+    if out:
+        _refuse_others(out)
     wanted = _seeds(given, seeds)
     ran = [
         (label, _ran(replace(one, seeds=wanted, until=None), path, how, watcher, root)) for label, one, path in given
     ]
     sides = _of_one(ran[0][1], by) if len(ran) == 1 else _of_several(_distinct(ran))
     lines = tuple(_lines(sides, [find(key) for key in measure]))
-    folder = "-vs-".join(dict.fromkeys(side.label for side in sides))[:80].replace("/", "-").replace(" ", "-")
-    made_of = store.dump([[side.label, str(side.sweep.path)] for side in sides])
-    path = root / "compare" / f"{folder}-{store.sha256(made_of.encode())[:8]}"
-    found = Comparison(path, sides, lines)
-    store.write(path / FILE, store.dump(found.to_json()))
+    path = out or _default_path(sides, root)
+    found = Comparison(path, sides, lines, _samples(sides), command)
+    told = found.to_json()
+    found = replace(found, replaced=_replaced(path, told))
+    store.parents(path / FILE)
+    store.together({path / FILE: store.dump(told), path / FELT: store.dump(_felt(sides))})
     return found
+
+
+def _felt(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """Returns the distributions of what people feel, added over seeds, of each side in each setting, as curves."""
+    kept = {id(side.sweep): side.sweep for side in sides if side.sweep.experiment.delays}
+    found = {place: list(delays.distributions(sweep.delays)) for place, sweep in kept.items()}
+    return [
+        {"settings": dict(settings), "side": side.label, "part": one.part, "name": one.name, **one.curve()}
+        for settings in _common(sides)
+        for side in sides
+        for one in found.get(id(side.sweep), ())
+        if one.point == side.points[settings] and one.part in delays.FELT
+    ]
+
+
+def _default_path(sides: Sequence[Side], root: Path) -> Path:
+    folder = "-vs-".join(dict.fromkeys(side.label for side in sides))[:_LONGEST].replace("/", "-").replace(" ", "-")
+    made_of = store.dump([[side.label, str(side.sweep.path)] for side in sides])
+    return root / "compare" / f"{folder}-{store.sha256(made_of.encode())[:8]}"
+
+
+def is_comparison(path: Path) -> bool:
+    """Returns true for the directory of a comparison."""
+    return (path / FILE).is_file()
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuses a directory that holds something else: a page of a comparison would replace its page."""
+    if path.exists() and not (path.is_dir() and (is_comparison(path) or not any(path.iterdir()))):
+        raise MistakeError(f"--out {path}: holds something else; a comparison needs a directory of its own")
+
+
+def _replaced(path: Path, told: Mapping[str, Any]) -> str:
+    """Says that another comparison was in the directory; nothing if this one has all of it."""
+    if not is_comparison(path):
+        return ""
+    try:
+        before = store.read_json(path / FILE)
+        was, now = (_compared(one) for one in (before, told))
+    except (store.StoreError, KeyError, TypeError):
+        return f"note: {path} held a comparison that cannot be read, which this one has replaced"
+    if was[:2] == now[:2] and was[2] <= now[2]:
+        return ""
+    labels, seeds, measures = was
+    return (
+        f"note: {path} held another comparison ({', '.join(labels)}; {seeds} seeds, {len(measures)} measures), which "
+        "this one has replaced; its runs are kept, and its command makes it again"
+    )
+
+
+def _compared(told: Mapping[str, Any]) -> tuple[list[str], int, set[tuple[str, str]]]:
+    """Returns what a comparison is of: labels, number of seeds, measures."""
+    lines = told["lines"]
+    seeds = max((line["seeds"] for line in lines), default=0)
+    return [side["label"] for side in told["sides"]], seeds, {(line["part"], line["measure"]) for line in lines}
 
 
 def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> tuple[int, ...]:
@@ -261,6 +339,8 @@ def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> 
 
 def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher | None, root: Path) -> Sweep:
     out = results.default_path(experiment, root / "sweeps")
+    if not path:
+        experiment = _with_distributions(experiment, out)
     if path and (kept := _of_another_world(path)):
         # It is stored apart from simulated runs of the same scenario, which it must never stand for.
         world, hashed = kept.manifest["options"]["on"], store.sha256(kept.files[rundir.SUMMARY])
@@ -274,6 +354,15 @@ def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher |
     if done.sweep is None:
         raise InterruptedCompareError(f"{done.finished} of {done.runs} runs are finished")
     return done.sweep
+
+
+def _with_distributions(experiment: Experiment, out: Path) -> Experiment:
+    """Returns the experiment so that it keeps distributions, unless runs without them are stored already."""
+    if experiment.on != worlds.SIM or tree(experiment.scenario.text).get("output", {}).get("series") is False:
+        return experiment
+    kept = replace(experiment, delays=True)
+    plain_only = not runner.is_stored(kept, out) and runner.is_stored(replace(experiment, delays=False), out)
+    return experiment if plain_only else kept
 
 
 def _of_another_world(path: Path) -> rundir.Kept | None:
@@ -333,6 +422,27 @@ def _of_one(sweep: Sweep, by: str) -> tuple[Side, ...]:
     return tuple(Side(label, sweep, points) for label, points in found.items())
 
 
+def _common(sides: Sequence[Side]) -> list[Settings]:
+    """Returns the settings that all sides have."""
+    return [settings for settings in sides[0].points if all(settings in side.points for side in sides)]
+
+
+def _samples(sides: Sequence[Side]) -> dict[Settings, list[Sample]]:
+    """Returns the quantities by which sides are judged, in each setting, over the seeds that all have."""
+    sweeps = {id(side.sweep): side.sweep for side in sides}
+    runs = {place: quantities.by_point(sweep) for place, sweep in sweeps.items()}
+    found = {}
+    for settings in _common(sides):
+        of_sides = [runs[id(side.sweep)][side.points[settings]] for side in sides]
+        seeds = [seed for seed in of_sides[0].seeds() if all(seed in one.seeds() for one in of_sides)]
+        ended = set().union(*(one.ended() for one in of_sides))
+        found[settings] = [
+            Sample(side.label, one.values(seeds, ended), side.sweep.samples(side.points[settings], seeds))
+            for side, one in zip(sides, of_sides, strict=True)
+        ]
+    return found
+
+
 def _lines(sides: Sequence[Side], wanted: Sequence[Measure]) -> Iterator[Line]:
     chosen = wanted or [find(key) for key in COMPARED]
     values = {
@@ -340,9 +450,7 @@ def _lines(sides: Sequence[Side], wanted: Sequence[Measure]) -> Iterator[Line]:
         for sweep in {id(side.sweep): side.sweep for side in sides}.values()
         for measure in chosen
     }
-    for settings in sides[0].points:
-        if not all(settings in side.points for side in sides):
-            continue
+    for settings in _common(sides):
         for measure in chosen:
             of_sides = [values[id(side.sweep), measure.key] for side in sides]
             for name in _names(of_sides, measure, bool(wanted)):
@@ -414,8 +522,7 @@ def _without_interval(pairs: Sequence[tuple[float, float]], samples: int) -> str
 def _verdict(interval: Interval, measure: Measure, samples: int) -> str:
     if interval.low <= 0 <= interval.high:
         return NOTHING
-    wider = interval.half_width * statistics.student(samples - 1, SURE) / statistics.student(samples - 1)
-    if abs(interval.value) <= wider:
+    if not statistics.excludes_zero(interval, samples, SURE):
         return MORE_SEEDS
     if not measure.better:
         return LARGER if interval.value > 0 else SMALLER

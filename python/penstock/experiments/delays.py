@@ -1,4 +1,4 @@
-"""Distributions of delays over seeds, which a sweep keeps on request.
+"""Distributions of delays and of what people feel over seeds, which a sweep keeps on request.
 
 That of a run is a sketch: times that are nearly the same are counted together. Sketches are added by adding their
 counts, so that the percentiles of all packets of all seeds are known, which no mean of percentiles is.
@@ -6,6 +6,7 @@ counts, so that the percentiles of all packets of all seeds are known, which no 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,27 +18,55 @@ from penstock.mistake import MistakeError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The most by which a time differs from those that it stands for, as a part of it: TimeHistogram::distribution of queues
-# (crates/sim/src/probe.rs), of which the time is the upper end, and the digest of flows (crates/sim/src/digest.rs).
-ERROR: Mapping[str, float] = {LINK: 0.011, FLOWS: 0.016}
-_TABLES = {LINK: ("queue_delays", "queue", "delay_ms", "packets"), FLOWS: ("round_trips", "flow", "rtt_ms", "samples")}
+CALL_DELAYS, CALL_SCORES, PAGE_TIMES, GAPS = "call delay", "call score", "page time", "gap"
+FELT = (CALL_DELAYS, CALL_SCORES, PAGE_TIMES, GAPS)  # what people feel of flows
 
-Kept = list[tuple[str, str, list[float], list[int]]]  # part, name, times in ms, how many there are of each
+
+@dataclass(frozen=True)
+class Source:
+    """The table of a run with a distribution, its columns, and its error.
+
+    The error is the most by which a value differs from those that it stands for, as a part of it:
+    `TimeHistogram::distribution` of queues (crates/sim/src/probe.rs), of which a time is the upper end, the digest of
+    flows (crates/sim/src/digest.rs), and scores in hundredths.
+    """
+
+    table: str
+    of: str
+    value: str
+    count: str
+    error: float
+
+
+SOURCES: Mapping[str, Source] = {
+    LINK: Source("queue_delays", "queue", "delay_ms", "packets", 0.01),
+    FLOWS: Source("round_trips", "flow", "rtt_ms", "samples", 0.008),
+    CALL_DELAYS: Source("call_delays", "flow", "delay_ms", "packets", 0.008),
+    CALL_SCORES: Source("call_scores", "flow", "mos", "parts", 0.005),
+    PAGE_TIMES: Source("page_times", "flow", "took_ms", "pages", 0.008),
+    GAPS: Source("gaps", "flow", "gap_ms", "gaps", 0.008),
+}
+ERROR: Mapping[str, float] = {part: source.error for part, source in SOURCES.items()}
+
+Kept = list[tuple[str, str, list[float], list[int]]]  # part, name, values (times in ms), how many there are of each
 
 
 def of_run(summary: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Kept:
-    """Returns the distributions of a run: of the delays of each queue, and of the round trips of each kind of flows."""
-    found: Kept = []
+    """Returns the distributions of a run: of the delays of each queue, and of each kind of flows: round trips and
+    what people feel.
+    """
     if not tables:
         raise MistakeError("a run with `[output] series = false` has no distributions of delays")
-    for part, (table, key, value, count) in _TABLES.items():
-        columns = [tables[table][name].to_pylist() for name in (key, value, count)]
-        by_number: dict[int, tuple[list[float], list[int]]] = {}
-        for number, ms, counted in zip(*columns, strict=True):
-            times, counts = by_number.setdefault(number, ([], []))
-            times.append(round(ms, 6))
-            counts.append(counted)
-        found += [(part, _name(summary, part, number), *lists) for number, lists in by_number.items()]
+    found: Kept = []
+    for part, source in SOURCES.items():
+        if source.table not in tables:
+            continue  # no flow has it
+        columns = [tables[source.table][name].to_pylist() for name in (source.of, source.value, source.count)]
+        by_name: dict[str, dict[float, int]] = {}
+        for number, value, counted in zip(*columns, strict=True):
+            sums = by_name.setdefault(_name(summary, part, number), {})
+            sums[round(value, 6)] = sums.get(round(value, 6), 0) + counted
+        found += [(part, name, sorted(sums), [sums[value] for value in sorted(sums)]) for name, sums in by_name.items()]
     return found
 
 
@@ -45,7 +74,7 @@ def _name(summary: Mapping[str, Any], part: str, number: int) -> str:
     if part == LINK:
         return str(summary["bottlenecks"][number]["name"])
     flow = summary["flows"][number]
-    return f"{flow['kind']} {flow['cc']}"
+    return f"{flow['kind']} {flow['cc']}".rstrip()
 
 
 class Merged:
@@ -80,7 +109,10 @@ class Merged:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The times of one queue or one kind of flows at one point, in ms and in order, and how many there are of each."""
+    """The times of one queue or one kind of flows at one point, in ms and in order, and how many there are of each.
+
+    Those of `CALL_SCORES` are no times, but mean opinion scores.
+    """
 
     point: int
     part: str
@@ -96,6 +128,12 @@ class Distribution:
             if left <= 0:
                 return ms
         raise ValueError(f"{share} is no share")
+
+    def curve(self) -> dict[str, list[float]]:
+        """Returns the values and the share of all that is at most each, as a curve is drawn."""
+        total = sum(self.counts)
+        shares = [round(share / total, 6) for share in itertools.accumulate(self.counts)]
+        return {"values": [round(value, 4) for value in self.ms], "shares": shares}
 
 
 def distributions(table: pa.Table) -> Iterator[Distribution]:
@@ -122,15 +160,17 @@ def as_run(label: str, found: Sequence[Distribution]) -> Drawn:
     """Returns the distributions of a point as figures take those of a run."""
     import pyarrow as pa
 
-    names = {part: [one.name for one in found if one.part == part] for part in _TABLES}
+    parts = {part: [one for one in found if one.part == part] for part in SOURCES}
+    flows = list(dict.fromkeys(one.name for part, of_part in parts.items() if part != LINK for one in of_part))
     tables = {}
-    for part, (table, key, value, count) in _TABLES.items():
-        of_part = [one for one in found if one.part == part]
+    for part, source in SOURCES.items():
+        names = [one.name for one in parts[part]] if part == LINK else flows
         columns = {
-            key: [number for number, one in enumerate(of_part) for _ in one.ms],
-            value: [ms for one in of_part for ms in one.ms],
-            count: [counted for one in of_part for counted in one.counts],
+            source.of: [names.index(one.name) for one in parts[part] for _ in one.ms],
+            source.value: [value for one in parts[part] for value in one.ms],
+            source.count: [counted for one in parts[part] for counted in one.counts],
         }
-        tables[table] = pa.table(columns)
-    flows = [dict(zip(("kind", "cc"), name.split(" ", 1), strict=True)) for name in names[FLOWS]]
-    return Drawn({"name": label, "bottlenecks": [{"name": name} for name in names[LINK]], "flows": flows}, tables)
+        tables[source.table] = pa.table(columns)
+    links = [{"name": one.name} for one in parts[LINK]]
+    kinds = [dict(zip(("kind", "cc"), f"{name} ".split(" ", 1), strict=True)) for name in flows]
+    return Drawn({"name": label, "bottlenecks": links, "flows": kinds}, tables)

@@ -140,9 +140,9 @@ class Sweep:
         return found
 
     def samples(self, point: int, seeds: Iterable[int]) -> int:
-        """Returns the number of different runs of a point among some of its seeds."""
+        """Returns the number of different runs of a point among some of its seeds; one that failed is like no other."""
         same = self._same.get(point, {})
-        return chance.different(same.get(seed, seed) for seed in seeds)
+        return chance.different(seed if (first := same.get(seed)) is None else first for seed in seeds)
 
     @property
     def without_chance(self) -> list[Point]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -107,22 +107,32 @@ class Plan:
 
     experiment: Experiment
     points: list[Point] = field(init=False)
+    known: Set[bytes] = frozenset()  # keys of what is stored
     _keys: list[Callable[[int], bytes]] = field(init=False)
+    _richer: list[Callable[[int], bytes]] = field(init=False)
 
     def __post_init__(self) -> None:
         keys, experiment = work.Keys(), self.experiment
         world = worlds.fingerprint(experiment.on)
         self.points = list(experiment.points())
-        self._keys = [keys.of(point.scenario, point.facts.texts, experiment.delays, world) for point in self.points]
+        self._keys, self._richer = (
+            [keys.of(point.scenario, point.facts.texts, delays, world) for point in self.points]
+            for delays in (experiment.delays, True)
+        )
 
     def tasks(self, seeds: Mapping[int, Sequence[int]]) -> list[Task]:
         """Returns the runs of each point with its seeds."""
         experiment = self.experiment
         return [
-            Task(index, seed, self._keys[index](seed), self.points[index].scenario, experiment.delays, experiment.on)
+            Task(index, seed, self._key(index, seed), self.points[index].scenario, experiment.delays, experiment.on)
             for index, wanted in seeds.items()
             for seed in wanted
         ]
+
+    def _key(self, index: int, seed: int) -> bytes:
+        """Returns the key of a run; a stored one that has distributions as well does for one without."""
+        richer = self._richer[index](seed)
+        return richer if richer in self.known else self._keys[index](seed)
 
     def simulated_s(self, tasks: Sequence[Task]) -> float:
         """Returns the simulated time of some runs."""
@@ -153,6 +163,14 @@ def run(experiment: Experiment, out: Path, how: How = ONE_MACHINE, watcher: Watc
         return _Call(plan, out, how, watcher or Quiet(), segment, stop).run()
 
 
+def is_stored(experiment: Experiment, out: Path) -> bool:
+    """Returns whether all runs of an experiment are stored in a directory already."""
+    plan = Plan(experiment)
+    plan.known = {key for key, _ in segments.records(out / results.RUNS)}
+    seeds = {point.index: experiment.seeds for point in plan.points}
+    return all(task.key in plan.known for task in plan.tasks(seeds))
+
+
 @dataclass
 class _Call:
     """One call of `run`."""
@@ -171,6 +189,7 @@ class _Call:
     def run(self) -> Done:
         begin, cpu = time.monotonic(), time.process_time()
         self.known = {key for key, _ in segments.records(self.out / results.RUNS)}
+        self.plan.known = self.known
         experiment = self.plan.experiment
         first = until.first_stage(experiment.until, experiment.seeds)
         seeds: dict[int, Sequence[int]] = {point.index: first for point in self.plan.points}

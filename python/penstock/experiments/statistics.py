@@ -39,6 +39,11 @@ class Interval:
         """True if there is an interval."""
         return not math.isnan(self.low)
 
+    def to_json(self) -> dict[str, float | None]:
+        """Returns mean and ends as plain values; `None` for those that are not known."""
+        values = {"mean": self.value, "low": self.low, "high": self.high}
+        return {key: None if math.isnan(value) else value for key, value in values.items()}
+
 
 @functools.cache
 def student(degrees: int, level: float = LEVEL) -> float:
@@ -92,6 +97,12 @@ def mean(values: Sequence[float], samples: int | None = None) -> Interval:
         return Interval(centre, math.nan, math.nan)
     half = student(count - 1) * spread / math.sqrt(count)
     return Interval(centre, centre - half, centre + half)
+
+
+def excludes_zero(interval: Interval, samples: int, level: float) -> bool:
+    """Returns whether a mean's interval of 95 % (`LEVEL`) excludes zero also at another level."""
+    wider = interval.half_width * student(samples - 1, level) / student(samples - 1)
+    return abs(interval.value) > wider
 
 
 def centre_of(values: Sequence[float]) -> float:

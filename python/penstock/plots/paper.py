@@ -55,6 +55,10 @@ _OVER_TIME = {
 _DISTRIBUTIONS = {
     "queue_delay": ("queue_delays", "queue", "delay_ms", "packets", "time in the queue (ms)"),
     "rtt": ("round_trips", "flow", "rtt_ms", "samples", "round trip time (ms)"),
+    "call_delay": ("call_delays", "flow", "delay_ms", "packets", "one-way delay of a call (ms)"),
+    "call_score": ("call_scores", "flow", "mos", "parts", "MOS of ten seconds of a call"),
+    "page_time": ("page_times", "flow", "took_ms", "pages", "time of a page (ms)"),
+    "gap": ("gaps", "flow", "gap_ms", "gaps", "time without a call or a video (ms)"),
 }
 _QUANTILES = {
     "rtt": (("rtt_ms",), 1.0, "round trip time (ms)"),
@@ -151,11 +155,14 @@ def legend(axis: Axes, count: int) -> None:
 
 
 def cdf(source: Any, of: str = "queue_delay", *, log: bool = True, width: Width = "column") -> PaperFigure:
-    """Draws the distribution of "queue_delay" or "rtt": a line for each run, and for each of its queues or groups.
+    """Draws a distribution: a line for each run, and for each of its queues, groups or flows.
+
+    It is of "queue_delay" or "rtt", or of what people feel: "call_delay", "call_score", "page_time" or "gap".
 
     Of a sweep that keeps delays there is a line for each point, of the packets of all its seeds.
     """
     table, key, value, count, label = _choice("cdf", of, _DISTRIBUTIONS)
+    log = log and of != "call_score"
     with mpl.rc_context(PRINT):
         figure, (axis,) = new_figure(width, 2.2)
         index = 0
@@ -185,8 +192,10 @@ def _log_ticks(axis: Axes) -> None:
 
 
 def _part(run: Run, of: str, part: int, several_runs: bool, several_parts: bool) -> str:
-    flow = run.summary["flows"][part] if of == "rtt" else None
-    inside = f"{flow['kind']} {flow['cc']}" if flow else run.summary["bottlenecks"][part]["name"]
+    flow = run.summary["flows"][part] if of != "queue_delay" else {}
+    inside = f"{flow['kind']} {flow['cc']}".rstrip() if flow else run.summary["bottlenecks"][part]["name"]
+    if of not in ("queue_delay", "rtt") and "id" in flow:  # those of a sweep are of all flows of a kind
+        inside = f"flow {part} ({flow['kind']})"
     words = [LABELS.get(run.name, run.name)] if several_runs or not several_parts else []
     return ", ".join([*words, *([inside] if several_parts else [])])
 

@@ -70,6 +70,12 @@ def directed(flows: Sequence[Flow], scenario: Mapping[str, Any]) -> list[Flow]:
     return [{**flow, "back": one} for flow, one in zip(flows, back, strict=True)]
 
 
+def hosts(scenario: Mapping[str, Any]) -> dict[int, str]:
+    """Returns the names of the hosts of flows, by the number of the flow, of flows whose host has a name."""
+    of = [group.get("node") for group in scenario.get("flows", []) for _ in range(group.get("count", 1))]
+    return {flow: str(name) for flow, name in enumerate(of) if name}
+
+
 def kinds(flows: Sequence[Flow]) -> dict[str, list[Flow]]:
     """Returns the flows of each kind of traffic, in the order of their first flows."""
     found: dict[str, list[Flow]] = {}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from penstock import columns, rundir, store
 from penstock.adversary import breaking
+from penstock.experiments import compare
 from penstock.experiments import results as sweeps
 from penstock.mistake import MistakeError
 from penstock.report import run_page
@@ -65,6 +66,17 @@ def write_sweep(path: Path) -> Path:
     from penstock.report import sweep_page
 
     store.write(path / REPORT, sweep_page.page(sweeps.load(path)))
+    return path / REPORT
+
+
+def write_compare(path: Path) -> Path:
+    """Writes the page of the directory of a comparison, and returns the path of the page."""
+    from penstock.report import compare_page
+
+    with store.as_written(path / compare.FILE):
+        felt = store.read_json(path / compare.FELT) if (path / compare.FELT).is_file() else []
+        page = compare_page.page(store.read_json(path / compare.FILE), felt)
+    store.write(path / REPORT, page)
     return path / REPORT
 
 
@@ -131,7 +143,13 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_sweep(path)
     if breaking.is_break(path):
         return write_break(path)
-    by_file = {SUITE: write_suite, FLENT: write_flent, ANSWER: write_what_if, REPLAY: write_replay}
+    by_file = {
+        compare.FILE: write_compare,
+        SUITE: write_suite,
+        FLENT: write_flent,
+        ANSWER: write_what_if,
+        REPLAY: write_replay,
+    }
     for file, write in by_file.items():
         if (path / file).is_file():
             return write(path)
@@ -150,6 +168,7 @@ __all__ = [
     "ReportError",
     "remake",
     "write_break",
+    "write_compare",
     "write_experiment",
     "write_flent",
     "write_replay",

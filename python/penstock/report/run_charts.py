@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.experiments.delays import CALL_DELAYS, CALL_SCORES, GAPS, PAGE_TIMES, SOURCES, Source
 from penstock.report.groups import Group, groups, kinds
 from penstock.report.kit.model import Axis, Chart, Line
 
@@ -121,27 +123,79 @@ def _same(columns: Columns, key: str, rows: Sequence[int], others: Sequence[int]
     ]
 
 
-def distributions(tables: Tables, summary: Mapping[str, Any]) -> list[Chart]:
-    """Returns the distributions of delays: in the queues, and of round trips."""
+# What people feel, by the parts of `experiments/delays.py`: title, of what a curve tells the share, and the axis.
+FELT = {
+    CALL_DELAYS: ("Delay of calls", "packets of a call that took at most this", Axis("one-way delay", "ms", log=True)),
+    CALL_SCORES: ("Scores of calls", "parts of ten seconds of a call with at most this score", Axis("MOS")),
+    PAGE_TIMES: ("Times of pages", "pages that took at most this", Axis("time", "ms", log=True)),
+    GAPS: (
+        "Gaps of calls and videos",
+        "times between packets of a call, or between frames of a video that are played; long ones are heard and seen",
+        Axis("gap", "ms", log=True),
+    ),
+}
+SHARE = Axis("share", "", low=0.0, high=1.0)
+
+
+def distributions(tables: Tables, summary: Mapping[str, Any], hosts: Mapping[int, str] | None = None) -> list[Chart]:
+    """Returns the distributions: of times in the queues, of round trips, and of what people feel.
+
+    `hosts` are those of flows by number, where the scenario names them.
+    """
     names = [bottleneck["name"] for bottleneck in summary["bottlenecks"]]
     of_flow = {group.ids[0]: group.label for group in groups(summary["flows"])}
     delays = _cdf(tables, "queue_delays", ("queue", "delay_ms", "packets"), dict(enumerate(names)))
     trips = _cdf(tables, "round_trips", ("flow", "rtt_ms", "samples"), of_flow)
     read = (
         "The share of {} up to each time. A steep curve far to the left is best; where it is high but not yet at 1, a "
-        "few wait long. Steps of the curve are 1 % wide or, for round trips, 3 %; times below 0.01 ms stand there."
+        "few wait long. Steps of the curve are at most 2 % wide; times below 0.01 ms stand there."
     )
-    share = Axis("share", "", low=0.0, high=1.0)
     charts = []
     if delays:
         axis = Axis("time in the queue", "ms", log=True)
         told = read.format("packets that waited no longer than this, at each bottleneck,")
-        charts.append(Chart("Distribution of the time in the queue", told, axis, share, delays))
+        charts.append(Chart("Distribution of the time in the queue", told, axis, SHARE, delays))
     if trips:
         axis = Axis("round trip time", "ms", log=True)
         told = read.format("round trips, as senders measured them, of flows of one kind and control")
-        charts.append(Chart("Distribution of round trip times", told, axis, share, trips))
+        charts.append(Chart("Distribution of round trip times", told, axis, SHARE, trips))
+    return [*felt(tables, summary, hosts or {}), *charts]
+
+
+def felt(tables: Tables, summary: Mapping[str, Any], hosts: Mapping[int, str]) -> list[Chart]:
+    """Returns the distributions of what people feel: of each flow, of many those of each host or kind together."""
+    charts = []
+    for part, (title, what, axis) in FELT.items():
+        source = SOURCES[part]
+        columns = _columns(tables, source.table)
+        ids = list(dict.fromkeys(columns.get("flow", ())))
+        several = len(ids) > FEW
+        of = {
+            flow: hosts.get(flow) or (summary["flows"][flow]["kind"] if several else _flow_name(summary, flow))
+            for flow in ids
+        }
+        lines = [
+            _curve(name, [row for row, flow in enumerate(columns["flow"]) if of[flow] == name], columns, source, c)
+            for c, name in enumerate(dict.fromkeys(of.values()))
+        ]
+        if lines:
+            charts.append(Chart(title, f"The share of {what}.", axis, SHARE, lines))
     return charts
+
+
+def _flow_name(summary: Mapping[str, Any], flow: int) -> str:
+    return f"flow {flow} ({summary['flows'][flow]['kind']})"
+
+
+def _curve(name: str, rows: Sequence[int], columns: Columns, source: Source, colour: int) -> Line:
+    """Returns the cumulative curve of rows of several flows together."""
+    counts: dict[float, int] = {}
+    for row in rows:
+        value = max(columns[source.value][row], LEAST_MS)
+        counts[value] = counts.get(value, 0) + columns[source.count][row]
+    xs, total = sorted(counts), sum(counts.values())
+    shares = [share / total for share in itertools.accumulate(counts[x] for x in xs)]
+    return Line(name, shares, colour, xs, style="step")
 
 
 def _cdf(tables: Tables, table: str, keys: tuple[str, str, str], names: Mapping[int, str]) -> list[Line]:

@@ -50,7 +50,7 @@ def page(
     sections = [
         Section("Network", [drawn] if drawn else []),
         Section("Over time", run_charts.over_time(tables, summary, links)),
-        Section("Distributions", run_charts.distributions(tables, summary)),
+        Section("Distributions", run_charts.distributions(tables, summary, groups.hosts(full))),
         Section("Flows", [run_tables.by_kind(summary), *run_tables.applications(summary), run_tables.flows(summary)]),
         Section("Bottlenecks", run_tables.bottlenecks(summary)),
         Section("Protocols", run_tables.counters(summary)),

@@ -1,7 +1,8 @@
 """The rule by which a discipline is advised: what both directions carry, and how long packets wait in either.
 
 `carried` is the sum of the goodputs of both directions, each as a share of its rate; `worse` the longer of both 90th
-percentiles of the queueing delay. All numbers are medians over seeds.
+percentiles of the queueing delay. All numbers are medians over seeds. What is near in either is what counts as the same
+for `compare` (`experiments/verdict.py`).
 
 1. A discipline that carries less than 95 % of what is carried now is left out, and so is one with a seed below 93 %.
 2. Of the others those are *near* whose `worse` is within a tenth or 1.5 ms of the smallest.
@@ -20,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.experiments.verdict import CARRIED, DELAY
 from penstock.what_if.outcome import Outcome
 
-CARRIED, MAY_CARRY = 0.95, 0.93  # of what is carried now
-NEAR, NEAR_MS = 1.1, 1.5
+MAY_CARRY = 0.93  # of what is carried now
 ALIKE = 0.97  # of the most that is carried
 BETTER, BETTER_MS = 0.8, 2.0
 MORE = 1.05
@@ -58,7 +59,7 @@ def allowed(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [
         one
         for one in outcomes
-        if one is outcomes[0] or (one.carried.median >= CARRIED * now and one.carried.low >= MAY_CARRY * now)
+        if one is outcomes[0] or (CARRIED.near(one.carried.median, now) and one.carried.low >= MAY_CARRY * now)
     ]
 
 
@@ -66,7 +67,7 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     """Returns the best outcome by the rule above; the first is the link as it is."""
     able = allowed(outcomes)
     least = min(one.worse_ms.median for one in able)
-    near = [one for one in able if one.worse_ms.median <= max(NEAR * least, least + NEAR_MS)]
+    near = [one for one in able if DELAY.near(one.worse_ms.median, least)]
     most = max(one.carried.median for one in near)
     return min((one for one in near if one.carried.median >= ALIKE * most), key=_p90)
 
@@ -126,7 +127,9 @@ def stands(discipline: str, outcomes: Sequence[Outcome]) -> bool:
     """Returns whether an advice holds for the outcomes of other senders; the first is the link as it is."""
     chosen = next((one for one in outcomes if one.discipline == discipline), outcomes[0])
     now, best = outcomes[0], best_of(outcomes)
-    costs = chosen.carried.median < CARRIED * now.carried.median and chosen.worse_ms.median >= now.worse_ms.median
+    costs = (
+        not CARRIED.near(chosen.carried.median, now.carried.median) and chosen.worse_ms.median >= now.worse_ms.median
+    )
     least = best.worse_ms.median
     return not costs and chosen.worse_ms.median <= max(SAFE * least, least + SAFE_MS)
 

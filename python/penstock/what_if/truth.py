@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from penstock import engine, store
+from penstock.experiments.verdict import CARRIED
 from penstock.units import number
 from penstock.what_if import answer, decision, model
 from penstock.what_if.lines import BACK, ON, SPREAD, Line, later, lines
@@ -218,8 +219,8 @@ class Row:
     @property
     def best(self) -> str:
         """The discipline with the shortest delay that carries enough, of those that no other beats in both."""
-        least = decision.CARRIED * self.carried[AS_IT_IS]
-        able = [name for name in self.carried if self.carried[name] >= least and not self._beaten(name)]
+        now = self.carried[AS_IT_IS]
+        able = [name for name, of in self.carried.items() if CARRIED.near(of, now) and not self._beaten(name)]
         return min(able, key=lambda name: self.worse[name], default=AS_IT_IS)
 
     def _beaten(self, name: str) -> bool:
@@ -230,8 +231,8 @@ class Row:
         """True if the advice carries less by 5 % than the link as it is, and its delay is no shorter."""
         if not self.advice:
             return False
-        carried = self.carried[self.advice] < decision.CARRIED * self.carried[AS_IT_IS]
-        return carried and self.worse[self.advice] >= self.worse[AS_IT_IS]
+        less = not CARRIED.near(self.carried[self.advice], self.carried[AS_IT_IS])
+        return less and self.worse[self.advice] >= self.worse[AS_IT_IS]
 
     @property
     def is_near(self) -> bool:

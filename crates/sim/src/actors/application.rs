@@ -5,6 +5,7 @@
 
 use super::Measures;
 use super::action::{Action, Context};
+use crate::quantiles::Times;
 use crate::segment::Segment;
 use crate::tcp::{Counters, TcpConfig};
 use penstock_core::rng::Streams;
@@ -88,6 +89,11 @@ pub trait Application: Debug + Send {
         Measures::None
     }
 
+    /// Returns the distributions of what people feel of it.
+    fn felt(&self) -> Vec<Felt> {
+        Vec::new()
+    }
+
     /// Returns the TCP settings of the connections that the application opens; `None` if it opens none. For
     /// `[cooperation]` each of these connections is a socket, and the flow itself is not.
     fn connects_by(&self) -> Option<&Arc<TcpConfig>> {
@@ -108,6 +114,35 @@ pub trait Application: Debug + Send {
 
     /// Returns the number of bytes of its state, on the heap or not.
     fn bytes(&self) -> usize;
+}
+
+/// A distribution of what people feel: values, in milliseconds where they are times, and how many there are of each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Felt {
+    /// What it is of.
+    pub what: Feeling,
+    /// Values and their numbers, from the smallest value.
+    pub counted: Vec<(f64, u64)>,
+}
+
+/// What people feel of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feeling {
+    /// The one-way delay of a packet of a call.
+    CallDelay,
+    /// The mean opinion score of ten seconds of a call.
+    CallScore,
+    /// The time of a page.
+    PageTime,
+    /// The time between packets of a call, or frames of a video that are played.
+    Gap,
+}
+
+impl Felt {
+    /// Takes the distribution of times.
+    pub fn of(what: Feeling, times: &Times) -> Self {
+        Self { what, counted: times.distribution_ms() }
+    }
 }
 
 /// What is needed to create an application.

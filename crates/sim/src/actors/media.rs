@@ -65,6 +65,9 @@ pub struct Reception {
     pub bytes: u64,
     /// Their one-way delays.
     pub delay: Times,
+    /// The times between two that arrived one after the other.
+    pub gaps: Times,
+    last_arrival: Instant,
     /// Number of datagrams up to the highest number that arrived.
     expected: u64,
     seen: Seen,
@@ -132,7 +135,9 @@ impl Reception {
             self.jitter_ns += (d - self.jitter_ns) / 16.0;
             self.jitter_sum_ns += self.jitter_ns;
             self.jitter_max_ns = self.jitter_max_ns.max(self.jitter_ns);
+            self.gaps.record(now.since(self.last_arrival));
         }
+        self.last_arrival = now;
         self.last_transit = transit;
         self.received += 1;
         self.bytes += u64::from(packet.len);

@@ -12,7 +12,7 @@
 //! DIFFERENCE: "approximately 30" packets are 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
 use super::action::{Action, Opening, Request};
-use super::application::{Application, Coming, ConnectionEvent, Host, Setup};
+use super::application::{Application, Coming, ConnectionEvent, Feeling, Felt, Host, Setup};
 use super::settings::{FlowFacts, Settings, file_size};
 use super::sizes::Pareto;
 use super::{AnyApplication, Measures};
@@ -437,6 +437,10 @@ impl Application for Sessions {
 
     fn measures(&self) -> Measures {
         Measures::Transfers(self.summary())
+    }
+
+    fn felt(&self) -> Vec<Felt> {
+        vec![Felt::of(Feeling::PageTime, &self.all)]
     }
 
     fn connects_by(&self) -> Option<&Arc<TcpConfig>> {

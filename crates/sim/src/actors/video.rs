@@ -8,7 +8,7 @@
 //! A frame is played if all of its datagrams arrive before its deadline. The dependence of frames on lost frames is not
 //! modelled.
 
-use super::application::{Application, Host, Setup};
+use super::application::{Application, Feeling, Felt, Host, Setup};
 use super::media::{self, Delivery, Reception};
 use super::settings::{FlowFacts, Settings};
 use super::sizes::{self, OneOrMore};
@@ -202,18 +202,27 @@ struct Player {
     played: u64,
     late: u64,
     delay: Times,
+    /// The times between two frames that were played one after the other, and when the last one was.
+    gaps: Times,
+    last_played: Option<Instant>,
 }
 
 impl Player {
-    fn receive(&mut self, packet: &Segment, delay: Span, deadline: Span) {
+    fn receive(&mut self, packet: &Segment, now: Instant, delay: Span, deadline: Span) {
         if packet.ack != self.frame {
             self.arrived = 0;
         }
         (self.frame, self.parts, self.arrived) = (packet.ack, packet.window, self.arrived + 1);
         if self.arrived == self.parts {
             self.delay.record(delay);
-            let count = if delay <= deadline { &mut self.played } else { &mut self.late };
-            *count += 1;
+            if delay > deadline {
+                self.late += 1;
+                return;
+            }
+            self.played += 1;
+            if let Some(last) = self.last_played.replace(now) {
+                self.gaps.record(now.since(last));
+            }
         }
     }
 
@@ -280,7 +289,7 @@ impl Stream {
     /// Takes a datagram that arrived at the other end.
     fn take(&mut self, packet: &Segment, now: Instant) {
         if let Some(delay) = self.reception.receive(packet, now) {
-            self.player.receive(packet, delay, self.config.deadline);
+            self.player.receive(packet, now, delay, self.config.deadline);
         }
     }
 
@@ -318,9 +327,14 @@ impl Application for Stream {
         Measures::Video(self.summary())
     }
 
+    fn felt(&self) -> Vec<Felt> {
+        vec![Felt::of(Feeling::Gap, &self.player.gaps)]
+    }
+
     fn bytes(&self) -> usize {
-        let digests = [&self.reception.delay.digest, &self.player.delay.digest];
-        size_of::<Self>() + digests.map(|digest| digest.heap_bytes()).iter().sum::<usize>()
+        let (reception, player) = (&self.reception, &self.player);
+        let times = [&reception.delay, &reception.gaps, &player.delay, &player.gaps];
+        size_of::<Self>() + times.map(|times| times.digest.heap_bytes()).iter().sum::<usize>()
     }
 }
 
@@ -421,13 +435,13 @@ mod tests {
         assert_eq!(Player::default().lost(), 0);
     }
 
-    /// All datagrams and the frame take 20 ms: a bucket of 16 bits in each digest.
+    /// All datagrams and the frame take 20 ms: a bucket of 16 bits in each digest, and one of the gaps between datagrams.
     #[test]
     fn the_memory_of_a_stream_grows_with_its_digests() {
         let mut stream = stream(video(0.0));
         assert_eq!(stream.bytes(), size_of::<Stream>());
         let (frame, _) = stream.send(0, Instant::ZERO);
         frame.for_each(|packet| stream.take(&packet, Instant::ZERO + Span::from_millis(20)));
-        assert_eq!(stream.bytes(), size_of::<Stream>() + 2 * size_of::<u16>());
+        assert_eq!(stream.bytes(), size_of::<Stream>() + 3 * size_of::<u16>());
     }
 }

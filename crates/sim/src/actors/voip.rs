@@ -11,11 +11,11 @@
 //! give the best rating (`the_best_playout_delay_weighs_delay_against_loss`). This is no algorithm of a certain phone
 //! but an upper bound for all receivers with a fixed playout delay.
 
-use super::application::{Application, Host, Setup};
+use super::application::{Application, Feeling, Felt, Host, Setup};
 use super::media::{self, Delivery, Reception};
 use super::settings::{FlowFacts, Settings};
 use super::{AnyApplication, Measures};
-use crate::quantiles::{MISSING, round, same};
+use crate::quantiles::{MISSING, Times, round, same};
 use crate::segment::{Payload, Segment};
 use penstock_core::config::ConfigError;
 pub use penstock_core::emodel::{PACKET_TIME, mos, rating};
@@ -23,12 +23,15 @@ use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Span};
 use penstock_grammar::range::{MAX_DURATION, within};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// UDP payload of a packet: 160 B of speech and 12 B of RTP.
 const PAYLOAD: u16 = 172;
 /// Mean durations of talk spurts and of pauses (ITU-T P.59).
 pub const P59: (Span, Span) = (Span::from_millis(1004), Span::from_millis(1587));
 
+/// Packets of a part of a call that has a score: ten seconds.
+const PART: u32 = 500;
 /// Smallest mean that talk spurts and pauses may have.
 const SHORTEST: Span = Span::from_millis(1);
 
@@ -82,6 +85,38 @@ struct Call {
     sent: u32,
     talks_until: Instant,
     reception: Reception,
+    scores: Scores,
+}
+
+/// The scores of parts of a call, each as if it were a call: what people hear changes while they talk.
+#[derive(Debug, Clone, Default)]
+struct Scores {
+    /// Number of the part of which packets arrive, their delays, and how many they are.
+    part: u32,
+    delay: Times,
+    received: u64,
+    /// How many parts have each score, in hundredths.
+    found: BTreeMap<u16, u64>,
+}
+
+impl Scores {
+    /// Takes a packet that arrived.
+    fn receive(&mut self, seq: u32, delay: Span) {
+        while self.part < seq / PART {
+            self.end();
+        }
+        if self.part == seq / PART {
+            self.delay.record(delay);
+            self.received += 1;
+        }
+    }
+
+    /// Ends the part, whose score is the worst if nothing of it arrived.
+    fn end(&mut self) {
+        let r = best_playout(&self.delay, self.received, PART.into()).map_or(0.0, |(_, _, r)| r);
+        *self.found.entry((mos(r) * 100.0).round() as u16).or_default() += 1;
+        (self.part, self.delay, self.received) = (self.part + 1, Times::default(), 0);
+    }
 }
 
 /// The quality of a call.
@@ -114,7 +149,8 @@ impl PartialEq for VoipSummary {
 
 impl Call {
     fn new(config: Voip, rng: Rng) -> Self {
-        Self { config, rng, sent: 0, talks_until: Instant::ZERO, reception: Reception::default() }
+        let (reception, scores) = Default::default();
+        Self { config, rng, sent: 0, talks_until: Instant::ZERO, reception, scores }
     }
 
     /// Returns the packet to send now and the time of the next packet.
@@ -142,7 +178,8 @@ impl Call {
 
     fn summary(&self) -> VoipSummary {
         let delivery = self.reception.delivery(self.sent.into());
-        let best = best_playout(&self.reception);
+        let reception = &self.reception;
+        let best = best_playout(&reception.delay, reception.received, reception.expected());
         // Who hears nothing of a call gives it the worst rating; of one that nobody makes there is nothing to rate.
         let r = best.map_or(if self.sent > 0 { 0.0 } else { MISSING }, |(_, _, r)| r);
         VoipSummary {
@@ -163,7 +200,9 @@ impl Application for Call {
     }
 
     fn receive(&mut self, packet: &Segment, host: &mut Host<'_>) {
-        self.reception.receive(packet, host.now);
+        if let Some(delay) = self.reception.receive(packet, host.now) {
+            self.scores.receive(packet.seq, delay);
+        }
     }
 
     fn delivered(&self) -> u64 {
@@ -174,19 +213,33 @@ impl Application for Call {
         Measures::Voip(self.summary())
     }
 
+    fn felt(&self) -> Vec<Felt> {
+        let mut all = self.scores.clone();
+        while all.part < self.sent / PART {
+            all.end();
+        }
+        let scores = all.found.into_iter().map(|(score, count)| (f64::from(score) / 100.0, count));
+        vec![
+            Felt::of(Feeling::CallDelay, &self.reception.delay),
+            Felt { what: Feeling::CallScore, counted: scores.collect() },
+            Felt::of(Feeling::Gap, &self.reception.gaps),
+        ]
+    }
+
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.reception.delay.digest.heap_bytes()
+        let times = [&self.reception.delay, &self.reception.gaps, &self.scores.delay];
+        size_of::<Self>() + times.map(|times| times.digest.heap_bytes()).iter().sum::<usize>()
     }
 }
 
 /// Returns the playout delay that gives the best rating, the share of packets that are too late for it, and the rating;
 /// nothing if no packet arrived.
-fn best_playout(reception: &Reception) -> Option<(Span, f64, f64)> {
-    let expected = reception.expected() as f64;
+fn best_playout(delays: &Times, received: u64, expected: u64) -> Option<(Span, f64, f64)> {
+    let expected = expected as f64;
     let mut in_time = 0;
-    let candidates = reception.delay.digest.buckets().map(|(delay, count)| {
+    let candidates = delays.digest.buckets().into_iter().map(|(delay, count)| {
         in_time += count;
-        let late = (reception.received - in_time) as f64 / expected;
+        let late = (received - in_time) as f64 / expected;
         (delay, late, rating(delay + PACKET_TIME, 1.0 - in_time as f64 / expected))
     });
     candidates.max_by(|a, b| a.2.total_cmp(&b.2))
@@ -196,6 +249,20 @@ fn best_playout(reception: &Reception) -> Option<(Span, f64, f64)> {
 mod tests {
     use super::*;
     use penstock_core::rng::Streams;
+
+    /// Ten seconds of 20 ms, ten of 400 ms, ten of which nothing arrives, and ten that are not over.
+    #[test]
+    fn parts_of_a_call_have_scores_of_their_own() {
+        let mut scores = Scores::default();
+        (0..PART).for_each(|seq| scores.receive(seq, Span::from_millis(20)));
+        (PART..2 * PART).for_each(|seq| scores.receive(seq, Span::from_millis(400)));
+        (3 * PART..3 * PART + 9).for_each(|seq| scores.receive(seq, Span::from_millis(20)));
+        let found: Vec<_> = scores.found.into_iter().collect();
+        let score = |ms: u64| (mos(rating(Span::from_millis(ms + 20), 0.0)) * 100.0).round() as u16;
+        assert_eq!(found.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, 1, 1]);
+        assert_eq!(found[0].0, 100, "of silence");
+        assert!(found[1].0.abs_diff(score(400)) <= 2 && found[2].0.abs_diff(score(20)) <= 2, "{found:?}");
+    }
 
     fn call(delays_ms: &[u64]) -> Call {
         let mut call = Call::new(Voip { spurts: None }, Streams::new(1).get("call"));
@@ -262,10 +329,10 @@ mod tests {
         assert!((pauses / n / 1.587 - 1.0).abs() < 5.0 / n.sqrt(), "{} s of pause", pauses / n);
     }
 
-    /// Two packets that take 20 ms are in one bucket of 16 bits.
+    /// Two packets that take 20 ms are in one bucket of 16 bits, and the gap between them is in another.
     #[test]
     fn the_memory_of_a_call_grows_with_its_digest() {
         assert_eq!(call(&[]).bytes(), size_of::<Call>());
-        assert_eq!(call(&[20, 20]).bytes(), size_of::<Call>() + size_of::<u16>());
+        assert_eq!(call(&[20, 20]).bytes(), size_of::<Call>() + 2 * size_of::<u16>());
     }
 }

@@ -3,7 +3,7 @@
 `model` says what a page can have, `page` makes the HTML; `assets` has style and script, with uPlot for the charts.
 """
 
-from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Network, Picture, Section, Table, Tile
+from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Mark, Network, Picture, Section, Strip, Table, Tile
 from penstock.report.kit.page import fragment, page
 
 __all__ = [
@@ -12,9 +12,11 @@ __all__ = [
     "Chart",
     "Heat",
     "Line",
+    "Mark",
     "Network",
     "Picture",
     "Section",
+    "Strip",
     "Table",
     "Tile",
     "fragment",

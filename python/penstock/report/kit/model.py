@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 DIGITS = 5  # significant digits of the numbers of charts
@@ -172,6 +173,68 @@ class Heat:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A row of `Strip`: a value with its interval, and single values beside it, all on one axis."""
+
+    name: str
+    colour: int
+    text: str  # the value in words
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    dots: Sequence[float] = ()
+    chip: str = ""  # class of a coloured label before the text
+    chip_text: str = ""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Values with their intervals on one axis, a row for each: drawn as vectors, so that it is sharp on every page.
+
+    `zero` is a line that counts, `band` the range around it in which differences do not.
+    """
+
+    title: str
+    read: str
+    head: str  # heading of the texts
+    rows: Sequence[Mark]
+    form: Callable[[float], str] = "{:g}".format
+    zero: float | None = None
+    band: tuple[float, float] | None = None
+    about: str = "side"  # heading of the names
+    item: str = ""
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        numbers = [of for row in self.rows for of in (row.value, row.low, row.high, *row.dots) if of is not None]
+        numbers += [of for of in (self.zero, *(self.band or ())) if of is not None]
+        low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
+        room = 0.06 * (high - low) or abs(high) or 1.0
+        return low - room, high + room
+
+    def at(self, value: float) -> str:
+        """Returns the place of a value between the ends of the axis."""
+        low, high = self._ends
+        return f"{100 * (value - low) / (high - low):.2f}%"
+
+    @property
+    def width(self) -> str:
+        """The width of the band."""
+        (low, high), (first, last) = self._ends, self.band or (0.0, 0.0)
+        return f"{100 * (last - first) / (high - low):.2f}%"
+
+    @property
+    def ticks(self) -> list[tuple[str, str]]:
+        """Places and texts of three to six round values of the axis."""
+        low, high = self._ends
+        rough = (high - low) / 4
+        size = 10 ** math.floor(math.log10(rough))
+        step = next(size * by for by in (1, 2, 5, 10) if size * by >= rough)
+        first, last = math.ceil(low / step), math.floor(high / step)
+        return [(self.at(place * step), self.form(place * step)) for place in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
 class Tile:
     """A number that sums up a page."""
 
@@ -251,10 +314,10 @@ class Section:
 
     @property
     def blocks(self) -> list[list[Any]]:
-        """The parts, with charts that follow each other together: they stand side by side."""
+        """The parts, with charts or strips that follow each other together: they stand side by side."""
         found: list[list[Any]] = []
         for part in self.parts:
-            if found and isinstance(part, Chart) and isinstance(found[-1][0], Chart):
+            if found and type(part) in (Chart, Strip) and type(part) is type(found[-1][0]):
                 found[-1].append(part)
             else:
                 found.append([part])

@@ -19,6 +19,7 @@ _KINDS = {
     model.Heat: "heat",
     model.Network: "network",
     model.Picture: "picture",
+    model.Strip: "strip",
     str: "text",
 }
 
