@@ -5,13 +5,15 @@
 use libfuzzer_sys::fuzz_target;
 use penstock_core::units::{Rate, Span};
 use penstock_trace::recorded::{mahimahi, table};
-use penstock_sim::series::Series;
+use penstock_trace::series::{Series, Way};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
     // Bins and periods have many different lengths.
     let length = Span::from_millis(1 + data.len() as u64 * 7 % 1000);
-    for read in [mahimahi(text, "fuzz", length), table(text, "fuzz", Some(length)), table(text, "fuzz", None)] {
+    let tables = [(Some(length), Way::Forward), (None, Way::Reverse), (None, Way::Both)];
+    let tables = tables.map(|(every, way)| table(text, "fuzz", every, way));
+    for read in [mahimahi(text, "fuzz", length)].into_iter().chain(tables) {
         match read {
             Ok(series) => holds(series, length),
             Err(mistake) => assert!(mistake.to_string().starts_with("fuzz:"), "{mistake}"),

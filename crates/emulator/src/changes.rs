@@ -10,7 +10,7 @@ use penstock_grammar::{Diagnosis, Source, fields};
 use penstock_shaper::direction::Direction;
 use penstock_shaper::path as shaper;
 use penstock_trace::recorded;
-use penstock_trace::series::{Player, Point, Series, Values};
+use penstock_trace::series::{Player, Point, Series, Values, Way};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,15 +19,6 @@ const BIN: Span = Span::from_millis(100);
 const SHORTEST: Span = Span::from_millis(1);
 const LONGEST_BIN: Span = Span::from_secs(3600);
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Ways {
-    #[default]
-    Both,
-    Forward,
-    Reverse,
-}
-
 /// The keys of a change.
 #[derive(Debug, Deserialize)]
 struct ChangeKeys {
@@ -35,7 +26,7 @@ struct ChangeKeys {
     at: Span,
     every: Option<Span>,
     #[serde(default)]
-    direction: Ways,
+    direction: Way,
     rate: Option<Rate>,
     delay: Option<Span>,
     loss: Option<f64>,
@@ -47,7 +38,7 @@ struct ChangeKeys {
 /// How a link changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
-    ways: Ways,
+    ways: Way,
     at: Span,
     series: Arc<Series>,
 }
@@ -55,7 +46,7 @@ pub struct Course {
 impl Course {
     /// Reads a trace of Mahimahi for the rate of one direction.
     pub fn of_trace(direction: Direction, file: &Path) -> Result<Self, String> {
-        let ways = if direction == Direction::Forward { Ways::Forward } else { Ways::Reverse };
+        let ways = if direction == Direction::Forward { Way::Forward } else { Way::Reverse };
         let (name, text) = text_of(file, None)?;
         let series = recorded::mahimahi(&text, &name, BIN).map_err(|mistake| mistake.to_string())?;
         moving(&series).map_err(|what| format!("{name}: {what}"))?;
@@ -64,7 +55,7 @@ impl Course {
 
     /// Returns whether it changes a direction.
     fn changes(&self, direction: Direction) -> bool {
-        self.ways == Ways::Both || (self.ways == Ways::Forward) == (direction == Direction::Forward)
+        self.ways == Way::Both || (self.ways == Way::Forward) == (direction == Direction::Forward)
     }
 
     /// Returns the rate with which a direction begins; `None` if that is another one, or begins with its own rate.
@@ -112,7 +103,7 @@ fn one<'a>(source: &Source<'a>, value: &Value<'a>) -> Result<Course, Diagnosis> 
             .map_err(|mistake| at("trace", &mistake.to_string()))?
     } else if let Some(file) = &keys.table {
         let (name, text) = text_of(file, Some(source)).map_err(|what| at("table", &what))?;
-        recorded::table(&text, &name, every).map_err(|mistake| at("table", &mistake.to_string()))?
+        recorded::table(&text, &name, every, keys.direction).map_err(|mistake| at("table", &mistake.to_string()))?
     } else {
         Series::new(vec![Point { at: Span::ZERO, values: step }], every)
     };

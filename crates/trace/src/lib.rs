@@ -11,7 +11,8 @@
 //! 3. [`replay`](mod@replay) passes arrivals through a queue discipline at the rate of a link; [`record`] is the fate
 //!    of one packet; [`summary`] has the totals of a replay; [`draws`] reads random numbers for it.
 //! 4. [`control`] plays a script of events to a congestion control.
-//! 5. [`series`] has the values of a link over time; [`recorded`] reads them from traces of Mahimahi and from tables.
+//! 5. [`series`] has the values of a link over time; [`recorded`] reads them from traces of Mahimahi and from tables, and
+//!    `measured` delays from the files of others.
 //! 6. [`pcapng`] writes a capture that says why each packet was dropped; [`headers`] has the bytes of simulated
 //!    packets.
 //!
@@ -49,7 +50,9 @@ mod encapsulation;
 pub mod error;
 mod fields;
 pub mod headers;
+mod lines;
 mod link;
+mod measured;
 pub mod notes;
 pub mod packets;
 pub mod pcapng;

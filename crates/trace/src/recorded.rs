@@ -14,52 +14,18 @@
 //!
 //! A table is CSV with a header: `t_s`, and the values of the link from that time on.
 
-use crate::series::{Point, Series, Values};
+use crate::lines::{Mistake, RecordedError, lines};
+use crate::measured;
+use crate::series::{Point, Series, Values, Way};
 use penstock_core::units::{Rate, Span};
 
-/// Largest size of a text in bytes.
-pub const MAX_BYTES: usize = 64 << 20;
-/// Largest number of lines.
-pub const MAX_LINES: usize = 10_000_000;
+pub use crate::lines::{MAX_BYTES, MAX_LINES};
+
 /// Latest time of a line in seconds.
 const MAX_TIME_S: u64 = 24 * 3600;
 const MAX_RATE_BPS: f64 = 1e12;
 const MAX_DELAY_MS: f64 = 600_000.0;
 const PACKET_BITS: u64 = 1500 * 8;
-
-/// A mistake in a recorded file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
-pub struct RecordedError {
-    /// Name of the file.
-    pub file: String,
-    /// Number of the line, beginning with 1; `None` if the mistake concerns the whole file.
-    pub line: Option<usize>,
-    /// What is wrong, and what is allowed.
-    pub what: String,
-}
-
-/// What is wrong in a text, with the number of the line; `None` if it concerns the whole text.
-struct Mistake {
-    line: Option<usize>,
-    what: String,
-}
-
-impl Mistake {
-    fn in_line(self, number: usize) -> Self {
-        Self { line: Some(number), ..self }
-    }
-
-    fn in_file(self, file: &str) -> RecordedError {
-        RecordedError { file: file.to_owned(), line: self.line, what: self.what }
-    }
-}
-
-impl From<String> for Mistake {
-    fn from(what: String) -> Self {
-        Self { line: None, what }
-    }
-}
 
 /// Reads the Mahimahi trace in the file called `file`; each rate holds for at least `bin`, except around outages.
 ///
@@ -69,12 +35,15 @@ pub fn mahimahi(text: &str, file: &str, bin: Span) -> Result<Series, RecordedErr
     chances(text).and_then(|chances| rates(&chances, bin)).map_err(|mistake| mistake.in_file(file))
 }
 
-/// Reads the table in the file called `file`. With `every` the series repeats, otherwise it ends with the last row.
+/// Reads the table in the file called `file`, or the delays of a direction that others have measured
+/// (`measured`). With `every` the series repeats, otherwise it ends with the last row.
 ///
 /// # Errors
 /// Returns what is wrong, with file and line.
-pub fn table(text: &str, file: &str, every: Option<Span>) -> Result<Series, RecordedError> {
-    let points = rows(text).map_err(|mistake| mistake.in_file(file))?;
+pub fn table(text: &str, file: &str, every: Option<Span>, way: Way) -> Result<Series, RecordedError> {
+    let found = measured::read(text, way).unwrap_or_else(|| rows(text).map(|points| (points, None)));
+    let (points, own) = found.map_err(|mistake| mistake.in_file(file))?;
+    let every = every.or(own);
     let last = points.last().map_or(Span::ZERO, |point| point.at);
     match every {
         Some(every) if every <= last => {
@@ -83,19 +52,6 @@ pub fn table(text: &str, file: &str, every: Option<Span>) -> Result<Series, Reco
         }
         _ => Ok(Series::new(points, every)),
     }
-}
-
-/// Iterates over the lines that are not empty, with their numbers. A text that is too long is refused before it is
-/// read.
-fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Mistake> {
-    if text.len() > MAX_BYTES {
-        return Err(Mistake::from(format!("has {} bytes; allowed are {MAX_BYTES}", text.len())));
-    }
-    if text.bytes().filter(|byte| *byte == b'\n').count() > MAX_LINES {
-        return Err(Mistake::from(format!("has more than {MAX_LINES} lines, which is the most that is allowed")));
-    }
-    let text = text.trim_start_matches('\u{feff}');
-    Ok((1..).zip(text.lines()).map(|(number, line)| (number, line.trim())).filter(|(_, line)| !line.is_empty()))
 }
 
 /// Quotes a line in a message, shortened because a line of a wrong file may be long.
@@ -322,7 +278,7 @@ mod tests {
     #[test]
     fn a_table_says_what_its_columns_say() {
         let text = "# measured by hand\nt_s, delay_ms, rate_mbit_s, loss\n\n0, 25.5, 100, 0\n1.5,30,0.25,0.01\n";
-        let series = table(text, "sky.csv", Some(Span::from_secs(2))).unwrap();
+        let series = table(text, "sky.csv", Some(Span::from_secs(2)), Way::Both).unwrap();
         let values = |delay_us, bps, loss| Values {
             delay: Some(Span::from_micros(delay_us)),
             rate: Some(Rate::from_bps(bps)),
@@ -331,7 +287,7 @@ mod tests {
         let first = Point { at: Span::ZERO, values: values(25_500, 100_000_000, 0.0) };
         let second = Point { at: Span::from_millis(1500), values: values(30_000, 250_000, 0.01) };
         assert_eq!(series, Series::new(vec![first, second], Some(Span::from_secs(2))));
-        let alone = table("\u{feff}loss,t_s\r\n0.5,3\r\n", "sky.csv", None).unwrap();
+        let alone = table("\u{feff}loss,t_s\r\n0.5,3\r\n", "sky.csv", None, Way::Both).unwrap();
         let values = Values { loss: Some(0.5), ..Values::default() };
         assert_eq!(alone, Series::new(vec![Point { at: Span::from_secs(3), values }], None));
     }
@@ -340,7 +296,7 @@ mod tests {
     fn what_is_no_table() {
         let told = |text: &str, expected: &str| {
             let every = Some(Span::from_secs(9));
-            assert_eq!(table(text, "sky.csv", every).unwrap_err().to_string(), format!("sky.csv{expected}"));
+            assert_eq!(table(text, "sky.csv", every, Way::Both).unwrap_err().to_string(), format!("sky.csv{expected}"));
         };
         let columns = "t_s, rate_mbit_s, delay_ms, loss";
         told("", &format!(": is empty; it needs a header with columns of {columns}"));

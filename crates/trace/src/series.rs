@@ -20,6 +20,30 @@ pub struct Values {
     pub loss: Option<f64>,
 }
 
+/// The directions of a link that a change concerns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// Both directions.
+    #[default]
+    Both,
+    /// The direction from the first end to the second.
+    Forward,
+    /// The direction from the second end to the first.
+    Reverse,
+}
+
+impl Way {
+    /// All variants with their words in scenarios.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("both", Self::Both), ("forward", Self::Forward), ("reverse", Self::Reverse)];
+
+    /// Returns the word in scenarios.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, way)| *way == self).map_or("both", |(name, _)| name)
+    }
+}
+
 /// A point of a series: new values at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {

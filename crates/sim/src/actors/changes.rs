@@ -16,30 +16,9 @@ use history::History;
 use penstock_core::fact::Fact;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Instant, Rate, Span};
+pub use penstock_trace::series::Way;
 use penstock_trace::series::{Player, Point, Series, State, Values, Walk};
 use std::sync::Arc;
-
-/// The directions of a link that a change concerns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Both directions.
-    Both,
-    /// The direction from the first end to the second.
-    Forward,
-    /// The direction from the second end to the first.
-    Reverse,
-}
-
-impl Way {
-    /// All variants with their words in scenarios.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("both", Self::Both), ("forward", Self::Forward), ("reverse", Self::Reverse)];
-
-    /// Returns the word in scenarios.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, way)| *way == self).map_or("both", |(name, _)| name)
-    }
-}
 
 /// A change of a link, or a series of changes.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,7 @@ use penstock_grammar::link;
 use penstock_grammar::range::MAX_DURATION;
 use penstock_grammar::stations;
 use penstock_trace::recorded;
-use penstock_trace::series::{State, Values};
+use penstock_trace::series::{State, Values, Way};
 use std::sync::Arc;
 
 const SERIES: [&str; 4] = ["orbit", "trace", "table", "states"];
@@ -61,7 +61,7 @@ impl Checker<'_> {
         match (&raw.orbit, &raw.trace, &raw.table, &raw.states) {
             (Some(orbit), ..) => self.orbit(index, orbit),
             (_, Some(file), ..) => self.trace(index, file, raw.bin.unwrap_or(BIN)),
-            (_, _, Some(file), _) => self.table(index, file, raw.every),
+            (_, _, Some(file), _) => self.table(index, file, raw),
             (.., Some(states)) => self.states(index, states),
             _ => self.step(index, raw, link),
         }
@@ -150,9 +150,13 @@ impl Checker<'_> {
         Ok(Course::Trace { file: file.to_owned(), bin, series })
     }
 
-    fn table(&self, index: &str, file: &str, every: Option<Span>) -> Check<Course> {
+    fn table(&self, index: &str, file: &str, raw: &ChangeKeys) -> Check<Course> {
         let path = ["changes", index, "table"];
-        let series = recorded::table(&self.file(&path, file)?, file, every);
+        let series = {
+            let named = Way::ALL.into_iter().find(|(word, _)| *word == raw.direction);
+            let way = named.map_or(Way::Both, |(_, way)| way);
+            recorded::table(&self.file(&path, file)?, file, raw.every, way)
+        };
         let series = Arc::new(series.map_err(|mistake| self.source.at(&path, &mistake.to_string()))?);
         Ok(Course::Table { file: file.to_owned(), series })
     }
