@@ -316,6 +316,18 @@ def _aqm(text: str) -> str:
     return '{name="' + name + '"' + "".join(f",{one}" for one in rest) + "}"
 
 
+def test_an_earlier_comparison_has_a_page_without_an_answer(penstock: Command, scenario: Path, other: Path) -> None:
+    assert penstock("compare", scenario, other, "--seeds", "2", "--out", "here").returncode == 0
+    directory = scenario.parent / "here"
+    told = json.loads((directory / "compare.json").read_text())
+    (directory / "compare.json").write_text(
+        json.dumps({key: value for key, value in told.items() if key not in ("answers", "judged", "command")})
+    )
+    (directory / "felt.json").unlink()
+    assert penstock("runs", "report", "here").returncode == 0
+    assert "All measures" in (directory / "report.html").read_text()
+
+
 def test_nothing_is_replaced_in_silence(penstock: Command, scenario: Path, other: Path) -> None:
     words = ("compare", scenario, other, "--out", "here")
     assert penstock(*words, "--seeds", "2").stderr.count("note:") == 0

@@ -14,9 +14,10 @@ import pytest
 from penstock.cli.sweep import varied
 from penstock.experiments import reading
 from penstock.experiments.adjusting import adjusted
+from penstock.experiments.verdict import BY_KEY
 from penstock.mistake import MistakeError
-from penstock.report import groups, network, run_charts, run_tables, sweep_page, table_page, write_sweep
-from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Table, rounded
+from penstock.report import groups, kit, network, run_charts, run_tables, sweep_page, table_page, write_sweep
+from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Mark, Section, Strip, Table, rounded
 from penstock.report.tidy import Measure, Tidy, chart, number_of, parts
 
 HOME = """
@@ -318,3 +319,16 @@ def test_a_frame_is_one_of_pandas(home: penstock.Result) -> None:
 def test_a_column_without_a_name_is_no_table() -> None:
     with pytest.raises(ValueError, match="'Flows': a column without a name"):
         Table("Flows", ("Name", ""), [["a", "b"]])
+
+
+def test_a_strip_has_round_ticks_in_its_range() -> None:
+    rows = [Mark("a", 0, "", -2754.0, -3501.0, -2008.0), Mark("b", 1, "", -40.0, dots=[-100.0, 20.0])]
+    strip = Strip("Pages", "", "difference", rows, BY_KEY["page_ms"].form, zero=0.0, band=(-20.0, 20.0))
+    assert [text for _, text in strip.ticks] == ["-3,000 ms", "-2,000 ms", "-1,000 ms", "0 ms"]
+    places = [float(place.removesuffix("%")) for place, _ in strip.ticks]
+    assert places == sorted(places)
+    assert 0 < places[0] < places[-1] < 100
+    assert strip.at(0.0) == strip.ticks[-1][0]
+    alone = Strip("Calls", "", "mean", [Mark("a", 0, "", 4.4, dots=[4.4, 4.4])])
+    assert 3 <= len(alone.ticks) <= 6, "one value has an axis"
+    assert "nothing" in kit.page("nothing", "", [Section("Empty", [Strip("Drops", "", "mean", [])])])

@@ -271,13 +271,15 @@ def compare(
 
 def _felt(sides: Sequence[Side]) -> list[dict[str, Any]]:
     """Returns the distributions of what people feel, added over seeds, of each side in each setting, as curves."""
-    kept = {id(side.sweep): side.sweep for side in sides if side.sweep.experiment.delays}
-    found = {place: list(delays.distributions(sweep.delays)) for place, sweep in kept.items()}
+    sweeps = {id(side.sweep): side.sweep for side in sides}
+    if not all(sweep.experiment.delays for sweep in sweeps.values()):
+        return []  # of one side alone nothing can be compared
+    found = {place: list(delays.distributions(sweep.delays)) for place, sweep in sweeps.items()}
     return [
         {"settings": dict(settings), "side": side.label, "part": one.part, "name": one.name, **one.curve()}
         for settings in _common(sides)
         for side in sides
-        for one in found.get(id(side.sweep), ())
+        for one in found[id(side.sweep)]
         if one.point == side.points[settings] and one.part in delays.FELT
     ]
 

@@ -92,7 +92,7 @@ def _percent(value: float) -> str:
 
 
 def _ms(value: float) -> str:
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+    return f"{value:,.0f} ms" if abs(value) >= 100 else f"{value:.3g} ms"
 
 
 CALLS = Quantity(

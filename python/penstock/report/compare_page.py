@@ -49,11 +49,18 @@ def page(told: Told, felt: Sequence[Told] = ()) -> str:
     warnings += [f"The machine disturbed {disturbed} runs."] if disturbed else []
     return kit.page(
         " or ".join(labels) + "?",
-        answers[0]["sentence"] if len(answers) == 1 else f"{len(answers)} settings, each with its own answer.",
+        _lead(answers),
         sections,
         warnings=[*warnings, *([] if seeds > 1 else ["One seed says nothing about chance."])],
         command=told.get("command", ""),
     )
+
+
+def _lead(answers: Sequence[Told]) -> str:
+    """Returns the answer; of several settings their number, and nothing of a comparison of an earlier release."""
+    if len(answers) > 1:
+        return f"{len(answers)} settings, each with its own answer."
+    return str(answers[0]["sentence"]) if answers else ""
 
 
 _READ_DIFFERENCES = (

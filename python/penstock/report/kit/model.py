@@ -225,9 +225,9 @@ class Strip:
 
     @property
     def ticks(self) -> list[tuple[str, str]]:
-        """Places and texts of three to six round values of the axis."""
+        """Places and texts of two to six round values of the axis."""
         low, high = self._ends
-        rough = (high - low) / 4
+        rough = (high - low) / 5
         size = 10 ** math.floor(math.log10(rough))
         step = next(size * by for by in (1, 2, 5, 10) if size * by >= rough)
         first, last = math.ceil(low / step), math.floor(high / step)
