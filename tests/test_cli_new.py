@@ -66,6 +66,70 @@ def test_a_scenario_runs_with_its_traffic(here: Path) -> None:
     assert len(comments) > 15
 
 
+DATA = Path(__file__).parents[1] / "crates" / "grammar" / "tests" / "data" / "from"
+
+
+def test_the_link_of_a_scenario_is_that_of_a_line_of_tc(here: Path) -> None:
+    (here / "shaper.sh").write_text(
+        "tc qdisc add dev eth0 root cake bandwidth 4Mbit overhead 18 nat\n"
+        "tc qdisc add dev ifb4eth0 root fq_codel target 8ms\n"
+    )
+    summary = made("scenario", "mine", "--from", "shaper.sh").summary
+    assert [flow["kind"] for flow in summary["flows"]] == ["bulk", "bulk", "voip", "web"]
+    text = (here / "mine.toml").read_text()
+    assert text.startswith(
+        "# The link of shaper.sh (lines of tc), with the traffic of a home\n#\n#   penstock run mine.toml"
+    )
+    tables = tomllib.loads(text)
+    usual = tomllib.loads(starters.scenario("scenario", "mine"))
+    assert {key: tables[key] for key in tables if key not in ("topology", "aqm")} == {
+        key: usual[key] for key in usual if key not in ("topology", "aqm")
+    }
+    link = tables["topology"]
+    assert (link["rate"], link["overhead"], link["reverse_overhead"]) == ("4Mbit/s", 18, 0)
+    # Two uploads fill the line: what a packet of 1500 bytes takes of it, 18 more.
+    assert summary["bottlenecks"][0]["utilization"] > 0.95
+    assert tables["aqm"]["name"] == "cake"
+
+
+def test_netem_is_the_wire_of_a_scenario(here: Path) -> None:
+    (here / "wire.sh").write_text(
+        "tc qdisc add dev eth0 root handle 1: netem delay 40ms 4ms loss 1% rate 5mbit\n"
+        "tc qdisc add dev ifb0 root netem delay 30ms loss 1% rate 20mbit\n"
+    )
+    summary = made("scenario", "mine", "--from", "wire.sh").summary
+    call = next(flow for flow in summary["flows"] if flow["kind"] == "voip")
+    # 40 ms on the wire, 4 ms more or less, and what waits before it.
+    assert call["voip"]["delay_ms"]["mean"] > 40
+    link = tomllib.loads((here / "mine.toml").read_text())["topology"]
+    assert (link["delay"], link["reverse_delay"], link["loss"]) == ("40ms", "30ms", 0.01)
+    assert summary["bottlenecks"][0]["lost"] > 0
+
+
+@pytest.mark.parametrize("source", [("ShapedDevices.csv", "network.json"), ("",)])
+def test_a_scenario_of_libreqos_has_its_busiest_link(here: Path, source: tuple[str, ...]) -> None:
+    options = [word for name in source for word in ("--from", str(DATA / name))]
+    done = CliRunner().invoke(app, ["new", "scenario", "mine", *options])
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "not the same: " in done.output and "a scenario has one link and no tree of subscribers" in done.output
+    link = tomllib.loads((here / "mine.toml").read_text())["topology"]
+    # Mast North has promised 50, 100, 5, 20 and 20 Mbit/s of its 80; no other node has promised more for what it has.
+    assert (link["reverse_rate"], link["rate"]) == ("80Mbit/s", "20Mbit/s")
+
+
+def test_what_is_no_link_is_refused_in_one_sentence(here: Path) -> None:
+    (here / "bad.sh").write_text("\ntc qdisc add dev $DEV root cake bandwidth 4Mbit\n")
+    for words, told in (
+        (("--from", "bad.sh"), "bad.sh:2"),
+        (("--from", "missing"), "cannot read missing"),
+        (("--from", "."), "has neither ShapedDevices.csv nor network.json"),
+        (("--from", "bad.sh", "--like", "full-house"), "--from and --like"),
+    ):
+        done = CliRunner().invoke(app, ["new", "scenario", "mine", *words])
+        assert done.exit_code == 1 and told in str(done.exception), (words, done.exception)
+        assert not (here / "mine.toml").exists()
+
+
 def test_a_network_runs_and_is_that_of_the_old_name(here: Path) -> None:
     options = ("--backhaul", "leo", "--duration", "3", "--responders", "2", "--seed", "4")
     assert made("network", "emergency", *options).summary["duration_s"] == 3.0

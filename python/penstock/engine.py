@@ -37,6 +37,7 @@ __all__ = [
     "TraceError",
     "check",
     "entries",
+    "link_from",
     "measured",
     "packets",
     "replay",
@@ -195,6 +196,16 @@ def scenario_schema() -> dict[str, Any]:
 def summary_schema() -> dict[str, Any]:
     """Returns the JSON Schema of the summaries of runs."""
     found: dict[str, Any] = json.loads(_penstock.summary_schema())
+    return found
+
+
+def link_from(files: Sequence[tuple[str, bytes]]) -> dict[str, Any]:
+    """Reads files of other tools, each a name and its bytes, as the link of a scenario.
+
+    The result has what was recognised ("format"), the tables of the link ("text"), and what has no counterpart
+    ("listed"). Raises `ScenarioError` with the line that cannot be read.
+    """
+    found: dict[str, Any] = json.loads(_penstock.link_from(list(files)))
     return found
 
 

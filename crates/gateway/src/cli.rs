@@ -40,9 +40,12 @@ pub enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Check a configuration file; exit code 2 if it has an error
-    #[command(after_help = "Example:\n  penstock-gateway check gateway.toml")]
-    Check(Described),
+    /// Check a configuration file, or what becomes of other tools' files; exit code 2 if it has an error
+    #[command(after_help = "Examples:\n  penstock-gateway check gateway.toml\n  \
+                            penstock-gateway check --from shaper.sh --out gateway.toml\n  \
+                            penstock-gateway check --from <(tc qdisc show) > gateway.toml\n  \
+                            penstock-gateway check --from ShapedDevices.csv --from network.json")]
+    Check(Checked),
     /// Print the firewall rules, queues and memory that `run` would use
     #[command(after_help = "Example:\n  penstock-gateway explain gateway.toml")]
     Explain(Described),
@@ -84,6 +87,24 @@ pub enum Verb {
         /// The gateway's file
         file: PathBuf,
     },
+}
+
+/// What is checked.
+#[derive(Debug, Clone, Args)]
+pub struct Checked {
+    /// Configuration file
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub file: Option<PathBuf>,
+    /// Make a configuration file of lines of tc, or of ShapedDevices.csv and network.json of LibreQoS, or of their
+    /// directory; and list what has no counterpart
+    #[arg(long, value_name = "FILE")]
+    pub from: Vec<PathBuf>,
+    /// With --from: write it to this file, which must not exist yet [default: print it]
+    #[arg(short, long, value_name = "FILE", requires = "from")]
+    pub out: Option<PathBuf>,
+    /// Print the result as a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What a token gives.

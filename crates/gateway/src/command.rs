@@ -3,11 +3,12 @@
 use crate::alone;
 use crate::apply::Read;
 use crate::ask;
-use crate::cli::{Described, Options, Verb};
+use crate::cli::{Checked, Options, Verb};
 use crate::daemon::Daemon;
 use crate::error::{Error, text_of};
 use crate::explain;
 use crate::file::{Alone, Datapath, File, Kind, LOG, Mode};
+use crate::from;
 use crate::guard;
 use crate::kernel::Kernel;
 use crate::offloaded;
@@ -81,10 +82,20 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
 }
 
 /// Tells what a file with nothing wrong does, and what else is to be known of it.
-fn check(asked: &Described) -> Result<u8, Error> {
-    let kind = read(&asked.file)?;
-    has_command(&kind, &asked.file)?;
-    let (what, notes) = match kind {
+fn check(asked: &Checked) -> Result<u8, Error> {
+    let Some(path) = &asked.file else { return from::run(asked, |kind| right(kind)) };
+    let kind = read(path)?;
+    has_command(&kind, path)?;
+    let (what, notes) = right(kind);
+    let right = json!({"file": path, "right": true, "notes": notes});
+    let told = notes.iter().map(|note| format!("note: {note}\n"));
+    let text = format!("{} is right: {what}\n{}", path.display(), told.collect::<String>());
+    answered(asked.json, &right, |_| text)
+}
+
+/// Returns what a file does, and notes.
+fn right(kind: Kind) -> (String, Vec<String>) {
+    match kind {
         Kind::Alone(alone) => {
             let Alone { c2ml, upload, .. } = *alone;
             (format!("{} are shared among hosts, at {}", c2ml.shared(upload), c2ml.listen), Vec::new())
@@ -95,11 +106,7 @@ fn check(asked: &Described) -> Result<u8, Error> {
             let notes = short.into_iter().chain(offloaded::note(&file));
             (format!("{down} down, {up} up, on {}", file.interfaces.wan), notes.collect())
         }
-    };
-    let right = json!({"file": asked.file, "right": true, "notes": notes});
-    let told = notes.iter().map(|note| format!("note: {note}\n"));
-    let text = format!("{} is right: {what}\n{}", asked.file.display(), told.collect::<String>());
-    answered(asked.json, &right, |_| text)
+    }
 }
 
 fn read(path: &Path) -> Result<Kind, Error> {

@@ -16,7 +16,8 @@
 //! 7. `guard` is a second process: when the first one hangs or dies, it lets packets pass. `watch` reads the rules
 //!    back. `life` is the state of the link, whatever the data path, and `account` what passed beside the gateway.
 //! 8. [`settings`] can change while it runs, `apply` reads them of another file. `report` is the
-//!    status. `ask` is the side that asks, `explain` what a run would do, and [`command`] the program.
+//!    status. `ask` is the side that asks, `explain` what a run would do, `from` makes a file of those of other tools, and
+//!    [`command`] is the program.
 //! 9. `page` is what the gateway adds to `penstock_appliance::page`: a process of its own that asks this socket once a second,
 //!    and serves what it learns to browsers and to Prometheus.
 //! 10. `kernel` is a gateway with `datapath = "kernel"`, where programs of the kernel do the work.
@@ -34,6 +35,7 @@ pub mod enforce;
 mod error;
 mod explain;
 pub mod file;
+mod from;
 mod gate;
 mod guard;
 pub mod held;

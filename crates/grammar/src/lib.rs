@@ -12,6 +12,7 @@
 //! 4. [`link`] has the rate, delay, limits and loss of a link.
 //! 5. [`stations`] has the channels to the stations behind a wireless link; [`impair`] what a link does to packets besides.
 //! 6. [`range`](mod@range) checks values against bounds.
+//! 7. [`from`] reads what people have: lines of `tc`, and the files of LibreQoS.
 //!
 //! Nothing in this crate opens a file: the text is an argument.
 //!
@@ -38,6 +39,7 @@
 
 pub mod diagnosis;
 pub mod fields;
+pub mod from;
 pub mod impair;
 pub mod link;
 pub mod named;

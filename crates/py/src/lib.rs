@@ -3,6 +3,7 @@
 mod convert;
 mod endpoint;
 mod fluid;
+mod from;
 mod orbit;
 mod own;
 mod packets;
@@ -61,6 +62,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::fluid, module)?)?;
+    module.add_function(wrap_pyfunction!(from::link, module)?)?;
     module.add_function(wrap_pyfunction!(packets::packets, module)?)?;
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(summary_schema, module)?)?;

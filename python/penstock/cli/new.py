@@ -91,17 +91,72 @@ Like = Annotated[
 ]
 
 
+From = Annotated[
+    list[Path],
+    typer.Option(
+        "--from",
+        help="Take the link from this: lines of tc, or ShapedDevices.csv and network.json of LibreQoS (twice, or their "
+        "directory). What has no counterpart is listed.",
+        metavar="FILE",
+    ),
+]
+_OF_LIBREQOS = ("ShapedDevices.csv", "network.json")
+_MOST_BYTES = 64 << 20
+
+
 @new.command(
     "scenario",
     epilog=examples(
-        "penstock new scenario home", "penstock run home.toml", "penstock new scenario full --like full-house"
+        "penstock new scenario home",
+        "penstock run home.toml",
+        "penstock new scenario full --like full-house",
+        "penstock new scenario mine --from shaper.sh",
     ),
 )
-def scenario(name: Name, like: Like = "") -> None:
+def scenario(
+    name: Name,
+    like: Like = "",
+    source: From = [],  # noqa: B006 - typer reads it and never changes it
+) -> None:
     """Write a scenario: a link, a queue, and the traffic of a home."""
     from penstock import manual
 
+    if source and like:
+        raise MistakeError("--from and --like are two ways to begin; give one of them")
+    if source:
+        _from(name, source)
+        return
     _told(starters.copy(manual.example(like), name) if like else starters.write("scenario", name))
+
+
+def _from(name: str, source: list[Path]) -> None:
+    """Writes a scenario whose link is that of other tools' files, and lists what has no counterpart."""
+    from penstock.engine import link_from
+
+    files = [file for path in source for file in _given(path)]
+    read = link_from([(str(path), _bytes(path)) for path in files])
+    paths = starters.of_link(name, read["text"], f"The link of {', '.join(map(str, files))} ({read['format']})")
+    for line in read["listed"]:
+        print(f"not the same: {line}")
+    _told(paths)
+
+
+def _given(path: Path) -> list[Path]:
+    """Lists the file, or those of LibreQoS in a directory."""
+    if not path.is_dir():
+        return [path]
+    found = [path / name for name in _OF_LIBREQOS if (path / name).is_file()]
+    if not found:
+        raise MistakeError(f"{path} has neither {' nor '.join(_OF_LIBREQOS)}; name a file")
+    return found
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise MistakeError(f"cannot read {path}: {error.strerror}") from None
 
 
 @new.command("experiment", epilog=examples("penstock new experiment my-study", "penstock reproduce ./my-study"))

@@ -83,6 +83,19 @@ def write(kind: str, name: str) -> list[Path]:
     return write_texts(stem, {name: _text(file, words) for name, file in KINDS[kind].items()})
 
 
+def of_link(name: str, link: str, told: str) -> list[Path]:
+    """Writes the scenario of kind "scenario" with this link, of which `told` says where it comes from."""
+    stem = place(name)
+    text = scenario("scenario", stem.name)
+    comments, begin, rest = text.partition("\nname = ")
+    _, traffic, flows = rest.partition("\n[tcp]")
+    head = rest[: rest.index("[topology]")]
+    usual = comments[comments.index("#   penstock run") : comments.index("#\n# Try")]
+    return write_texts(
+        stem, {"{}.toml": f"# {told}, with the traffic of a home\n#\n{usual}{begin}{head}{link}{traffic}{flows}"}
+    )
+
+
 def scenario(kind: str, name: str) -> str:
     """Returns the scenario that `write` or `write_folder` writes for a kind, one of `KINDS` or "experiment"."""
     file = FOLDER["scenario.toml"] if kind == "experiment" else f"{kind}.toml"
