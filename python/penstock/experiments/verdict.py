@@ -81,7 +81,7 @@ class Quantity:
     def told(self) -> str:
         """The margin in words."""
         parts = [f"{100 * self.part:g} %"] if self.part else []
-        return " or ".join([*parts, *([self.form(self.least)] if self.least else [])])
+        return " and ".join([*parts, *([self.form(self.least)] if self.least else [])])
 
 
 _MOS = "MOS "
