@@ -74,14 +74,14 @@ def test_the_first_line_counts_claims_and_causes_and_tells_what_is_not_counted()
     entries = [
         Entry(*about, "holds", "", ""),
         Entry(*about, "fails", "", "", cause=Cause.PAPER.value, because="1 + 1 = 2"),
-        Entry(*about, "partly", "", "", cause=Cause.OPEN.value, because="no variant"),
+        Entry(*about, "partly", "", "", cause=Cause.UNEXPLAINED.value, because="no variant"),
         Entry(*about, "holds", "", "", kind=Kind.OWN.value),
         Entry(*about, "holds", "", "", kind=Kind.SET_UP.value),
         Entry(*about, "out-of-scope", "", "", kind=Kind.SCOPE.value),
     ]
     assert counted(entries) == "1 holds, 1 partly, 1 fails"
     assert page.first_line(entries) == (
-        "3 claims: 1 holds, 1 partly, 1 fails. Of those that do not hold: 1 paper against itself, 1 open. "
+        "3 claims: 1 holds, 1 partly, 1 fails. Of those that do not hold: 1 paper against itself, 1 unexplained. "
         "Not counted: 1 findings of our own, 1 checks of set-ups, 1 rows out of scope."
     )
 

@@ -18,19 +18,17 @@ from penstock.claims.ledger import claims as all_claims
 from penstock.claims.ledger import ledger
 from penstock.claims.rows import Claim, Comparison, Finding, Kind, judge
 from penstock.cli.counterexamples import Options, command
-from penstock.counterexamples import search as searching
 from penstock.counterexamples.again import again
 from penstock.counterexamples.judge import contradicted
 from penstock.counterexamples.search import Worst, judge_of, not_searched, search, searched
 from penstock.counterexamples.space import Altered, space_of
 from penstock.experiments.interrupts import Stop
 from penstock.mistake import MistakeError
-from penstock.reproduce import EXPERIMENTS, Evidence
+from penstock.reproduce import EXPERIMENTS, Evidence, open_keys
 
 SATELLITE = EXPERIMENTS["tcp-satellite"]  # a trial of it takes a twentieth of a second
 STANDARD_KB = 75  # its standard buffer: 1 Mbit/s x 600 ms
 LEDGER = Path(__file__).parents[1] / "docs" / "ledger.md"
-SPACE = Path(searching.__file__).with_name("space.toml")
 
 
 def made(bound_kb: float) -> Claim:
@@ -112,7 +110,7 @@ def test_a_row_of_the_ledger_carries_it_and_the_page_writes_it_alike() -> None:
 
 
 def test_what_varies_is_no_published_value_and_exists() -> None:
-    tables = tomllib.loads(SPACE.read_text(encoding="utf-8"))
+    tables = open_keys.tables()
     known = {key["name"] for key in tables["keys"]}
     for name, given in tables["experiments"].items():
         assert {*given.get("said", ()), *given.get("more", ())} <= known

@@ -76,10 +76,11 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
             reason = f"the results cannot be judged: {type(error).__name__}: {error}"
             finding = Finding(Verdict.NOT_RUN, "", " ".join(reason.split()))
         scope = "; ".join(f"{name}: {evidence[name].scope()}" for name in claim.needs)
-    if finding.verdict in (Verdict.PARTLY, Verdict.FAILS) and claim.because:
+    if finding.verdict in (Verdict.PARTLY, Verdict.FAILS) and claim.because and claim.because.earned(finding.parts):
         finding = replace(finding, because=claim.because)
     about = (claim.id, claim.document, claim.section, claim.item, claim.claim, claim.paper)
     judged = (finding.measured, finding.verdict.value, finding.reason, scope, claim.kind.value, finding.seeds)
     because = finding.because if claim.kind == Kind.CLAIM else None
     why = (because.cause.value, because.text) if because else ("", "")
-    return Entry(*about, *judged, *why, finding.parts, counterexample.stored().get(claim.id))
+    shown = (because.keys, because.nearest) if because else ((), "")
+    return Entry(*about, *judged, *why, finding.parts, *shown, counterexample.stored().get(claim.id))

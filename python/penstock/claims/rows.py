@@ -35,9 +35,10 @@ class Cause(StrEnum):
     """Why a claim does not hold."""
 
     PAPER = "paper against itself"  # numbers of the document exclude each other: the arithmetic is shown
-    NOT_SAID = "not said"  # it hangs on what the document does not say: the search is shown
-    OURS = "ours"  # something here is to be done
-    OPEN = "open"
+    NOT_SAID = "not said"  # it holds with a reading: keys that the document leaves open, at stated values
+    CHANCE = "chance"  # seeds enough show that it holds in some runs and not in others
+    OURS = "ours"  # it is about our code, or something here is to be done
+    UNEXPLAINED = "unexplained"  # no reading that was searched reaches it; the keys and the nearest one are shown
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,14 @@ class Because:
 
     cause: Cause
     text: str
+    keys: tuple[str, ...] = ()  # open keys of the set-up that were searched
+    nearest: str = ""  # the reading that comes nearest, with its numbers, where none reaches it
+    reading: str = ""  # of a cause that a claim brings itself: the comparisons with this in their text all agree
+
+    def earned(self, parts: tuple[Comparison, ...]) -> bool:
+        """Tells whether the comparisons show this cause."""
+        some = [part.holds for part in parts if self.reading in part.text]
+        return not self.reading or (bool(some) and all(some))
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,8 @@ class Entry:
     cause: str = ""  # one of `Cause` if a claim does not hold
     because: str = ""  # the arithmetic, the search, or what is to be done
     parts: tuple[Comparison, ...] = ()  # the evidence
+    searched: tuple[str, ...] = ()  # open keys that were searched for a reading with which it holds
+    nearest: str = ""  # the nearest reading, where none holds
     counterexample: Mapping[str, Any] | None = None  # the worst that the adversary found: docs/adversary.md
 
     def to_json(self) -> dict[str, Any]:
