@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from made_up import Values, evidence
+from penstock import marked
 from penstock.claims import Cause, Entry, Kind, Verdict, counted, ledger, page
 from penstock.claims.changes import RULES, RUNS, baseline, changed
 from penstock.claims.ledger import Comparison, claims, judge
+from penstock.claims.rows import Standing
 from penstock.reproduce import EXPERIMENTS, Evidence
 
 
@@ -53,15 +56,12 @@ def test_without_results_nothing_is_judged() -> None:
 def test_the_page_has_every_claim_under_its_document() -> None:
     entries = ledger({"pink-dsl": evidence()})
     text = page.body(entries)
-    lines = [
-        line for line in text.splitlines() if line.startswith(tuple(f"| {verdict.value} |" for verdict in Verdict))
-    ]
-    assert len(lines) == len(entries)
-    assert len({line.count(" | ") for line in lines}) == 1, "no cell breaks its row"
-    assert all("<details><summary>" in line and line.count("</details>") == 1 for line in lines), "evidence is folded"
+    lines = [line for line in text.splitlines() if line.startswith(tuple(f"| {v}" for v in (*Verdict, *Standing)))]
+    lines = [line for line in lines if line.count(" | ") == len(page.HEADINGS) - 1]
+    assert len(lines) == len(entries), "no cell breaks its row"
+    assert all(f"`{entry.id}`" in text for entry in entries)
     assert [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")] == [
         *page.TITLES.values(),
-        page.OTHERS,
         *(title for title, _ in page.BESIDE.values()),
         "What the words mean",
         "Changed since the ledger of one seed",
@@ -69,21 +69,40 @@ def test_the_page_has_every_claim_under_its_document() -> None:
     ]
 
 
-def test_the_first_line_counts_claims_and_causes_and_tells_what_is_not_counted() -> None:
+def test_the_page_is_written_again_from_its_rows(tmp_path: Path) -> None:
+    entries = ledger({"pink-dsl": evidence(values=falling, variants={"rto-200ms": falling})})
+    written = tmp_path / "ledger.md"
+    written.write_text("\n".join(marked.marks("table")))
+    page.write(written, entries)
+    again = page.read(page.data_of(written))
+    assert [entry.to_json() for entry in again] == [entry.to_json() for entry in entries]
+    assert page.body(again) == "\n".join(marked.between(written, "table"))
+
+
+def test_the_first_lines_count_what_stands_and_why_the_rest_does_not() -> None:
     about = ("0", "000", "1", "Figure 1", "text", "1", "2")
     entries = [
-        Entry(*about, "holds", "", ""),
+        Entry(*about, "holds", "", "", standing="stands"),
+        Entry(*about, "holds", "", "", standing="conditional", condition="not with tcp.sack = true"),
+        Entry(*about, "holds", "", "", standing="not searched"),
         Entry(*about, "fails", "", "", cause=Cause.PAPER.value, because="1 + 1 = 2"),
-        Entry(*about, "partly", "", "", cause=Cause.UNEXPLAINED.value, because="no variant"),
+        Entry(*about, "partly", "", "", cause=Cause.UNEXPLAINED.value, because="no key"),
+        Entry(*about, "holds", "", "", kind=Kind.OTHER.value, standing="stands"),
         Entry(*about, "holds", "", "", kind=Kind.OWN.value),
-        Entry(*about, "holds", "", "", kind=Kind.SET_UP.value),
         Entry(*about, "out-of-scope", "", "", kind=Kind.SCOPE.value),
     ]
-    assert counted(entries) == "1 holds, 1 partly, 1 fails"
-    assert page.first_line(entries) == (
-        "3 claims: 1 holds, 1 partly, 1 fails. Of those that do not hold: 1 paper against itself, 1 unexplained. "
-        "Not counted: 1 findings of our own, 1 checks of set-ups, 1 rows out of scope."
-    )
+    assert counted(entries) == "3 holds, 1 partly, 1 fails"
+    assert page.first_lines(entries, frozenset("0")) == [
+        "- 5 claims of the documents: 3 holds, 1 partly, 1 fails.",
+        "- Of those that hold, 1 stand their adversary, 1 are conditional (a run within the document's own set-up "
+        "contradicts them), 1 were not searched.",
+        "- Of those that do not hold: 1 paper against itself, 1 unexplained.",
+        "- 5 have a [verdict on a Linux kernel](ledger-linux.md) as well.",
+        "- Not counted: 1 claims of other papers and RFCs, 1 findings of our own, 0 checks of set-ups, 1 rows out of "
+        "scope.",
+    ]
+    line = next(line for line in page.body(entries).splitlines() if line.startswith("| 000 |"))
+    assert line.endswith("| 5 | 1 | 1 | 1 | 2 | 1 | 0 | 0 | 0 | 1 |")
 
 
 def test_every_row_of_the_ledger_of_one_seed_is_still_there() -> None:

@@ -14,7 +14,7 @@ from penstock.claims.entering import of, unsaid
 from penstock.claims.ledger import Because, Claim, Comparison, judge
 from penstock.claims.ledger import claims as all_claims
 from penstock.claims.seeds import over_seeds, ranged
-from penstock.claims.why import _cause, _speaks_of, _Trial, by_chance, explained
+from penstock.claims.why import _cause, _Trial, by_chance, explained, speaks_of
 from penstock.reproduce import EXPERIMENTS, Case, Evidence, open_keys
 from penstock.reproduce.results import goodput_mbps
 from penstock.reproduce.variants import Variant
@@ -295,7 +295,7 @@ def test_no_row_blames_its_paper_where_drop_tail_is_in_the_place_of_pink(name: s
         lines = {entry.id: entry for entry in ledger({name: run})}
         for one in rows:
             entry = lines[one.id]
-            if _speaks_of(one, {name: run.subset()}) and entry.verdict in ("partly", "fails"):
+            if speaks_of(one, {name: run.subset()}) and entry.verdict in ("partly", "fails"):
                 failed += 1
                 assert entry.cause != Cause.NOT_SAID.value, (seed, entry.id, entry.because)
         not_said += sum(entry.cause == Cause.NOT_SAID.value for entry in lines.values())

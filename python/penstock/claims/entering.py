@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from penstock.claims.rows import Because, Cause, Claim, Finding, Kind, Verdict
+from penstock.claims.rows import DOCUMENTS, Because, Cause, Claim, Finding, Kind, Verdict
 from penstock.reproduce.results import Evidence, NotCoveredError
 
 Check = Callable[[Evidence], Finding]
@@ -30,7 +30,9 @@ def of(claims: list[Claim], experiment: str, document: str = "000", varies: bool
         def enter(check: Check) -> Check:
             name = f"{experiment}.{check.__name__.replace('_', '-')}"
             on = partial(_on, experiment, check)
-            row = (name, document, section, item, said(check), paper, (experiment,), on, varies, kind, because)
+            of_other = kind == Kind.CLAIM and document not in DOCUMENTS
+            what = Kind.OTHER if of_other else kind
+            row = (name, document, section, item, said(check), paper, (experiment,), on, varies, what, because)
             claims.append(Claim(*row))
             return check
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penstock.claims import counterexample
 from penstock.claims.rows import (
+    JUDGED,
     Because,
     Cause,
     Claim,
@@ -14,6 +15,7 @@ from penstock.claims.rows import (
     Entry,
     Finding,
     Kind,
+    Standing,
     Verdict,
     judge,
 )
@@ -80,7 +82,32 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
         finding = replace(finding, because=claim.because)
     about = (claim.id, claim.document, claim.section, claim.item, claim.claim, claim.paper)
     judged = (finding.measured, finding.verdict.value, finding.reason, scope, claim.kind.value, finding.seeds)
-    because = finding.because if claim.kind == Kind.CLAIM else None
+    because = finding.because if claim.kind in JUDGED else None
     why = (because.cause.value, because.text) if because else ("", "")
     shown = (because.keys, because.nearest) if because else ((), "")
-    return Entry(*about, *judged, *why, finding.parts, *shown, counterexample.stored().get(claim.id))
+    found = counterexample.stored().get(claim.id)
+    stands = _standing(claim, finding.verdict.value, found)
+    return Entry(*about, *judged, *why, finding.parts, *shown, *stands, found)
+
+
+def with_found(entries: Iterable[Entry], rows: Mapping[str, counterexample.Row]) -> list[Entry]:
+    """Returns rows with what the adversary has found since; a verdict does not change."""
+    known = {claim.id: claim for claim in claims()}
+    there = [entry for entry in entries if entry.id in known]
+    standing = [_standing(known[entry.id], entry.verdict, rows.get(entry.id)) for entry in there]
+    return [
+        replace(entry, standing=stands, condition=condition, counterexample=rows.get(entry.id))
+        for entry, (stands, condition) in zip(there, standing, strict=True)
+    ]
+
+
+def _standing(claim: Claim, verdict: str, found: counterexample.Row | None) -> tuple[str, str]:
+    """Returns what the adversary says of a claim that holds, and under what it does not."""
+    if verdict != Verdict.HOLDS or claim.kind not in JUDGED:
+        return "", ""
+    kind = counterexample.kind(found)
+    if found and kind == "contradicted":
+        return Standing.CONDITIONAL.value, counterexample.condition(found)
+    # Arithmetic that no run can change needs no search.
+    searched = kind != "not searched" or not claim.varies
+    return (Standing.STANDS if searched else Standing.NOT_SEARCHED).value, ""

@@ -26,9 +26,22 @@ class Kind(StrEnum):
     """What a row of the ledger is. Only claims of a document are counted."""
 
     CLAIM = "claim"
+    OTHER = "other"  # a claim of an RFC or of another paper
     OWN = "finding"  # what these runs show and no document says
     SET_UP = "set-up"  # a check that the set-up of our runs is what was meant; it says nothing of a result
     SCOPE = "scope"  # what a document says in prose about matters that nothing here computes
+
+
+DOCUMENTS = ("000", "001", "002", "003", "004")
+JUDGED = (Kind.CLAIM, Kind.OTHER)  # claims with causes, which the adversary searches
+
+
+class Standing(StrEnum):
+    """What the adversary says of a claim that holds."""
+
+    STANDS = "stands"
+    CONDITIONAL = "conditional"  # a run within the document's own set-up contradicts it, in half of the seeds or more
+    NOT_SEARCHED = "not searched"
 
 
 class Cause(StrEnum):
@@ -122,6 +135,8 @@ class Entry:
     parts: tuple[Comparison, ...] = ()  # the evidence
     searched: tuple[str, ...] = ()  # open keys that were searched for a reading with which it holds
     nearest: str = ""  # the nearest reading, where none holds
+    standing: str = ""  # one of `Standing` if a claim holds
+    condition: str = ""  # under what a conditional claim does not hold
     counterexample: Mapping[str, Any] | None = None  # the worst that the adversary found: docs/adversary.md
 
     def to_json(self) -> dict[str, Any]:
@@ -130,8 +145,13 @@ class Entry:
 
     @property
     def counts(self) -> bool:
-        """True for a claim of a document."""
+        """True for a claim of one of the documents."""
         return self.kind == Kind.CLAIM
+
+    @property
+    def judged(self) -> bool:
+        """True for a claim of a document or of another paper."""
+        return self.kind in JUDGED
 
 
 def judge(measured: str, comparisons: Iterable[Comparison]) -> Finding:

@@ -157,7 +157,7 @@ def _trials(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[_Trial]:
     first = next(iter(evidence.values()))
     subset = {name: run.subset() for name, run in evidence.items()}
     published = claim.check(subset)
-    tested = _speaks_of(claim, subset)
+    tested = speaks_of(claim, subset)
     for variant in first.experiment.variants:
         if all(variant.name in run.varied for run in evidence.values()):
             runs = {name: run.varied[variant.name] for name, run in evidence.items()}
@@ -168,7 +168,7 @@ def _trials(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[_Trial]:
                 yield _Trial(variant.name, variant.change, variant.because, found, published, keys, plain)
 
 
-def _speaks_of(claim: Claim, evidence: Mapping[str, Evidence]) -> list[str]:
+def speaks_of(claim: Claim, evidence: Mapping[str, Evidence]) -> list[str]:
     """Returns the disciplines under test without whose runs the check says something else."""
     tested = dict.fromkeys(aqm for run in evidence.values() for aqm in open_keys.under_test(run.experiment))
     whole = claim.check(evidence)

@@ -91,6 +91,7 @@ class Altered:
     experiment: Experiment
     settings: Settings
     form: Form
+    instead: bool = False  # drop-tail is in the place of the disciplines under test
 
     @classmethod
     def of(cls, experiment: Experiment, settings: Settings) -> Altered:
@@ -113,6 +114,9 @@ class Altered:
 
     def scenario(self, case: Case) -> Scenario:
         """Returns the scenario of a run."""
+        tested = open_keys.under_test(self.experiment) if self.instead else ()
+        if case.aqm in tested:
+            case = open_keys.stand_in(self.experiment, case)
         tree = self.experiment.tree(case, self.form.shorter)
         variants = {variant.name: variant for variant in self.experiment.variants}
         for variant in variants.values():
@@ -122,11 +126,13 @@ class Altered:
                     variants[name].apply(tree)
         for one in open_keys.own(self.experiment.name):
             if one.name in self.settings and one.in_scenario and one.key != SPREAD:
-                open_keys.apply(tree, case.aqm, one, self.settings[one.name])
+                open_keys.apply(tree, case, one, self.settings[one.name])
         if SPREAD in self.settings:
             _spread(tree, self.settings[SPREAD])
         if BUFFER in self.settings:
             _scale_queues(tree, self.settings[BUFFER])
+        if case.aqm in tested:
+            open_keys.be_droptail(tree)
         tree.pop("invariants", None)  # a run that contradicts a claim is to end
         return Scenario(to_toml(tree), f"{tree['name']}.toml")
 

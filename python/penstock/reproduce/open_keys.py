@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from penstock.experiments.paths import put
-from penstock.reproduce.base import Experiment, aqm_tables
+from penstock.reproduce.base import Case, Experiment, aqm_tables
 from penstock.reproduce.variants import Variant
 
 FILE = "open.toml"
@@ -32,6 +33,7 @@ class OpenKey:
     source: str = ""  # where in the document
     aqms: tuple[str, ...] = ()  # the disciplines in whose runs it is open; empty: all
     also: tuple[str, ...] = ()  # keys that get the same value
+    settings: tuple[str, ...] = ()  # patterns of the settings in whose runs it is open; empty: all
 
     @property
     def name(self) -> str:
@@ -76,6 +78,23 @@ def plain(experiment: Experiment) -> str:
     return str(of(experiment.name).get("plain", DROPTAIL))
 
 
+def stand_in(experiment: Experiment, case: Case) -> Case:
+    """Returns the run with drop-tail that an experiment has beside another one; the same run if it has none."""
+    other = replace(case, aqm=plain(experiment), variant="")
+    there = {one.cell for quick in (True, False) for one in experiment.cases(quick, seeds=1)}
+    changed = any(one.name == case.variant and other.aqm in one.aqms for one in experiment.variants)
+    return replace(other, variant=case.variant if changed else "") if other.cell in there else case
+
+
+def be_droptail(tree: dict[str, Any]) -> None:
+    """Puts drop-tail, or FIFO for a packet scheduler, in the place of the disciplines of a scenario."""
+    for table in aqm_tables(tree) if "tempest" not in tree else ():
+        table.clear()
+        table["name"] = DROPTAIL
+    test = tree.get("tempest", {})
+    test.update({key: "fifo" for key in ("alg", "qos", "mac") if key in test})
+
+
 def general(name: str) -> Iterator[Mapping[str, Any]]:
     """Yields the keys of all experiments that are open in this one."""
     given = of(name)
@@ -87,7 +106,8 @@ def general(name: str) -> Iterator[Mapping[str, Any]]:
 def own(name: str) -> Iterator[OpenKey]:
     """Yields the keys that are open in this experiment alone."""
     for one in of(name).get("open", ()):
-        yield OpenKey(one["key"], tuple(one["values"]), one["why"], one.get("source", ""), tuple(one.get("aqms", ())))
+        limits = {key: tuple(one[key]) for key in ("aqms", "settings") if key in one}
+        yield OpenKey(one["key"], tuple(one["values"]), one["why"], one["source"], **limits)
 
 
 def open_keys(name: str) -> tuple[OpenKey, ...]:
@@ -116,9 +136,10 @@ def read_by(experiment: Experiment, variant: Variant) -> tuple[OpenKey, ...]:
     return tuple(found.values())
 
 
-def apply(tree: dict[str, Any], aqm: str, one: OpenKey, value: Any) -> None:
-    """Sets an open key in the scenario of a run with the discipline `aqm`."""
-    if one.aqms and aqm not in one.aqms:
+def apply(tree: dict[str, Any], case: Case, one: OpenKey, value: Any) -> None:
+    """Sets an open key in the scenario of a run, if it is open there."""
+    elsewhere = one.settings and not any(fnmatchcase(case.setting, pattern) for pattern in one.settings)
+    if elsewhere or (one.aqms and case.aqm not in one.aqms):
         return
     first, _, below = one.key.partition(".")
     if first == DISCIPLINE:

@@ -44,6 +44,8 @@ TENTH = unexplained(
     "to 4 MB",
 )
 
+STATED_MS = 91  # section 2.2.4.2
+
 CLAIMS: list[Claim] = []
 at = of(CLAIMS, "c2ml", "002")
 sums = of(CLAIMS, "c2ml", "002", varies=False)
@@ -561,3 +563,12 @@ def the_tables_are_half_and_a_constant(_: Evidence) -> Finding:
                 parts.append(Comparison(abs(more - middle) <= ROUNDED_S, text))
     met = sum(part.holds for part in parts)
     return judge(f"to {ROUNDED_S:g} s in {met} of {len(parts)} cells; the other has 365.9 s", parts)
+
+
+@sums("2.2.4.2", "in the text", "roughly 91 ms", Kind.OWN)
+def ninety_one_ms_are_of_binary_megabits(_: Evidence) -> Finding:
+    """The 91 ms that 16 bursts of 1500 B take at 2 Mbit/s are those of 2 x 2^20 bit/s."""
+    bits = 16 * 1500 * 8
+    decimal, binary = 1e3 * bits / 2e6, 1e3 * bits / (2 * 2**20)
+    text = f"{decimal:.1f} ms at 2 Mbit/s, {binary:.1f} ms at 2 x 2^20 bit/s"
+    return judge(text, [Comparison(int(binary) == STATED_MS != int(decimal), text)])

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from penstock.claims import checks
-from penstock.claims.entering import of, unexplained
+from penstock.claims.entering import contradicts, of, unexplained
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
-from penstock.claims.words import ABOUT, CLOSE, FAIR
+from penstock.claims.words import ABOUT, CLOSE, FAIR, FULL
 from penstock.papers._shared import nodes
 from penstock.papers._shared.cooperation_claims import Value, value
 from penstock.papers.qrm.runs import ATTACKED, ATTACKERS
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, Outcome
 
+QUEUE_KB, RATE_BPS = 1805.0, 20e6  # Table 3.1
+STATED_MS, UNLOADED_MS = 1800.0, 704.1  # Figure 3.8; without queueing
+FULL_QUEUE_MS = UNLOADED_MS + QUEUE_KB * 8e6 / RATE_BPS
+LONGEST = contradicts(
+    f"the queue of Table 3.1 has {QUEUE_KB:.0f} kB, which take {QUEUE_KB * 8e6 / RATE_BPS:.0f} ms at 20 Mbit/s: with "
+    f"{UNLOADED_MS:.0f} ms without queueing round trips of {FULL_QUEUE_MS:.0f} ms are the longest, and not 1.8 s"
+)
 BOUND_KB = 20e6 / 8 * 0.7041 / 1e3  # Theorem 2: 20 Mbit/s and the smallest round trip time
 RTT_MOST = 800.0  # ms; the round trip time without queueing is 704 ms
 OTHERS = tuple(aqm for aqm in ATTACKED if aqm != "qrm")
@@ -57,14 +64,14 @@ def one_attacker_halves_the_others(run: Evidence) -> Finding:
     return judge(text, [Comparison(abs(share - 0.5) <= ABOUT * 0.5, text)])
 
 
-@at("3.1.5.1", "Figures 3.8 and 3.12 to 3.14", "RTTs of up to 1.8 s")
+@at("3.1.5.1", "Figures 3.8 and 3.12 to 3.14", "1805 kB, RTTs of up to 1.8 s", because=LONGEST)
 def the_queue_fills(run: Evidence) -> Finding:
-    """With one attacker drop tail and GREEN fill the queue; round trips of good nodes double."""
+    """With one attacker drop tail and GREEN fill the queue, and round trips of good nodes are up to about 1.8 s."""
     parts = []
     for aqm in ("droptail", "green"):
         most, rtt = (value(run, aqm, "five-1", m) or 0.0 for m in (columns.queue_max_kb, nodes.rtt_good_ms))
-        parts.append(Comparison(most > 1700, f"{aqm}: {most:.0f} kB"))
-        parts.append(Comparison(rtt > 1400, f"{aqm}: {rtt:.0f} ms"))
+        parts.append(Comparison(most >= FULL * QUEUE_KB, f"{aqm}: {most:.0f} of {QUEUE_KB:.0f} kB"))
+        parts.append(Comparison(abs(rtt - STATED_MS) <= ABOUT * STATED_MS, f"{aqm}: {rtt:.0f} ms"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
