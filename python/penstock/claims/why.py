@@ -129,12 +129,18 @@ def _unexplained(trials: list[_Trial], holding: list[_Trial], keys: tuple[str, .
 
 
 def _nearest(trials: list[_Trial], search: joint.Row | None) -> str:
-    """Returns the reading with which most comparisons agree, with its numbers; empty if none moves the claim."""
-    moved = [t for t in trials if t.keys and not t.same and not t.holds]
+    """Returns the reading with which most comparisons agree, with its numbers: the published one if none is nearer."""
+    if not trials and not search:
+        return ""
+    moved = [t for t in trials if t.keys and not t.same and not t.holds and t.helps]
     best = max(moved, key=lambda t: t.part, default=None)
-    if search and search["nearest"] and search["agree"] > (best.part if best else 0.0) * search["of"]:
+    published = trials[0].published if trials else None
+    part = best.part if best else published.agree / max(1, published.of) if published else 0.0
+    if search and search["nearest"] and search["agree"] > part * search["of"]:
         return f"{told(search['nearest'])}: {search['agree']} of {search['of']} ({search['measured']})"
-    return f"{best.change}: {_numbers(best.found)}" if best else ""
+    if best:
+        return f"{best.change}: {_numbers(best.found)}"
+    return f"as published: {_numbers(published)}" if published and published.verdict != Verdict.HOLDS else ""
 
 
 def _why(trials: list[_Trial], first: Evidence) -> str:
