@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from conftest import Command
 from made_up import evidence
 from penstock import marked
 from penstock.claims import counterexample, page
-from penstock.claims.checks import at_most
+from penstock.claims.checks import at_least, at_most
 from penstock.claims.entering import of
 from penstock.claims.ledger import claims as all_claims
 from penstock.claims.ledger import ledger, with_found
 from penstock.claims.rows import JUDGED, Claim, Comparison, Finding, judge
 from penstock.cli.counterexamples import Options, command
+from penstock.counterexamples import joint
 from penstock.counterexamples.again import again
 from penstock.counterexamples.judge import contradicted
 from penstock.counterexamples.search import Worst, judge_of, not_searched, search, searched
@@ -122,6 +124,45 @@ def test_a_row_of_the_ledger_carries_what_was_found() -> None:
     entry = next(entry for entry in ledger({}) if entry.id == "tcp-satellite.six-controls-are-unfair")
     assert entry.to_json()["counterexample"] == counterexample.stored()[entry.id]
     assert entry.verdict == "not-run", "what is found decides no verdict"
+
+
+def long_queue(name: str, least_kb: float) -> Claim:
+    """A claim that the queue of three NewReno flows becomes so long."""
+    claims: list[Claim] = []
+
+    @of(claims, "tcp-satellite")("0", "made", "a length")
+    def queue_is_long(run: Evidence) -> Finding:
+        """The queue becomes long."""
+        longest = run.value("droptail", 3, _queue_kb, setting="newreno-standard")
+        return judge(f"{longest:.1f} kB", [at_least(longest, least_kb, "queue", " kB")])
+
+    return replace(claims[0], id=f"tcp-satellite.{name}")
+
+
+def test_the_joint_search_finds_a_reading_or_what_comes_nearest(tmp_path: Path) -> None:
+    wanted = [long_queue("longer", 1.03 * STANDARD_KB), long_queue("twice", 2 * STANDARD_KB), long_queue("short", 1)]
+    rows = joint.search(SATELLITE, wanted, Stop(), trials=24, jobs=1, out=tmp_path)
+    assert rows.keys() == {"tcp-satellite.longer", "tcp-satellite.twice"}, "what holds as published is not searched"
+    longer = rows["tcp-satellite.longer"]
+    assert (longer["holds"], longer["nearest"], longer["agree"], longer["of"]) == ({"buffer": 1.05}, None, 1, 1)
+    assert longer["droptail"] is False, "the document is about controls"
+    assert {"buffer", "tcp.sack", "topology.limit"} <= set(longer["keys"])
+    assert rows["tcp-satellite.twice"]["holds"] is None
+
+
+def test_drop_tail_takes_the_place_of_what_is_tested_in_a_trial() -> None:
+    experiment = EXPERIMENTS["pink-dsl"]
+    case = next(case for case in experiment.cases(True, 1) if case.aqm == "pink")
+    altered = Altered.of(experiment, {"warmup": "2s", "green: aqm.c": 1.22})
+    assert tomllib.loads(altered.scenario(case).text)["aqm"]["name"] == "pink"
+    put = tomllib.loads(replace(altered, instead=True).scenario(case).text)
+    assert (put["aqm"], put["warmup"]) == ({"name": "droptail"}, "2s")
+    green = tomllib.loads(replace(altered, instead=True).scenario(replace(case, aqm="green")).text)
+    assert (green["aqm"]["name"], green["aqm"]["c"]) == ("green", 1.22)
+    # It is open in some settings alone.
+    small = Altered.of(SATELLITE, {"topology.limit": "37500B"})
+    limits = {c.setting: tomllib.loads(small.scenario(c).text)["topology"]["limit"] for c in SATELLITE.cases(False, 1)}
+    assert limits["newreno-standard"] == "37500B" != limits["newreno-large"]
 
 
 def test_what_varies_is_no_published_value_and_exists() -> None:
