@@ -21,6 +21,7 @@ from penstock.experiments.interrupts import Stop
 from penstock.reproduce import Experiment, Outcome, open_keys
 
 SEED = 1
+PAIRS = 12  # so many at least, whatever a trial costs
 Row = dict[str, Any]
 
 
@@ -39,8 +40,8 @@ def search(
         if not first or first[0].refused:
             return {}
         space = runner.judge.space
-        count = trials or affordable(space, Made.of_trial(first[0]).events)
         alone = [{}, *_alone(space)]
+        count = trials or max(affordable(space, Made.of_trial(first[0]).events), len(alone) + PAIRS)
         known = runner.run(alone, (SEED,))
         chosen = [] if stop else list(itertools.islice(_pairs(known, range(len(claims))), max(0, count - len(alone))))
         known += runner.run(chosen, (SEED,)) if chosen else []
