@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from penstock.claims import counterexample
+from penstock.claims import counterexample, joint
 from penstock.claims.rows import (
     JUDGED,
     Because,
@@ -48,9 +48,16 @@ def claims() -> list[Claim]:
     return sorted([*decidable, *OUT_OF_SCOPE], key=lambda claim: (claim.document, claim.section))
 
 
-def ledger(evidence: Mapping[str, Evidence], only: str | None = None) -> list[Entry]:
-    """Judges every claim, or those that need the experiment `only`, by the results in `evidence`."""
-    return [_entry(claim, evidence) for claim in claims() if only is None or only in claim.needs]
+def ledger(
+    evidence: Mapping[str, Evidence], only: str | None = None, searched: Mapping[str, joint.Row] | None = None
+) -> list[Entry]:
+    """Judges every claim, or those that need the experiment `only`, by the results in `evidence`.
+
+    `searched` is what a joint search found in these experiments, by the ids of claims; by default what is stored, which
+    is that of the experiments as published.
+    """
+    found = joint.stored() if searched is None else searched
+    return [_entry(claim, evidence, found.get(claim.id)) for claim in claims() if only is None or only in claim.needs]
 
 
 def counted(entries: Iterable[Entry]) -> str:
@@ -65,7 +72,7 @@ def causes(entries: Iterable[Entry]) -> str:
     return ", ".join(f"{found.count(cause)} {cause.value}" for cause in Cause if cause in found)
 
 
-def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
+def _entry(claim: Claim, evidence: Mapping[str, Evidence], search: joint.Row | None) -> Entry:
     missing = [name for name in claim.needs if name not in evidence]
     if missing:
         commands = " and ".join(f"`penstock reproduce {name}`" for name in missing)
@@ -73,7 +80,7 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
         scope = ""
     else:
         try:
-            finding = explained(claim, evidence)
+            finding = explained(claim, evidence, search)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             reason = f"the results cannot be judged: {type(error).__name__}: {error}"
             finding = Finding(Verdict.NOT_RUN, "", " ".join(reason.split()))

@@ -55,8 +55,11 @@ class _Trial:
         return (self.found.agree, self.found.measured) == (self.published.agree, self.published.measured)
 
 
-def explained(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
-    """Judges a claim. If it does not hold, the reason says what the variants show, and the finding has its cause."""
+def explained(claim: Claim, evidence: Mapping[str, Evidence], search: joint.Row | None = None) -> Finding:
+    """Judges a claim. If it does not hold, the reason says what the variants show, and the finding has its cause.
+
+    `search` is what the joint search of open keys found for it in the experiment as published.
+    """
     found = over_seeds(claim, evidence, claim.check(evidence))
     if found.verdict in (Verdict.NOT_RUN, Verdict.OUT_OF_SCOPE):
         return found
@@ -70,7 +73,7 @@ def explained(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
         why = _read_otherwise(trials)
     else:
         why = _why(trials, evidence[claim.needs[0]])
-        found = replace(found, because=_cause(trials, found.seeds, joint.stored().get(claim.id)))
+        found = replace(found, because=_cause(trials, found.seeds, search))
     return replace(found, reason=f"{found.reason}; {why}") if why else found
 
 
