@@ -51,7 +51,7 @@ def write(page: Path, entries: Sequence[Entry], same_runs: Mapping[str, str] | N
     `same_runs` has what the earlier checks say of the same runs, by the ids of rows; with it changes of checks are told
     from changes of runs.
     """
-    rows = [{key: value for key, value in entry.to_json().items() if key != ELSEWHERE} for entry in entries]
+    rows = [{key: value for key, value in entry.to_json().items() if value and key != ELSEWHERE} for entry in entries]
     store.write(data_of(page), store.dump({"format": 1, "rows": rows}))
     marked.replace(page, body(entries, same_runs, _on_linux(page)))
 
@@ -63,10 +63,12 @@ def data_of(page: Path) -> Path:
 
 def read(file: Path) -> list[Entry]:
     """Reads the rows that `write` has written, with what the adversary has found since."""
-    known = {one.name for one in fields(Entry)} - {"parts"}
+    known = {
+        one.name: () if one.name == "searched" else "" for one in fields(Entry) if one.name not in ("parts", ELSEWHERE)
+    }
     stored = store.read_json(file)
     with store.as_written(file):
-        rows = [Entry(**{key: _whole(value) for key, value in row.items() if key in known}) for row in stored["rows"]]
+        rows = [Entry(**{key: _whole(row.get(key, empty)) for key, empty in known.items()}) for row in stored["rows"]]
     return with_found(rows, counterexample.stored())
 
 
