@@ -215,6 +215,18 @@ def test_a_joint_search_earns_a_cause_or_comes_nearest() -> None:
     assert (near.cause, near.nearest) == (Cause.UNEXPLAINED, "warmup = 0s: 1 of 3 (9.20 Mbit/s)")
 
 
+def test_what_holds_where_variants_are_run_alone_is_no_reading() -> None:
+    found, published = Finding(Verdict("holds"), "9.4", "", 1, 1), Finding(Verdict("fails"), "8", "", 0, 1)
+    trial = _Trial("rto-200ms", "a floor of 200 ms", "", found, published, ("tcp.min_rto",))
+    row = {"keys": ["tcp.min_rto", "warmup"], "trials": 9, "holds": None, "nearest": None, "agree": 0, "of": 1}
+    row |= {"measured": "8 Mbit/s", "droptail": None}
+    assert _cause([trial], "0/5").cause == Cause.NOT_SAID
+    searched = _cause([trial], "0/5", row)
+    assert searched.cause == Cause.UNEXPLAINED
+    assert "with a floor of 200 ms it holds, but not in the runs that variants leave out" in searched.text
+    assert _cause([trial], "0/5", {**row, "keys": ["warmup"]}).cause == Cause.NOT_SAID, "the search lacks its key"
+
+
 def test_chance_has_seeds_enough() -> None:
     assert not by_chance("1/5") and not by_chance("0/5") and not by_chance("2/3") and not by_chance("")
     assert by_chance("2/5") and by_chance("4/5")

@@ -91,7 +91,9 @@ def _cause(trials: list[_Trial], seeds: str, search: joint.Row | None = None) ->
     keys = tuple(dict.fromkeys((*(key for t in trials for key in t.keys), *(search["keys"] if search else ()))))
     # Where the runs with which variants are compared show it as published, a variant explains nothing.
     holding = [t for t in trials if t.keys and t.holds and t.published.verdict != Verdict.HOLDS]
-    earned = [t for t in holding if t.by_droptail is False]
+    # The search runs what variants leave out: where it has their keys and nothing holds, they hold in a part alone.
+    whole = set(search["keys"]) if search and search["holds"] is None else set()
+    earned = [t for t in holding if t.by_droptail is False and not set(t.keys) <= whole]
     if earned:
         readings = "; ".join(f"{t.change} ({t.because or ', '.join(t.keys)})" for t in earned)
         return Because(Cause.NOT_SAID, f"it holds with a reading of the document: {readings}", keys)
@@ -124,6 +126,7 @@ def _unexplained(trials: list[_Trial], holding: list[_Trial], keys: tuple[str, .
     for known, words in (
         (True, "and with drop-tail in its place as well"),
         (None, "drop-tail there was not run"),
+        (False, "but not in the runs that variants leave out"),
     ):
         if some := [t.change for t in holding if t.by_droptail is known]:
             text += f"; with {'; '.join(some)} it holds, {words}"
