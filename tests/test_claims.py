@@ -10,7 +10,7 @@ from penstock import marked
 from penstock.claims import Cause, Entry, Kind, Verdict, counted, ledger, page
 from penstock.claims.changes import RULES, RUNS, baseline, changed
 from penstock.claims.ledger import Comparison, claims, judge
-from penstock.claims.rows import Standing
+from penstock.claims.rows import Finding, Standing
 from penstock.reproduce import EXPERIMENTS, Evidence
 
 
@@ -165,6 +165,26 @@ def test_the_papers_sums_are_checked() -> None:
     assert (line.verdict, line.measured) == ("fails", "3.80 Mbit/s")
     assert entry("pink-dsl.stated-maximum", evidence()).verdict == "holds"
     assert entry("pink-dsl.stated-goodput-limit", evidence()).verdict == "holds"
+
+
+def sum_of(name: str) -> Finding:
+    """What a claim that is arithmetic says, with runs that it does not read."""
+    claim = next(claim for claim in claims() if claim.id == name)
+    run = replace(evidence(), experiment=EXPERIMENTS[claim.needs[0]], part=True)
+    return claim.check({claim.needs[0]: run})
+
+
+def test_arithmetic_of_the_documents_is_computed() -> None:
+    indices = sum_of("minstrel-pie-testbed.indices-are-those-of-the-throughputs")
+    assert indices.verdict == Verdict.FAILS
+    assert [part.text.rsplit(" ", 1)[1] for part in indices.parts] == ["0.2456", "0.2410", "0.2803", "0.2801"]
+    assert (
+        "8 of 8 are, of which the probability is 5^-8 = 2.6e-06"
+        in sum_of("modified-codel.counts-are-of-packets").reason
+    )
+    assert "96.0 ms at 2 Mbit/s, 91.6 ms at 2 x 2^20" in sum_of("c2ml.ninety-one-ms-are-of-binary-megabits").reason
+    assert "with 1024 for 1000 kbit/s it is 146.0" in sum_of("pink-sat.stated-maximum").reason
+    assert "a link of 1 Mbit/s more has: 4.75" in sum_of("pink-sat.stated-goodput-limit").reason
 
 
 def test_a_trend_is_judged_from_count_to_count() -> None:
