@@ -11,26 +11,27 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from made_up import evidence
+from penstock import marked
 from penstock.claims import counterexample, page
-from penstock.claims.checks import at_most
+from penstock.claims.checks import at_least, at_most
 from penstock.claims.entering import of
 from penstock.claims.ledger import claims as all_claims
-from penstock.claims.ledger import ledger
-from penstock.claims.rows import Claim, Comparison, Finding, Kind, judge
+from penstock.claims.ledger import ledger, with_found
+from penstock.claims.rows import JUDGED, Claim, Comparison, Finding, judge
 from penstock.cli.counterexamples import Options, command
-from penstock.counterexamples import search as searching
+from penstock.counterexamples import joint
 from penstock.counterexamples.again import again
 from penstock.counterexamples.judge import contradicted
 from penstock.counterexamples.search import Worst, judge_of, not_searched, search, searched
 from penstock.counterexamples.space import Altered, space_of
 from penstock.experiments.interrupts import Stop
 from penstock.mistake import MistakeError
-from penstock.reproduce import EXPERIMENTS, Evidence
+from penstock.reproduce import EXPERIMENTS, Evidence, open_keys
 
 SATELLITE = EXPERIMENTS["tcp-satellite"]  # a trial of it takes a twentieth of a second
 STANDARD_KB = 75  # its standard buffer: 1 Mbit/s x 600 ms
-LEDGER = Path(__file__).parents[1] / "docs" / "ledger.md"
-SPACE = Path(searching.__file__).with_name("space.toml")
+LEDGER = Path(__file__).parents[1] / "docs" / "ledger.json"
 
 
 def made(bound_kb: float) -> Claim:
@@ -89,30 +90,83 @@ def test_a_stored_counter_example_runs_again_to_the_same_value() -> None:
 
 def test_each_row_of_the_ledger_is_searched_or_says_why_not() -> None:
     stored = counterexample.stored()
-    for claim in (one for one in all_claims() if one.kind == Kind.CLAIM):
+    for claim in (one for one in all_claims() if one.kind in JUDGED):
         assert stored[claim.id].get("not_searched", "") == not_searched(claim)
         assert "not_searched" in stored[claim.id] or stored[claim.id]["trials"] >= 0
 
 
-def test_the_page_has_what_is_stored() -> None:
-    text = LEDGER.read_text(encoding="utf-8")
-    for name, row in counterexample.stored().items():
-        told = counterexample.part(name, row).replace("<", "&lt;").replace("|", "\\|")
-        assert f"`{name}`" not in text or told in text, name
+def test_the_page_has_the_rows_beside_it_and_what_the_adversary_found() -> None:
+    entries = page.read(LEDGER)
+    assert {entry.id: entry.counterexample for entry in entries if entry.judged} == counterexample.stored()
+    lines = marked.between(LEDGER.with_suffix(".md"), "table")
+    assert [line for line in page.body(entries).splitlines() if "`" in line and line.startswith("| ")] == [
+        line for line in lines if "`" in line and line.startswith("| ")
+    ], "penstock claims --from docs/ledger.json --page docs/ledger.md"
 
 
-def test_a_row_of_the_ledger_carries_it_and_the_page_writes_it_alike() -> None:
+def test_a_claim_that_is_contradicted_is_conditional_and_keeps_its_verdict() -> None:
+    row = {"trials": 9, "changed": {"tcp.sack": True}, "seed": 1, "seeds": "2/3", "verdict": "fails", "measured": ""}
+    name = "pink-dsl.pink-drops-nothing"
+    held = next(entry for entry in ledger({"pink-dsl": evidence()}) if entry.id == name)
+
+    def standing(found: dict[str, Any] | None) -> tuple[str, str, str]:
+        one = with_found([held], {name: found} if found else {})[0]
+        return one.verdict, one.standing, one.condition
+
+    assert standing(row) == ("holds", "conditional", "not with tcp.sack = true")
+    assert standing({**row, "seeds": "1/3"}) == ("holds", "stands", ""), "in fewer than half of the seeds"
+    assert standing({"trials": 9, "changed": None}) == ("holds", "stands", "")
+    assert standing({**row, "trials": 0}) == standing(None) == ("holds", "not searched", "")
+    assert page._cells(with_found([held], {name: row})[0])[0] == "conditional"
+
+
+def test_a_row_of_the_ledger_carries_what_was_found() -> None:
     entry = next(entry for entry in ledger({}) if entry.id == "tcp-satellite.six-controls-are-unfair")
-    row = counterexample.stored()[entry.id]
-    assert entry.to_json()["counterexample"] == row
+    assert entry.to_json()["counterexample"] == counterexample.stored()[entry.id]
     assert entry.verdict == "not-run", "what is found decides no verdict"
-    whole = page._table([entry])[-1]
-    bare = page._table([replace(entry, counterexample=None)])[-1]
-    assert whole == counterexample.into_line(bare, {entry.id: row}, page._text) != bare
+
+
+def long_queue(name: str, least_kb: float) -> Claim:
+    """A claim that the queue of three NewReno flows becomes so long."""
+    claims: list[Claim] = []
+
+    @of(claims, "tcp-satellite")("0", "made", "a length")
+    def queue_is_long(run: Evidence) -> Finding:
+        """The queue becomes long."""
+        longest = run.value("droptail", 3, _queue_kb, setting="newreno-standard")
+        return judge(f"{longest:.1f} kB", [at_least(longest, least_kb, "queue", " kB")])
+
+    return replace(claims[0], id=f"tcp-satellite.{name}")
+
+
+def test_the_joint_search_finds_a_reading_or_what_comes_nearest(tmp_path: Path) -> None:
+    wanted = [long_queue("longer", 1.03 * STANDARD_KB), long_queue("twice", 2 * STANDARD_KB), long_queue("short", 1)]
+    rows = joint.search(SATELLITE, wanted, Stop(), trials=24, jobs=1, out=tmp_path)
+    assert rows.keys() == {"tcp-satellite.longer", "tcp-satellite.twice"}, "what holds as published is not searched"
+    longer = rows["tcp-satellite.longer"]
+    assert (longer["holds"], longer["nearest"], longer["agree"], longer["of"]) == ({"buffer": 1.05}, None, 1, 1)
+    assert longer["droptail"] is False, "the document is about controls"
+    assert {"buffer", "tcp.sack", "topology.limit"} <= set(longer["keys"])
+    assert rows["tcp-satellite.twice"]["holds"] is None
+
+
+def test_drop_tail_takes_the_place_of_what_is_tested_in_a_trial() -> None:
+    experiment = EXPERIMENTS["pink-dsl"]
+    case = next(case for case in experiment.cases(True, 1) if case.aqm == "pink")
+    altered = Altered.of(experiment, {"warmup": "2s", "green: aqm.c": 1.22})
+    assert tomllib.loads(altered.scenario(case).text)["aqm"]["name"] == "pink"
+    put = tomllib.loads(replace(altered, instead=True).scenario(case).text)
+    assert (put["aqm"], put["warmup"]) == ({"name": "droptail"}, "2s")
+    green = tomllib.loads(replace(altered, instead=True).scenario(replace(case, aqm="green")).text)
+    assert (green["aqm"]["name"], green["aqm"]["c"]) == ("green", 1.22)
+    # It is open in some settings alone.
+    small = Altered.of(SATELLITE, {"topology.limit": "37500B"})
+    limits = {c.setting: tomllib.loads(small.scenario(c).text)["topology"]["limit"] for c in SATELLITE.cases(False, 1)}
+    assert limits["newreno-standard"] == "37500B" != limits["newreno-large"]
 
 
 def test_what_varies_is_no_published_value_and_exists() -> None:
-    tables = tomllib.loads(SPACE.read_text(encoding="utf-8"))
+    tables = open_keys.tables()
     known = {key["name"] for key in tables["keys"]}
     for name, given in tables["experiments"].items():
         assert {*given.get("said", ()), *given.get("more", ())} <= known
@@ -147,15 +201,6 @@ def test_more_false_comparisons_contradict_more_and_then_distance_does() -> None
     assert margins == sorted(margins) and len(set(margins)) == 4
     assert margins[0] < 0 < margins[1] and margins[3] <= 1
     assert contradicted(judge("", []), published).margin == -1
-
-
-def test_a_line_of_the_page_is_written_anew_without_a_trace() -> None:
-    line = "| holds | 1 | <details><summary>a claim</summary>`x.y`<br>5 ms</details> | 5 |"
-    row = Worst("x.y", 9, {"tcp.sack": True}, 1, "3/3", "fails", 0, 1, "a < b | c", "0").to_json()
-    written = counterexample.into_line(line, {"x.y": row}, page._text)
-    assert "tcp.sack = true: fails in 3 of 3 seeds: a &lt; b \\| c" in written
-    assert counterexample.into_line(written, {"x.y": row}, page._text) == written
-    assert counterexample.into_line(written, {}, page._text) == line
 
 
 def test_published_runs_are_not_repeated() -> None:

@@ -10,21 +10,28 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from penstock.reproduce import EXPERIMENTS, Case
+from penstock import marked
+from penstock.reproduce import EXPERIMENTS, Case, open_keys
 
-TOOL = Path(__file__).parents[1] / "tools" / "ledger-damages"
+TOOLS = Path(__file__).parents[1] / "tools"
+
+
+def tool(name: str) -> ModuleType:
+    """A command as a module."""
+    module_name = name.replace("-", "_")
+    loader = importlib.machinery.SourceFileLoader(module_name, str(TOOLS / name))
+    spec = importlib.util.spec_from_loader(module_name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look their module up
+    loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def damages() -> ModuleType:
     """The command as a module."""
-    loader = importlib.machinery.SourceFileLoader("ledger_damages", str(TOOL))
-    spec = importlib.util.spec_from_loader("ledger_damages", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["ledger_damages"] = module  # dataclasses look their module up
-    loader.exec_module(module)
-    return module
+    return tool("ledger-damages")
 
 
 def tree(name: str, case: Case) -> dict[str, Any]:
@@ -97,3 +104,23 @@ def test_a_claim_that_nothing_breaks_is_told(damages: ModuleType) -> None:
     claim = next(one for one in damages.claims() if one.id == "pink-dsl.pink-drops-nothing")
     assert damages.Row(claim, (), 5).cells() == ["`pink-dsl.pink-drops-nothing`", "**nothing that was tried**", "5"]
     assert damages.Row(claim, ("pink: drop-tail in its place",), 5).cells()[1] == "pink: drop-tail in its place"
+
+
+@pytest.mark.parametrize("name", ["pink-dsl", "pink-multi"])
+def test_what_fails_with_drop_tail_in_its_place_is_not_blamed_on_the_paper(name: str) -> None:
+    droptail = tool("ledger-droptail")
+    case = Case("pink", 4, 1) if name == "pink-dsl" else next(EXPERIMENTS[name].cases(True, 1))
+    assert '"droptail"' in droptail.scenario(EXPERIMENTS[name], case).text
+    entries = list(droptail.spoken_of(droptail.damaged(EXPERIMENTS[name], 1)))
+    failed = [entry for entry in entries if entry.verdict in ("partly", "fails")]
+    assert len(failed) >= 5
+    assert not [entry.id for entry in failed if entry.cause == "not said"]
+
+
+def test_every_document_has_a_discipline_under_test_that_drop_tail_replaces() -> None:
+    tested = {name: open_keys.under_test(experiment) for name, experiment in EXPERIMENTS.items()}
+    page = TOOLS.parent / "docs" / "ledger-damages.md"
+    rows = {line.split("`")[1]: line.split(" | ") for line in marked.between(page, "droptail")[2:]}
+    assert rows.keys() <= {name for name, aqms in tested.items() if aqms}
+    assert len(rows) >= 24
+    assert {row[4] for row in rows.values()} == {"0"}, "no row that speaks of it says `not said`"

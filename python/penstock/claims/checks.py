@@ -77,10 +77,10 @@ def table(tolerance: float, ours: Mapping[str, float], paper: Mapping[str, float
 
 
 def above(more: tuple[str, float], less: tuple[str, float], what: str, unit: str = "", by: float = 1.0) -> Comparison:
-    """One value is above another, `by` at least this factor (`words.MUCH`, `words.FAR`)."""
+    """One value is above another by more than `words.LESS`; or `by` at least a factor, `words.MUCH` or `words.FAR`."""
     (one, a), (other, b) = more, less
     text = f"{what}: {one} {number(a)}, {other} {number(b)}{unit}"
-    return Comparison(a > b if by == 1.0 else a >= by * b, text)
+    return Comparison(a - b > words.LESS * abs(b) if by == 1.0 else a >= by * b, text)
 
 
 def slightly_above(more: tuple[str, float], less: tuple[str, float], what: str, unit: str = "") -> Comparison:

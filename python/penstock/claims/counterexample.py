@@ -6,8 +6,7 @@ A counter-example does not change a verdict. It stands beside it. `tools/ledger-
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,16 +15,27 @@ FILE = "counterexamples.json"
 VARIANT, BUFFER = "variant.", "buffer"
 Row = Mapping[str, Any]
 
-_MARK = "**adversary**: "
-_CELL = re.compile(r"<br>\*\*adversary\*\*: .*?(?=</details>)")
-_ID = re.compile(r"</summary>`([a-z0-9.-]+)`")
-
 
 @cache
 def stored() -> Mapping[str, Row]:
     """Returns what was found, by the ids of claims."""
     text = resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8")
     return dict(json.loads(text)["rows"])
+
+
+def kind(row: Row | None) -> str:
+    """Returns what the search says of a row that holds: `stands`, `contradicted`, `few` seeds, or `not searched`."""
+    if not row or row.get("not_searched") or not row["trials"]:
+        return "not searched"
+    if row["changed"] is None:
+        return "stands"
+    breaks, of = map(int, row["seeds"].split("/"))
+    return "contradicted" if row["changed"] and 2 * breaks >= of else "few"
+
+
+def condition(row: Row) -> str:
+    """Returns under what a row that is contradicted does not hold."""
+    return f"not with {told(row['changed'])}"
 
 
 def told(changed: Row) -> str:
@@ -56,21 +66,3 @@ def sentence(row: Row) -> str:
     breaks, of = row["seeds"].split("/")
     seeds = f"seed {row['seed']}" if of == "1" else f"{breaks} of {of} seeds"
     return f"of {trials} the worst is {with_what}: {row['verdict']} in {seeds}: {row['measured']}"
-
-
-def part(claim: str, row: Row | None) -> str:
-    """Returns the part of the evidence on the page; empty without a row."""
-    if not row:
-        return ""
-    again = f"; `penstock claims break {claim} --again`" if row.get("changed") is not None else ""
-    return f"{_MARK}{sentence(row)}{again}"
-
-
-def into_line(line: str, rows: Mapping[str, Row], text: Callable[[str], str]) -> str:
-    """Returns a line of the ledger's page with what was found now. `text` makes it fit into HTML."""
-    found = _ID.search(line)
-    if not found:
-        return line
-    bare = _CELL.sub("", line)
-    shown = text(part(found[1], rows.get(found[1]))).replace("|", "\\|")
-    return bare.replace("</details>", f"<br>{shown}</details>", 1) if shown else bare

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from penstock.claims.rows import Because, Cause, Claim, Finding, Kind, Verdict
+from penstock.claims.rows import DOCUMENTS, Because, Cause, Claim, Finding, Kind, Verdict
 from penstock.reproduce.results import Evidence, NotCoveredError
 
 Check = Callable[[Evidence], Finding]
@@ -30,7 +30,9 @@ def of(claims: list[Claim], experiment: str, document: str = "000", varies: bool
         def enter(check: Check) -> Check:
             name = f"{experiment}.{check.__name__.replace('_', '-')}"
             on = partial(_on, experiment, check)
-            row = (name, document, section, item, said(check), paper, (experiment,), on, varies, kind, because)
+            of_other = kind == Kind.CLAIM and document not in DOCUMENTS
+            what = Kind.OTHER if of_other else kind
+            row = (name, document, section, item, said(check), paper, (experiment,), on, varies, what, because)
             claims.append(Claim(*row))
             return check
 
@@ -44,13 +46,22 @@ def contradicts(arithmetic: str) -> Because:
     return Because(Cause.PAPER, arithmetic)
 
 
-def unsaid(search: str) -> Because:
-    """Explains a difference: the claim depends on what the document does not say, as `search` shows."""
-    return Because(Cause.NOT_SAID, search)
+def unsaid(key: str, reading: str, what: str) -> Because:
+    """Explains a difference: it hangs on `key`, which the document leaves open.
+
+    It holds with a reading, since all comparisons with `reading` in their text agree; else this explains nothing.
+    """
+    return Because(Cause.NOT_SAID, what, (key,), reading=reading)
+
+
+def unexplained(keys: tuple[str, ...], nearest: str) -> Because:
+    """Says which open keys were searched without success in more runs than variants have, and what came nearest."""
+    text = f"no reading that was searched reaches it; keys, alone and jointly: {', '.join(keys)}"
+    return Because(Cause.UNEXPLAINED, text, keys, nearest)
 
 
 def to_do(what: str) -> Because:
-    """Explains a difference: this program is at fault, and `what` has to be done."""
+    """Explains a difference: the claim is about code of ours, or something here has to be done, which `what` says."""
     return Because(Cause.OURS, what)
 
 

@@ -26,18 +26,32 @@ class Kind(StrEnum):
     """What a row of the ledger is. Only claims of a document are counted."""
 
     CLAIM = "claim"
+    OTHER = "other"  # a claim of an RFC or of another paper
     OWN = "finding"  # what these runs show and no document says
     SET_UP = "set-up"  # a check that the set-up of our runs is what was meant; it says nothing of a result
     SCOPE = "scope"  # what a document says in prose about matters that nothing here computes
+
+
+DOCUMENTS = ("000", "001", "002", "003", "004")
+JUDGED = (Kind.CLAIM, Kind.OTHER)  # claims with causes, which the adversary searches
+
+
+class Standing(StrEnum):
+    """What the adversary says of a claim that holds."""
+
+    STANDS = "stands"
+    CONDITIONAL = "conditional"  # a run within the document's own set-up contradicts it, in half of the seeds or more
+    NOT_SEARCHED = "not searched"
 
 
 class Cause(StrEnum):
     """Why a claim does not hold."""
 
     PAPER = "paper against itself"  # numbers of the document exclude each other: the arithmetic is shown
-    NOT_SAID = "not said"  # it hangs on what the document does not say: the search is shown
-    OURS = "ours"  # something here is to be done
-    OPEN = "open"
+    NOT_SAID = "not said"  # it holds with a reading: keys that the document leaves open, at stated values
+    CHANCE = "chance"  # seeds enough show that it holds in some runs and not in others
+    OURS = "ours"  # it is about our code, or something here is to be done
+    UNEXPLAINED = "unexplained"  # no reading that was searched reaches it; the keys and the nearest one are shown
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,14 @@ class Because:
 
     cause: Cause
     text: str
+    keys: tuple[str, ...] = ()  # open keys of the set-up that were searched
+    nearest: str = ""  # the reading that comes nearest, with its numbers, where none reaches it
+    reading: str = ""  # of a cause that a claim brings itself: the comparisons with this in their text all agree
+
+    def earned(self, parts: tuple[Comparison, ...]) -> bool:
+        """Tells whether the comparisons show this cause."""
+        some = [part.holds for part in parts if self.reading in part.text]
+        return not self.reading or (bool(some) and all(some))
 
 
 @dataclass(frozen=True)
@@ -111,6 +133,10 @@ class Entry:
     cause: str = ""  # one of `Cause` if a claim does not hold
     because: str = ""  # the arithmetic, the search, or what is to be done
     parts: tuple[Comparison, ...] = ()  # the evidence
+    searched: tuple[str, ...] = ()  # open keys that were searched for a reading with which it holds
+    nearest: str = ""  # the nearest reading, where none holds
+    standing: str = ""  # one of `Standing` if a claim holds
+    condition: str = ""  # under what a conditional claim does not hold
     counterexample: Mapping[str, Any] | None = None  # the worst that the adversary found: docs/adversary.md
 
     def to_json(self) -> dict[str, Any]:
@@ -119,8 +145,13 @@ class Entry:
 
     @property
     def counts(self) -> bool:
-        """True for a claim of a document."""
+        """True for a claim of one of the documents."""
         return self.kind == Kind.CLAIM
+
+    @property
+    def judged(self) -> bool:
+        """True for a claim of a document or of another paper."""
+        return self.kind in JUDGED
 
 
 def judge(measured: str, comparisons: Iterable[Comparison]) -> Finding:

@@ -41,6 +41,7 @@ ALMOST_ALWAYS = _word(0.95, "almost always", "in 95 % and more")
 NEAR_BEST = _word(0.25, "close to the best", "within a quarter of the way from the best to the worst")
 
 # Series.
+LESS = _word(0.005, "above, below, more, less, shorter, of two numbers", "by more than 0.5 %")
 CHANCE = _word(0.005, "goes from ... to", "a step of less than 0.5 % is none")
 RISE = _word(0.01, "rises, grows; falls", "by more than 1 % in all, and without a step back that is more than chance")
 CONSTANT = _word(0.05, "constant, stable, steady, flat, a narrow box", "lowest and highest within 5 % of the middle")

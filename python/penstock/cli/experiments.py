@@ -288,7 +288,8 @@ def claims(
     earlier: Path | None = typer.Option(
         None, hidden=True, help="With --page: what an earlier version prints with --json of the same results."
     ),
-    to: Path | None = typer.Option(None, "--page", help="Write the whole ledger into this page."),
+    to: Path | None = typer.Option(None, "--page", help="Write the ledger into this page, and its rows beside it."),
+    source: Path | None = typer.Option(None, "--from", help="Read the rows that --page has written, not results."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 when a claim that was run fails."),
     recover: int | None = typer.Option(
         None, min=1, help="With fit: fit so many tables made by the simulator with hidden values instead."
@@ -320,11 +321,10 @@ def claims(
         fit.command(_experiment(paper) if paper else None, fit.Options(recover, jobs, to, json))
         return
     _only_with("penstock claims fit PAPER", {f"`{paper}`": paper, "--recover": recover, "--jobs": jobs})
-    if not run and (quick or seeds):
-        raise MistakeError(f"{'--quick' if quick else '--seeds'} goes with --run")
+    _with_run(run, quick, seeds, source)
     if earlier and not to:
         raise MistakeError("--earlier goes with --page")
-    entries, shown = _judged(wanted, run, quick, seeds, json)
+    entries, shown = _written(source, wanted) if source else _judged(wanted, run, quick, seeds, json)
     _show_ledger(entries, shown, json, to, earlier)
     if check and any(entry.verdict == "fails" and entry.counts for entry in shown):
         raise typer.Exit(1)
@@ -341,6 +341,21 @@ def _judged(wanted: str, run: bool, quick: bool, seeds: int | None, quiet: bool)
             one.name: _run_for_ledger(one, quick, seeds or (1 if quick else one.seeds), quiet) for one in _needed(shown)
         }
     entries: list[Entry] = ledger(evidence)
+    return entries, _chosen(entries, wanted)
+
+
+def _with_run(run: bool, quick: bool, seeds: int | None, source: Path | None) -> None:
+    if not run and (quick or seeds):
+        raise MistakeError(f"{'--quick' if quick else '--seeds'} goes with --run")
+    if source and run:
+        raise MistakeError("--from goes without --run: it reads rows that are written")
+
+
+def _written(source: Path, wanted: str) -> tuple[list[Entry], list[Entry]]:
+    """Returns the rows of a file, and those that are wanted."""
+    from penstock.claims import page
+
+    entries = page.read(source)
     return entries, _chosen(entries, wanted)
 
 

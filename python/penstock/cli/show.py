@@ -186,6 +186,7 @@ _APPLICATIONS = (
 def claims(entries: Sequence[Entry]) -> None:
     """Prints the ledger, and how many claims have each verdict."""
     from penstock.claims import Verdict, causes, counted
+    from penstock.claims.counterexample import sentence
 
     styles = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red"}
     rows: list[list[Cell]] = []
@@ -196,5 +197,9 @@ def claims(entries: Sequence[Entry]) -> None:
         rows.append(["", "", "", Styled(entry.reason, "dim")])
         if entry.cause:
             rows.append(["", "", "", Styled(f"{entry.cause}: {entry.because}", "dim")])
+        if entry.nearest:
+            rows.append(["", "", "", Styled(f"nearest: {entry.nearest}", "dim")])
+        if entry.counterexample and entry.judged:
+            rows.append(["", "", "", Styled(f"adversary: {sentence(entry.counterexample)}", "dim")])
     table("", ("verdict", "claim", "where", ""), rows, left=4)
     line("\n" + "; ".join(part for part in (counted(entries), causes(entries)) if part))

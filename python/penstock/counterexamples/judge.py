@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock import chance, engine
 from penstock.adversary.sentence import Judged
@@ -21,7 +21,7 @@ from penstock.claims.seeds import NUMBER
 from penstock.counterexamples.space import Altered
 from penstock.engine import ScenarioError, Stopped
 from penstock.mistake import MistakeError
-from penstock.reproduce import Case, Evidence, Experiment, Outcome
+from penstock.reproduce import Case, Evidence, Experiment, Outcome, open_keys
 from penstock.scenario import Scenario
 
 FORMAT = 2  # of what a trial keeps and how settings change scenarios; another one is run again
@@ -64,6 +64,7 @@ class ClaimJudge(Judge):
 
     experiment: Experiment
     claims: tuple[Claim, ...]
+    instead: bool = False  # drop-tail is in the place of the disciplines under test
     _kept: dict[tuple[str, int], Outcome] = field(default_factory=dict, compare=False, repr=False)
     _published: dict[str, Sequence[Comparison]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -92,7 +93,7 @@ class ClaimJudge(Judge):
 
     def outcomes(self, settings: Settings, seed: int, stop: Callable[[], bool] = lambda: False) -> list[Outcome]:
         """Runs the experiment."""
-        altered = Altered.of(self.experiment, settings)
+        altered = replace(Altered.of(self.experiment, settings), instead=self.instead)
         return [self._outcome(altered, case, stop) for case in altered.cases(seed)]
 
     def _outcome(self, altered: Altered, case: Case, stop: Callable[[], bool]) -> Outcome:
@@ -123,8 +124,8 @@ class ClaimJudge(Judge):
         """The hash of everything beside its settings that decides the result of a trial."""
         altered = Altered.of(self.experiment, {})
         texts = [altered.scenario(case).text for case in altered.cases(1)]
-        variants = repr(self.experiment.variants)
-        made = [FORMAT, engine.core_fingerprint(), texts, variants, [claim.id for claim in self.claims]]
+        changes = repr((self.experiment.variants, *open_keys.own(self.experiment.name)))
+        made = [FORMAT, engine.core_fingerprint(), texts, changes, [claim.id for claim in self.claims]]
         return hashlib.sha256(json.dumps(made, ensure_ascii=False).encode()).hexdigest()
 
 

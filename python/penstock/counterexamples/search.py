@@ -17,7 +17,7 @@ from penstock.adversary.shrink import Shrinker, enough
 from penstock.adversary.space import Choices, Settings, Space
 from penstock.adversary.trials import Trial, Trials, breaking
 from penstock.claims.ledger import claims as all_claims
-from penstock.claims.rows import Claim, Kind, Verdict
+from penstock.claims.rows import JUDGED, Claim, Verdict
 from penstock.counterexamples.judge import ClaimJudge, Made, Said
 from penstock.counterexamples.space import form_of, space_of
 from penstock.experiments.interrupts import Stop
@@ -58,7 +58,7 @@ class Worst:
 
 def not_searched(claim: Claim) -> str:
     """Returns why the search does not apply to a claim; empty if it does."""
-    if claim.kind != Kind.CLAIM:
+    if claim.kind not in JUDGED:
         return "no claim of a document"
     if not claim.varies:
         return "a sum, which no run can change"
@@ -103,7 +103,7 @@ def search(
             return []
         events = Made.of_trial(first[0]).events
         hunt.seeds = SEEDS if experiment.seeds > 1 and events <= SEVERAL else (SEED,)
-        count = trials or _affordable(hunt.space, events)
+        count = trials or affordable(hunt.space, events)
         engine = Search(hunt.space, len(claims), SEED)
 
         def more(done: int) -> int:
@@ -115,7 +115,7 @@ def search(
         return [] if stop else found
 
 
-def _affordable(space: Space, events: int) -> int:
+def affordable(space: Space, events: int) -> int:
     """Returns the number of trials: each key alone at all its values at least."""
     alone = 1 + sum(len(gene.values.values) for gene in space.genes if isinstance(gene.values, Choices))
     return max(alone, min(MOST, EVENTS // max(1, events)))

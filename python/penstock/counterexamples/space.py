@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from penstock.adversary.space import Choices, Gene, Settings, Space
@@ -16,7 +14,7 @@ from penstock.claims.counterexample import BUFFER, VARIANT
 from penstock.engine import tcp_defaults
 from penstock.experiments.paths import put
 from penstock.mistake import MistakeError
-from penstock.reproduce import Case, Experiment, Sweep
+from penstock.reproduce import Case, Experiment, Sweep, Tempest, open_keys
 from penstock.reproduce.base import aqm_tables
 from penstock.scenario import Scenario, to_toml
 
@@ -27,23 +25,17 @@ _SIZE = re.compile(r"([\d.]+)(\w*)")
 
 
 @cache
-def _tables() -> Mapping[str, Any]:
-    text = resources.files(__package__).joinpath("space.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
-@cache
 def _also() -> Mapping[str, tuple[str, ...]]:
-    return {key["name"]: tuple(key.get("also", ())) for key in _tables()["keys"]}
+    return {key["name"]: tuple(key.get("also", ())) for key in open_keys.tables()["keys"]}
 
 
 def space_of(experiment: Experiment) -> Space:
     """Returns what the document of an experiment leaves open, as a space of the adversary."""
-    given = _tables()["experiments"].get(experiment.name, {})
+    given = open_keys.of(experiment.name)
     known = {variant.name for variant in experiment.variants}
     if unknown := [name for name in given.get("variants", ()) if name not in known]:
-        raise MistakeError(f"space.toml: {experiment.name} has no variant {unknown[0]!r}")
-    genes = [*_genes(experiment, given), *(_variant(name) for name in given.get("variants", ()))]
+        raise MistakeError(f"{open_keys.FILE}: {experiment.name} has no variant {unknown[0]!r}")
+    genes = [*_genes(experiment), *(_variant(name) for name in given.get("variants", ()))]
     return Space("experiment", {}, tuple(genes), ())
 
 
@@ -51,12 +43,16 @@ def _variant(name: str) -> Gene:
     return Gene(f"{VARIANT}{name}", Choices((True,)), False)
 
 
-def _genes(experiment: Experiment, given: Mapping[str, Any]) -> Iterator[Gene]:
-    for key in _tables()["keys"]:
-        name = key["name"]
-        open_ = name in given.get("more", ()) if key.get("only") else name not in given.get("said", ())
-        if open_ and (values := _values(experiment, key)):
-            yield Gene(name, Choices(values))
+def _genes(experiment: Experiment) -> Iterator[Gene]:
+    if isinstance(experiment, Tempest):
+        return  # it has no scenario
+    own = {one.name: one for one in open_keys.own(experiment.name) if one.in_scenario}
+    for key in open_keys.general(experiment.name):
+        more = own.pop(key["name"]).values if key["name"] in own else ()
+        if values := tuple(dict.fromkeys((*_values(experiment, key), *more))):
+            yield Gene(key["name"], Choices(values))
+    for name, one in own.items():
+        yield Gene(name, Choices(one.values))
 
 
 def _values(experiment: Experiment, key: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -84,7 +80,7 @@ class Form:
 
 def form_of(experiment: Experiment) -> Form:
     """Returns the form of the runs of a trial."""
-    given = _tables()["experiments"].get(experiment.name, {})
+    given = open_keys.of(experiment.name)
     return Form(given.get("runs") == "quick", given.get("lasting") == "quick")
 
 
@@ -95,6 +91,7 @@ class Altered:
     experiment: Experiment
     settings: Settings
     form: Form
+    instead: bool = False  # drop-tail is in the place of the disciplines under test
 
     @classmethod
     def of(cls, experiment: Experiment, settings: Settings) -> Altered:
@@ -106,7 +103,7 @@ class Altered:
         template = copy.deepcopy(experiment.template)
         for key, value in settings.items():
             if key.startswith("tcp.") or key == ACCESS:
-                for path in (key, *_also()[key]):
+                for path in (key, *_also().get(key, ())):
                     put(template, path, value)
         found.__dict__["template"] = template  # where `cached_property` keeps it
         return cls(found, settings, form_of(experiment))
@@ -117,6 +114,9 @@ class Altered:
 
     def scenario(self, case: Case) -> Scenario:
         """Returns the scenario of a run."""
+        tested = open_keys.under_test(self.experiment) if self.instead else ()
+        if case.aqm in tested:
+            case = open_keys.stand_in(self.experiment, case)
         tree = self.experiment.tree(case, self.form.shorter)
         variants = {variant.name: variant for variant in self.experiment.variants}
         for variant in variants.values():
@@ -124,10 +124,15 @@ class Altered:
             if chosen and case.aqm in variant.aqms and variant.is_for(case.setting):
                 for name in (*variant.joint, variant.name):
                     variants[name].apply(tree)
+        for one in open_keys.own(self.experiment.name):
+            if one.name in self.settings and one.in_scenario and one.key != SPREAD:
+                open_keys.apply(tree, case, one, self.settings[one.name])
         if SPREAD in self.settings:
             _spread(tree, self.settings[SPREAD])
         if BUFFER in self.settings:
             _scale_queues(tree, self.settings[BUFFER])
+        if case.aqm in tested:
+            open_keys.be_droptail(tree)
         tree.pop("invariants", None)  # a run that contradicts a claim is to end
         return Scenario(to_toml(tree), f"{tree['name']}.toml")
 

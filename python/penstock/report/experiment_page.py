@@ -67,7 +67,7 @@ _PARAMETERS = (
 
 
 def _tiles(entries: Sequence[Entry]) -> list[Tile]:
-    claimed = [entry for entry in entries if entry.counts]
+    claimed = [entry for entry in entries if entry.judged]
     counted = {verdict.value: sum(entry.verdict == verdict for entry in claimed) for verdict in Verdict}
     return [Tile(str(count), f"claims: {verdict}") for verdict, count in counted.items() if count]
 
@@ -87,8 +87,9 @@ def _claims(entries: Sequence[Entry], with_seeds: bool) -> Table | None:
     rows = []
     for entry in entries:
         seeds = f"{entry.seeds} seeds" if with_seeds and entry.seeds else ""
-        kind = "" if entry.counts else f" ({entry.kind}, not counted)"
-        cause = f"{entry.cause}: {entry.because}" if entry.cause else ""
+        kind = "" if entry.judged else f" ({entry.kind}, not counted)"
+        cause = f"{entry.cause}: {entry.because}" if entry.cause else f"{entry.standing} {entry.condition}".strip()
+        cause += f"; nearest: {entry.nearest}" if entry.nearest else ""
         claim = Cell(entry.claim + kind, small=cause, wide=True, more=_evidence(entry))
         where = Cell(f"{entry.section}, {entry.item}")
         cells = [where, claim, Cell(entry.paper, wide=True), Cell(entry.measured, wide=True)]

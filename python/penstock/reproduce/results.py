@@ -209,6 +209,20 @@ class Evidence:
         """Returns the median over seeds in one setting, with 0 for each seed that has no value."""
         return over_seeds(measure(outcome) or 0.0 for outcome in self.runs(aqm, setting=setting)) or 0.0
 
+    def of_others(self, aqm: str) -> tuple[Outcome, ...]:
+        """Returns the runs of all disciplines but one."""
+        return tuple(outcome for outcome in self.outcomes if outcome.case.aqm != aqm)
+
+    def with_other(self, aqm: str, other: str) -> Evidence | None:
+        """Puts the runs of another discipline in the place of those of `aqm`; `None` if it lacks some of them."""
+        there = {(o.case.flows, o.case.setting, o.case.seed): o for o in self.outcomes if o.case.aqm == other}
+        mine = [o for o in self.outcomes if o.case.aqm == aqm]
+        found = [(o, there.get((o.case.flows, o.case.setting, o.case.seed))) for o in mine]
+        if any(stand_in is None for _, stand_in in found):
+            return None
+        put = tuple(replace(stand_in, case=o.case) for o, stand_in in found if stand_in)
+        return replace(self, outcomes=(*self.of_others(aqm), *put))
+
     def subset(self) -> Evidence:
         """Returns only the published runs with which variants are compared, of those seeds that variants have."""
         seeds = {o.case.seed for o in self.variants} or set(self.seeds)

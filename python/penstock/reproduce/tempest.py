@@ -52,6 +52,11 @@ class Changed(Variant):
 
     flags: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def keys(self) -> dict[str, Any]:
+        """Its flags too."""
+        return {**super().keys, **{f"flags.{key}": value for key, value in self.flags.items()}}
+
     def apply(self, tree: dict[str, Any]) -> None:
         """Sets the flags of this variant, except those that the mode of the run does not have."""
         tree["tempest"].update(_of_mode(self.flags, tree["tempest"]["mode"]))

@@ -42,6 +42,13 @@ class Variant:
         """Returns true if the variant is run in a setting."""
         return not self.settings or any(fnmatchcase(setting, pattern) for pattern in self.settings)
 
+    @property
+    def keys(self) -> dict[str, Any]:
+        """What it sets itself, without its joint variants, by path."""
+        tables = {"tcp": self.tcp, "aqm": self.aqm, "topology": self.topology}
+        named = {f"{table}.{key}": value for table, values in tables.items() for key, value in values.items()}
+        return {**named, **self.by_path}
+
     def apply(self, tree: dict[str, Any]) -> None:
         """Changes a scenario, which is a tree of tables."""
         tree.setdefault("tcp", {}).update(self.tcp)

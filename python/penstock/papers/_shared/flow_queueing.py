@@ -27,6 +27,11 @@ class Altered(Variant):
 
     rate: str = ""
 
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The rate of the stream too."""
+        return {**super().keys, **({"stream.rate": self.rate} if self.rate else {})}
+
     def apply(self, tree: dict[str, Any]) -> None:
         """Makes the change in a scenario."""
         super().apply(tree)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.claims.ledger import Comparison, Finding, judge
-from penstock.claims.words import COMPARABLE, INDEX, SAME_INDEX, SHARE
+from penstock.claims.words import COMPARABLE, INDEX, LESS, SAME_INDEX, SHARE
 from penstock.papers._shared import mixes
 from penstock.papers._shared.flow_queueing import CALL, CONTROLS, UPLOADS
 from penstock.reproduce.results import Evidence, Outcome
@@ -75,10 +75,10 @@ def same_throughput(run: Evidence, one: str, other: str, settings: Sequence[str]
 def shorter_round_trips(run: Evidence, one: str, other: str, setting: str) -> Finding:
     """The mean is shorter, and no percentile is longer by more than its resolution."""
     parts: list[Comparison] = []
-    for measure, within in (("mean", 0.0), ("p50", RESOLUTION_MS), ("p90", RESOLUTION_MS), ("p99", RESOLUTION_MS)):
+    for measure, within in (("mean", None), ("p50", RESOLUTION_MS), ("p90", RESOLUTION_MS), ("p99", RESOLUTION_MS)):
         a, b = (median(run, aqm, setting, rtt_of(measure)) for aqm in (one, other))
         text = f"{setting}, {measure}: {NAMES[one]} {a:.1f}, {NAMES[other]} {b:.1f} ms"
-        parts.append(Comparison(a < b + within, text))
+        parts.append(Comparison(b - a > LESS * b if within is None else a < b + within, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 

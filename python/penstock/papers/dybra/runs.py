@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from itertools import accumulate
+from math import prod
 from typing import Any
 
 from penstock.papers._shared.cooperation import Flow
@@ -42,6 +45,27 @@ def clients(n: int, ccs: tuple[str, ...]) -> dict[str, Any]:
     return {"topology.links": links, "flows": flows, "changes": changes, "cooperation.nodes": special}
 
 
+# Theorem 1: channels as in its proof, and one client that leaves.
+LEFT_BY, LEAVES_S, RATE_BPS = 4, 30, 20e6
+LEAVE = f"leave-{LEFT_BY}"
+
+
+def channels(n: int) -> list[Fraction]:
+    """The channels of n - 1 clients by eq. (2.3), as parts of the link: each binds only once the one before does."""
+    return list(accumulate(Fraction(1, prod(range(n, n - k - 1, -1))) for k in range(n - 1)))
+
+
+def leaving(n: int) -> dict[str, Any]:
+    """Returns what `n` clients need, the first of which leaves."""
+    change = clients(n, ("cubic",))
+    bound = {f"c{k + 1}-gw": f"{int(part * int(RATE_BPS))}bit/s" for k, part in enumerate(channels(n))}
+    links = [{**link, "rate": bound.get(link["name"], link["rate"])} for link in change["topology.links"]]
+    flows = sorted(change["flows"], key=lambda flow: str(flow["node"]))
+    flows[0] = {**flows[0], "stop": f"{LEAVES_S}s"}
+    nodes = [{"name": name.removesuffix("-gw"), "csi": name} for name in bound]
+    return {"topology.links": links, "flows": flows, "cooperation.nodes": nodes}
+
+
 SCALE = (4, 10, 20, 40)
 
 
@@ -51,6 +75,7 @@ def _clients() -> Iterator[Setting]:
         quick = n in (4, 40)
         change = clients(n, ("cubic",))
         yield Setting(f"cubic-{n}", f"{n} clients, CUBIC", ("plain", "dybra"), change, quick=quick, flows=n)
+    yield Setting(LEAVE, f"{LEFT_BY} clients, one leaves", ("dybra",), leaving(LEFT_BY), flows=LEFT_BY)
 
 
 SETTINGS = tuple(_clients())

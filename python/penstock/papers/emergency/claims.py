@@ -64,7 +64,7 @@ def whole_round_trips(run: Evidence) -> Finding:
     )
 
 
-@sums("2.1.2.6", "O3b", "every 45 minutes")
+@sums("2.1.2.6", "O3b", "every 45 minutes", Kind.SET_UP)
 def a_satellite_rises_every_45_minutes(run: Evidence) -> Finding:
     """For a place on the ground a new O3b satellite rises every 45 minutes."""
     del run

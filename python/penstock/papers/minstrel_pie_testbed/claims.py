@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from penstock.claims.entering import of
+from penstock.claims.entering import contradicts, of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.claims.words import ABOUT, COMPARABLE, FAR, FULL, INDEX, MUCH
 from penstock.papers._shared import mixes
@@ -23,8 +23,23 @@ _FLOWS = {"light": 5, "heavy": 50}
 _BEGIN_S = PHASES_S[0][0]  # of UDP
 _SETTLED_S = 5  # after UDP has begun
 
+APART = contradicts(
+    f"sections 4.3.1 A and B have PIE around its reference of {HIGHEST_MS:g} ms and Minstrel PIE on its way to the "
+    f"lower bound of its own, {LOWEST_MS:g} ms, as long as TCP flows keep the link busy, which five do here: "
+    f"{1 - LOWEST_MS / HIGHEST_MS:.0%} less in the end, which is not within {COMPARABLE:.0%}"
+)
+# Tables 4.14 and 4.15: throughputs of five TCP flows and UDP, in Mbit/s, and the index beside them.
+FAIRNESS: Mapping[str, tuple[tuple[float, ...], float]] = {
+    "Table 4.14, PIE": ((0.19, 0.16, 0.18, 0.18, 0.22, 8.50), 0.24),
+    "Table 4.14, Minstrel PIE": ((0.17, 0.17, 0.18, 0.16, 0.17, 8.60), 0.24),
+    "Table 4.15, PIE": ((0.32, 0.29, 0.30, 0.34, 0.31, 8.30), 0.28),
+    "Table 4.15, Minstrel PIE": ((0.31, 0.30, 0.31, 0.32, 0.32, 8.32), 0.28),
+}
+CENT = 0.01  # an index of two digits, cut or rounded
+
 CLAIMS: list[Claim] = []
 testbed = of(CLAIMS, "minstrel-pie-testbed", "004")
+sums = of(CLAIMS, "minstrel-pie-testbed", "004", varies=False)
 
 
 def _all(parts: list[Comparison]) -> Finding:
@@ -38,7 +53,7 @@ def _delay(run: Evidence, aqm: str, setting: str, percentile: str = "mean") -> f
 # A, B: TCP alone.
 
 
-@testbed("4.3.3 A", "Figure 4.13(a)", "similar")
+@testbed("4.3.3 A", "Figure 4.13(a)", "similar", because=APART)
 def delays_of_five_flows_are_similar(run: Evidence) -> Finding:
     """Packets of five TCP flows wait as long with Minstrel PIE as with PIE."""
     theirs, ours = (_delay(run, aqm, "light") for aqm in PIES)
@@ -236,3 +251,15 @@ def ecn_helps_one_flow_a_little(run: Evidence) -> Finding:
 def ecn_helps_five_flows(run: Evidence) -> Finding:
     """While UDP is on, five TCP flows get clearly more with ECN than without, with either."""
     return _all(_more_with_ecn(run, "up-5", MUCH))
+
+
+@sums("4.3.3 C", "Tables 4.14 and 4.15", "0.24 and 0.28")
+def indices_are_those_of_the_throughputs(run: Evidence) -> Finding:
+    """The indices of Tables 4.14 and 4.15 are Jain's of the six throughputs beside them."""
+    del run
+    parts: list[Comparison] = []
+    for row, (rates, said) in FAIRNESS.items():
+        whole = sum(rates) ** 2 / sum(rate * rate for rate in rates)
+        text = f"{row}: {said:.2f}; of six {whole / 6:.4f}, divided by five {whole / 5:.4f}"
+        parts.append(Comparison(abs(whole / 6 - said) < CENT, text))
+    return _all(parts)

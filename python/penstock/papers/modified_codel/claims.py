@@ -261,6 +261,16 @@ def throughput_is_that_of_table_33(run: Evidence) -> Finding:
     return judge(_first_and_last(parts), parts)
 
 
+@codel_sum("3.2.5", "Table 3.4", "eight counts of packets")
+def counts_are_of_packets(run: Evidence) -> Finding:
+    """The counts of Table 3.4 are counts of packets: not all of them are multiples of five."""
+    del run
+    counts = [count for both in PAPER_DROPS.values() for count in both]
+    fives = sum(count % 5 == 0 for count in counts)
+    text = f"{fives} of {len(counts)} are, of which the probability is 5^-{len(counts)} = {5.0 ** -len(counts):.1e}"
+    return judge(text, [Comparison(fives < len(counts), text)])
+
+
 @codel("3.2.5", "Table 3.4", "18 to 35 % fewer")
 def modified_drops_less(run: Evidence) -> Finding:
     """Modified CoDel drops fewer packets than CoDel, at every target."""
