@@ -196,7 +196,7 @@ def test_a_search_without_success_names_its_keys_and_the_nearest_reading() -> No
     assert found is not None
     assert found.cause == Cause.UNEXPLAINED
     assert found.keys == ("tcp.min_rto", "tcp.receive_buffer")
-    assert "keys, alone and jointly: tcp.min_rto, tcp.receive_buffer" in found.text
+    assert "tcp.min_rto, tcp.receive_buffer" in found.text
     assert found.nearest.startswith("a timeout floor of 200 ms instead of 1 s: 1 of 2 (")
     farther = evidence(values=lambda _a, _n: {"goodput": 9.1}, variants={"rto-200ms": low_droptail(8.1)})
     assert (because := explained(claim(far), {"pink-dsl": farther}).because) is not None

@@ -6,6 +6,7 @@ again from them without a run. The page has first what counts, then what became 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -52,7 +53,8 @@ def write(page: Path, entries: Sequence[Entry], same_runs: Mapping[str, str] | N
     from changes of runs.
     """
     rows = [{key: value for key, value in entry.to_json().items() if value and key != ELSEWHERE} for entry in entries]
-    store.write(data_of(page), store.dump({"format": 1, "rows": rows}))
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
+    store.write(data_of(page), f'{{"format": 1, "rows": [\n{lines}\n]}}\n')
     marked.replace(page, body(entries, same_runs, _on_linux(page)))
 
 

@@ -101,7 +101,7 @@ def _cause(trials: list[_Trial], seeds: str, search: joint.Row | None = None) ->
         reading = f"{told(search['holds'])}: {search['measured']}"
         text = f"it holds with a reading that the joint search of {search['trials']} found: {reading}"
         return Because(Cause.NOT_SAID, text, keys)
-    return Because(Cause.UNEXPLAINED, _unexplained(trials, holding, keys), keys, _nearest(trials, search))
+    return Because(Cause.UNEXPLAINED, _unexplained(trials, holding, keys, search), keys, _nearest(trials, search))
 
 
 def by_chance(seeds: str) -> bool:
@@ -117,10 +117,11 @@ def by_chance(seeds: str) -> bool:
     return 1 - fewer < RARE
 
 
-def _unexplained(trials: list[_Trial], holding: list[_Trial], keys: tuple[str, ...]) -> str:
+def _unexplained(trials: list[_Trial], holding: list[_Trial], keys: tuple[str, ...], search: joint.Row | None) -> str:
     if not keys:
         return "no key that the document leaves open was searched"
-    text = f"no reading that was searched reaches it; keys, alone and jointly: {', '.join(keys)}"
+    jointly = f", and in {search['trials']} set-ups of the joint search" if search else ""
+    text = f"no reading that was searched reaches it; keys, each alone{jointly}: {', '.join(keys)}"
     if trials and trials[0].published.verdict == Verdict.HOLDS:
         text += "; it holds in the runs of which there are variants, and not in the others"
     for known, words in (
