@@ -2,7 +2,7 @@
 
 use super::kinds::{self, Args};
 use super::words::{Command, Object, Verb, commands};
-use super::{Description, Format, Key, LEAST_RATE, Note, Text, Way, classes, netem, quoted};
+use super::{Description, Format, Key, LEAST_RATE, Note, Text, Way, classes, netem, quoted, red};
 use crate::Diagnosis;
 use penstock_core::link_layer::LinkLayer;
 
@@ -527,7 +527,7 @@ fn step(
         "mq" => Ok(Step::GoesOn),
         "noqueue" | "ingress" | "clsact" => Ok(Step::Unknown),
         "htb" => classes::read(text, device, queue, is_download, (way, members, notes)).map(|()| Step::Known),
-        kind if kinds::is_known(kind) => kinds::read(&mut args, way).map(|()| Step::Known),
+        kind if kinds::is_known(kind) => known(&mut args, way).map(|()| Step::Known),
         _ => {
             args.note("", UNKNOWN, "take one of `penstock list`; what is below it is not read");
             Ok(Step::Unknown)
@@ -563,6 +563,11 @@ fn stab_layer(
     Ok(())
 }
 
+/// Reads a discipline that is one queue for a link.
+fn known(args: &mut Args<'_>, way: &mut Way) -> Result<(), Diagnosis> {
+    if args.kind == "red" { red::read(args, way) } else { kinds::read(args, way) }
+}
+
 /// The discipline of a class, or of one under another discipline.
 pub(super) fn leaf(text: &Text<'_>, device: &Device, at: Handle, notes: &mut Vec<Note>) -> Result<Way, Diagnosis> {
     let mut way = Way::default();
@@ -570,7 +575,7 @@ pub(super) fn leaf(text: &Text<'_>, device: &Device, at: Handle, notes: &mut Vec
         Key { key: "name", value: quoted("droptail"), from: "a class without a discipline has one queue".into() };
     match device.below(at) {
         Some(queue) if kinds::is_known(&queue.kind) => {
-            kinds::read(&mut Args::new(text, queue.line, &queue.kind, &queue.words, notes), &mut way)?;
+            known(&mut Args::new(text, queue.line, &queue.kind, &queue.words, notes), &mut way)?;
         }
         Some(queue) => {
             let mut args = Args::new(text, queue.line, &queue.kind, &queue.words, notes);

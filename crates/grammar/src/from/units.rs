@@ -3,6 +3,9 @@
 
 use penstock_core::units::{Bytes, Rate, Span};
 
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * MIB;
+
 /// Splits a text into a number and its unit in small letters.
 fn parts(text: &str) -> Option<(f64, String)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -40,9 +43,9 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
         "g" => 1e9,
         "t" => 1e12,
         "ki" => 1024.0,
-        "mi" => 1024f64.powi(2),
-        "gi" => 1024f64.powi(3),
-        "ti" => 1024f64.powi(4),
+        "mi" => MIB,
+        "gi" => GIB,
+        "ti" => GIB * 1024.0,
         _ => 0.0,
     };
     let bps = whole(number * scale * bits).filter(|bps| *bps > 0 && scale * bits > 0.0).ok_or_else(wrong)?;
@@ -59,11 +62,11 @@ pub(super) fn size(text: &str) -> Result<Bytes, String> {
     let scale = match unit.as_str() {
         "" | "b" => 1.0,
         "k" | "kb" => 1024.0,
-        "m" | "mb" => 1024f64.powi(2),
-        "g" | "gb" => 1024f64.powi(3),
+        "m" | "mb" => MIB,
+        "g" | "gb" => GIB,
         "kbit" => 1024.0 / 8.0,
-        "mbit" => 1024f64.powi(2) / 8.0,
-        "gbit" => 1024f64.powi(3) / 8.0,
+        "mbit" => MIB / 8.0,
+        "gbit" => GIB / 8.0,
         _ => return Err(wrong()),
     };
     whole(number * scale).filter(|bytes| *bytes <= u64::from(u32::MAX)).map(Bytes::new).ok_or_else(wrong)
