@@ -2,7 +2,7 @@
 //!
 //! [`read`] knows a file by its content and returns a [`Description`], from which [`Description::gateway`] writes the file of
 //! a gateway, and [`Description::link`] the link of a scenario. What has no counterpart is a [`Note`]. Open the files in
-//! this order: `words.rs` splits lines of a shell and of `tc`; `tc.rs` finds devices and directions in them; `kinds.rs`,
+//! this order: `words.rs` splits lines of a shell and of `tc`; `devices.rs` finds interfaces in them, and `tc.rs` directions; `kinds.rs`,
 //! `red.rs`, `netem.rs` and `classes.rs` read disciplines; `circuits.rs` and `nodes.rs` read the files of LibreQoS; `tree.rs` has
 //! subscribers, whoever told them; `write.rs` writes.
 //!
@@ -11,6 +11,7 @@
 
 mod circuits;
 mod classes;
+mod devices;
 mod kinds;
 mod netem;
 mod nodes;

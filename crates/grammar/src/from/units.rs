@@ -96,6 +96,19 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(wrong()) }
 }
 
+/// A rate of LibreQoS, in Mbit/s; `None` for 0 and for nothing.
+pub(super) fn mbps(text: &str) -> Result<Option<u64>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || format!("{text:?} is no rate in Mbit/s, such as 100 or 0.5");
+    let number: f64 = text.parse().map_err(|_| wrong())?;
+    let most = crate::link::MAX_RATE.as_bps() as f64;
+    let bps = (number * 1e6).round();
+    if (0.0..=most).contains(&bps) { Ok(Some(bps as u64).filter(|bps| *bps > 0)) } else { Err(wrong()) }
+}
+
 /// A whole number, decimal, or hexadecimal with `0x`; `p` and `b` behind it are what `tc` shows.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(['p', 'b']);
