@@ -83,7 +83,7 @@ fn begin(verb: &Verb) -> Result<u8, Error> {
 
 /// Tells what a file with nothing wrong does, and what else is to be known of it.
 fn check(asked: &Checked) -> Result<u8, Error> {
-    let Some(path) = &asked.file else { return from::run(asked, |kind| right(kind)) };
+    let Some(path) = &asked.file else { return from::run(asked, right) };
     let kind = read(path)?;
     has_command(&kind, path)?;
     let (what, notes) = right(kind);

@@ -2,6 +2,7 @@
 
 use super::nodes::{self, Nodes};
 use super::tree::{self, Member, Prefix};
+use super::units::mbps;
 use super::{Description, Format, Key, Note, Text, Way, quoted};
 use crate::Diagnosis;
 use penstock_core::units::Rate;
@@ -34,19 +35,6 @@ fn plain(text: &str) -> String {
 /// True if this line begins the table of devices.
 pub(super) fn is_header(line: &str) -> bool {
     plain(line.split([',', ';', '\t']).next().unwrap_or("")) == "circuitid"
-}
-
-/// Reads a rate in Mbit/s; `None` for 0 and for nothing.
-pub(super) fn mbps(text: &str) -> Result<Option<u64>, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let wrong = || format!("{text:?} is no rate in Mbit/s, such as 100 or 0.5");
-    let number: f64 = text.parse().map_err(|_| wrong())?;
-    let most = crate::link::MAX_RATE.as_bps() as f64;
-    let bps = (number * 1e6).round();
-    if (0.0..=most).contains(&bps) { Ok(Some(bps as u64).filter(|bps| *bps > 0)) } else { Err(wrong()) }
 }
 
 /// The columns of former versions, which rows may have below a header of today.

@@ -1,7 +1,7 @@
 //! Classes of htb: subscribers where filters tell their addresses, and else the rate of the link.
 
+use super::devices::{Class, Device, Filter, Handle, Queue, handle, leaf};
 use super::kinds::Args;
-use super::tc::{Class, Device, Filter, Handle, Queue, handle, leaf};
 use super::tree::{DEEPEST, Member, Prefix};
 use super::units::{count, rate, size};
 use super::{Key, Note, Text, Way};

@@ -2,8 +2,8 @@
 //!
 //! [`read`] knows a file by its content and returns a [`Description`], from which [`Description::gateway`] writes the file of
 //! a gateway, and [`Description::link`] the link of a scenario. What has no counterpart is a [`Note`]. Open the files in
-//! this order: `words.rs` splits lines of a shell and of `tc`; `tc.rs` finds devices and directions in them; `kinds.rs`,
-//! `netem.rs` and `classes.rs` read disciplines; `circuits.rs` and `nodes.rs` read the files of LibreQoS; `tree.rs` has
+//! this order: `words.rs` splits lines of a shell and of `tc`; `devices.rs` finds interfaces in them, and `tc.rs` directions; `kinds.rs`,
+//! `red.rs`, `netem.rs` and `classes.rs` read disciplines; `circuits.rs` and `nodes.rs` read the files of LibreQoS; `tree.rs` has
 //! subscribers, whoever told them; `write.rs` writes.
 //!
 //! Sources: tc(8), tc-cake(8), tc-fq_codel(8), tc-codel(8), tc-pie(8), tc-fq_pie(8), tc-red(8), tc-sfq(8), tc-tbf(8),
@@ -11,9 +11,11 @@
 
 mod circuits;
 mod classes;
+mod devices;
 mod kinds;
 mod netem;
 mod nodes;
+mod red;
 mod tc;
 mod tree;
 mod units;

@@ -176,7 +176,7 @@ fn group(
             _ => return Err(text.wrong(line, &format!("{key} of {name:?} is no number"))),
         };
         let ceiling =
-            super::circuits::mbps(&told).map_err(|what| text.wrong(line, &format!("{key} of {name:?}: {what}")))?;
+            super::units::mbps(&told).map_err(|what| text.wrong(line, &format!("{key} of {name:?}: {what}")))?;
         if ceiling.is_none() {
             let why = if told.is_empty() { "it is not there" } else { "a rate of 0 is none here" };
             nodes.notes.push(text.note(line, &format!("{name}: {key}"), why, "it has no ceiling; write one"));

@@ -3,6 +3,9 @@
 
 use penstock_core::units::{Bytes, Rate, Span};
 
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * MIB;
+
 /// Splits a text into a number and its unit in small letters.
 fn parts(text: &str) -> Option<(f64, String)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -40,9 +43,9 @@ pub(super) fn rate(text: &str) -> Result<Rate, String> {
         "g" => 1e9,
         "t" => 1e12,
         "ki" => 1024.0,
-        "mi" => 1024f64.powi(2),
-        "gi" => 1024f64.powi(3),
-        "ti" => 1024f64.powi(4),
+        "mi" => MIB,
+        "gi" => GIB,
+        "ti" => GIB * 1024.0,
         _ => 0.0,
     };
     let bps = whole(number * scale * bits).filter(|bps| *bps > 0 && scale * bits > 0.0).ok_or_else(wrong)?;
@@ -59,11 +62,11 @@ pub(super) fn size(text: &str) -> Result<Bytes, String> {
     let scale = match unit.as_str() {
         "" | "b" => 1.0,
         "k" | "kb" => 1024.0,
-        "m" | "mb" => 1024f64.powi(2),
-        "g" | "gb" => 1024f64.powi(3),
+        "m" | "mb" => MIB,
+        "g" | "gb" => GIB,
         "kbit" => 1024.0 / 8.0,
-        "mbit" => 1024f64.powi(2) / 8.0,
-        "gbit" => 1024f64.powi(3) / 8.0,
+        "mbit" => MIB / 8.0,
+        "gbit" => GIB / 8.0,
         _ => return Err(wrong()),
     };
     whole(number * scale).filter(|bytes| *bytes <= u64::from(u32::MAX)).map(Bytes::new).ok_or_else(wrong)
@@ -91,6 +94,19 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     // Two decimals more than tc has digits: 0.3 / 100 is 0.003, not 0.0029999999999999996.
     let value = (value * 1e12).round() / 1e12;
     if (0.0..=1.0).contains(&value) { Ok(value) } else { Err(wrong()) }
+}
+
+/// A rate of LibreQoS, in Mbit/s; `None` for 0 and for nothing.
+pub(super) fn mbps(text: &str) -> Result<Option<u64>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || format!("{text:?} is no rate in Mbit/s, such as 100 or 0.5");
+    let number: f64 = text.parse().map_err(|_| wrong())?;
+    let most = crate::link::MAX_RATE.as_bps() as f64;
+    let bps = (number * 1e6).round();
+    if (0.0..=most).contains(&bps) { Ok(Some(bps as u64).filter(|bps| *bps > 0)) } else { Err(wrong()) }
 }
 
 /// A whole number, decimal, or hexadecimal with `0x`; `p` and `b` behind it are what `tc` shows.

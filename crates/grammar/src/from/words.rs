@@ -57,6 +57,10 @@ const BEFORE: [&str; 16] = [
 
 /// The most commands.
 const MOST: usize = 20_000;
+/// The most lines.
+const MOST_LINES: usize = 1_000_000;
+/// The most lines of others that are told one by one.
+const MOST_OTHERS: usize = 100;
 
 /// Splits a text into commands.
 pub(super) fn commands(text: &Text<'_>) -> Result<Commands, Diagnosis> {
@@ -74,8 +78,9 @@ pub(super) fn commands(text: &Text<'_>) -> Result<Commands, Diagnosis> {
                 }
             } else if (indented && after_shown) || arguments(&words).is_some() {
                 // Counters of what was shown, and questions to tc.
-            } else if !SILENT.contains(&first.as_str()) {
-                all.others.push((line, first.clone()));
+            } else if !SILENT.contains(&first.as_str()) && all.others.len() <= MOST_OTHERS {
+                let more = all.others.len() == MOST_OTHERS;
+                all.others.push((line, if more { "this line, and all others like it".into() } else { first.clone() }));
             }
         }
     }
@@ -87,6 +92,9 @@ fn lines(text: &Text<'_>) -> Result<Vec<(usize, String)>, Diagnosis> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
     for (number, line) in (1..).zip(text.text.lines()) {
+        if number > MOST_LINES {
+            return Err(text.wrong(1, "more than 1000000 lines, so they are none of tc for one link"));
+        }
         let code = without_comment(line);
         let continued = code.len() == line.len() && code.trim_end().ends_with('\\');
         let code = if continued { code.trim_end().trim_end_matches('\\') } else { code };
@@ -95,6 +103,7 @@ fn lines(text: &Text<'_>) -> Result<Vec<(usize, String)>, Diagnosis> {
                 before.push(' ');
                 before.push_str(code);
             }
+            None if code.trim().is_empty() && !continued => {}
             None => all.push((number, code.to_owned())),
         }
         goes_on = continued;
@@ -271,6 +280,17 @@ mod tests {
         );
         assert_eq!((read.list.len(), read.list[1].line, read.others.len()), (2, 5, 0));
         assert!(read.list.iter().all(|of| of.verb == Verb::Shown));
+    }
+
+    #[test]
+    fn hostile_lengths_are_bounded() {
+        let many = commands(&Text { name: "f", text: &"x y\n".repeat(500) }).unwrap();
+        assert_eq!((many.others.len(), many.others[100].1.as_str()), (101, "this line, and all others like it"));
+        let long = commands(&Text { name: "f", text: &"\n".repeat(1_000_001) }).unwrap_err();
+        assert!(long.what.contains("more than 1000000 lines"), "{long}");
+        let commands_of_tc = "tc qdisc add dev e root pie\n".repeat(20_001);
+        let full = commands(&Text { name: "f", text: &commands_of_tc }).unwrap_err();
+        assert!(full.line == 20_001 && full.what.contains("20000"), "{full}");
     }
 
     #[test]
