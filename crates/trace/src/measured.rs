@@ -193,7 +193,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// Milliseconds and delays in microseconds, and the period in milliseconds.
-    fn delays(text: &str, way: Way) -> Result<(Vec<(f64, f64)>, Option<u64>), RecordedError> {
+    type Told = (Vec<(f64, f64)>, Option<u64>);
+
+    fn delays(text: &str, way: Way) -> Result<Told, RecordedError> {
         let series = table(text, "sky.csv", None, way)?;
         let one = |point: &Point| (point.at.as_millis_f64(), point.values.delay.unwrap().as_nanos() as f64 / 1e3);
         Ok((series.points().iter().map(one).collect(), series.every().map(|every| every.as_nanos() / 1_000_000)))
