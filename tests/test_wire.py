@@ -8,7 +8,9 @@ import json
 import math
 import os
 import random
+import selectors
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import on_wire as real
-from penstock import capture, engine, jar, manual, rundir, testbed, wire
+from penstock import capture, datagrams, engine, jar, manual, rundir, testbed, wire
 from penstock.engine import BrokenInvariant, ScenarioError, Stopped
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
@@ -325,6 +327,32 @@ def test_an_access_link_is_slow_by_the_direction_that_the_flow_has() -> None:
     wanted(head + FLOWS + 'direction = "reverse"\n')
     with pytest.raises(ScenarioError, match="slower than the bottleneck"):
         wanted(head + FLOWS)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_emulator_of_a_link_has_its_impairments() -> None:
+    written = (
+        'duplicate = 0.1, reverse_jitter = { by = "5ms", correlation = 0.5 }, gilbert = { to_bad = 0.1, to_good = 1 }'
+    )
+    tables = [link.table for link in wanted(GRAPH.replace('name = "last"', f'name = "last", {written}')).links]
+    assert {key for table in tables[:2] for key in table} & network.IMPAIRMENTS == set()
+    assert tables[2].keys() & network.IMPAIRMENTS == {"duplicate", "reverse_jitter", "gilbert"}
+    assert tables[2]["duplicate"] == 0.1
+    assert (tables[2]["reverse_jitter"]["by"], tables[2]["gilbert"]["to_good"]) == ("5ms", 1)
+
+
+def test_a_datagram_that_comes_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datagrams, "SO_RCVBUFFORCE", socket.SO_RCVBUF)
+    with selectors.DefaultSelector() as ready, socket.socket(type=socket.SOCK_DGRAM) as sender:
+        hosts = SimpleNamespace(buffer=bytearray(2048), ready=ready, now=lambda: 1.5)
+        flow = {"keeps_delays": True, "window": 100_000, "to": "127.0.0.77"}
+        receiver = datagrams.UdpReceiver(hosts, flow)
+        for number in (0, 0, 2, 1, 2):
+            sender.sendto(struct.pack("!Id", number, 1.25) + bytes(88), (flow["to"], datagrams.PORT))
+            ready.select(timeout=5)[0][0].data(selectors.EVENT_READ)
+    found = receiver.result()
+    assert (found["packets"], found["bytes"]) == (3, 300)
+    assert found["delays"] == [[0, 1.25, 0.25], [2, 1.25, 0.25], [1, 1.25, 0.25]]
 
 
 @pytest.mark.usefixtures("kernel")
