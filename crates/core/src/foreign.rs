@@ -3,7 +3,8 @@
 //! A [`Library`] is asked for names that are not in the registry and returns factories. This module does not depend on
 //! the language in which a library is written. Each kind of algorithm has its traits beside the built-in ones: congestion
 //! controls in [`cc::foreign`](crate::cc::foreign), AQMs in [`aqm::foreign`](crate::aqm::foreign), packet schedulers in
-//! [`sched::foreign`](crate::sched::foreign), elements on the ACK path in [`ack::foreign`](crate::ack::foreign).
+//! [`sched::foreign`](crate::sched::foreign), elements on the ACK path in [`ack::foreign`](crate::ack::foreign),
+//! whole transport stacks in [`stack`](crate::stack).
 //! [`Own`] is the library of somebody's own crate: its types implement the traits of the built-in algorithms.
 
 mod own;
@@ -14,6 +15,7 @@ pub use crate::cc::foreign::{Control, ForeignCc, MakeCc, Running};
 pub use crate::sched::foreign as scheduler;
 pub use own::Own;
 
+use crate::stack;
 use serde_json::{Map, Value};
 
 /// Why a library cannot provide an algorithm whose name it knows. The library writes the message.
@@ -59,6 +61,11 @@ pub trait Library {
     /// The kind of the algorithm of this name, where a discipline is named; `None` if the library does not know the name
     /// or cannot tell, so that [`Library::aqm`] answers.
     fn kind(&self, name: &str) -> Option<Kind> {
+        let _ = name;
+        None
+    }
+    /// The transport stack of this name; `None` if the library does not know the name, an error if the stack cannot be used.
+    fn stack(&self, name: &str) -> Option<Result<stack::Config, LibraryError>> {
         let _ = name;
         None
     }

@@ -106,6 +106,7 @@ pub mod server;
 pub mod settings;
 pub mod siphash;
 mod slab;
+pub mod stack;
 mod succession;
 pub mod suggest;
 #[cfg(any(test, feature = "testing"))]

@@ -78,6 +78,7 @@ fn kind(own: &Own, name: &str) -> &'static str {
         Some(Kind::Aqm) => "aqm",
         Some(Kind::Scheduler) => "scheduler",
         Some(Kind::AckPath) => "ack-path",
+        None if own.stack(name).is_some() => "stack",
         None => "cc",
     }
 }

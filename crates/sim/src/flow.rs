@@ -53,14 +53,19 @@ impl Flow {
         self.application.get().delivered()
     }
 
-    /// Returns the congestion window of the client in bytes; zero for a flow that is not a single TCP connection.
+    /// Returns the congestion window of the client in bytes; zero for a flow that is not a single connection.
     pub fn cwnd(&self) -> u64 {
-        self.tcp().map_or(0, |tcp| tcp.client.windows().0)
+        self.tcp().map_or_else(|| self.application.get().window(), |tcp| tcp.client.windows().0)
     }
 
     /// Returns the number of bytes of state on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.application.heap_bytes() + self.rtt.heap_bytes()
+    }
+
+    /// True if the flow is one connection that sends as much as its window allows.
+    pub fn fills_a_window(&self) -> bool {
+        self.tcp().is_some() || self.application.get().fills_a_window()
     }
 
     /// Records that all data of the connection is delivered, if it is.
@@ -77,6 +82,9 @@ impl Flow {
         if now > self.stop {
             self.trailed = now;
         }
+        if self.completed == Instant::MAX && self.application.get().is_complete() {
+            self.completed = now;
+        }
     }
 
     /// Returns how long the flow was active, up to `now`: from its start until all was delivered or it was stopped. Data
@@ -85,7 +93,7 @@ impl Flow {
     pub fn active(&self, now: Instant) -> Span {
         let end = match self.tcp() {
             Some(_) => self.completed,
-            None => self.stop.max(self.trailed),
+            None => self.completed.min(self.stop.max(self.trailed)),
         };
         end.min(now).since(self.start)
     }

@@ -37,6 +37,14 @@ use penstock_core::units::{Bytes, Instant, Span};
 /// A violation which [`Simulation::advance`] found in a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
+    /// A hosted stack, or its connection, failed.
+    #[error("flow {flow}: {reason}")]
+    Stack {
+        /// Number of the flow.
+        flow: usize,
+        /// The stack and what happened.
+        reason: String,
+    },
     /// The counters of a queue do not balance.
     #[error("queue {queue:?}: {message}")]
     Books {
@@ -262,6 +270,11 @@ impl Simulation {
     }
 
     fn check(&self) -> Result<(), Broken> {
+        let mut faults = self.actors.flows.iter().map(|flow| flow.application.get().fault());
+        if let Some(flow) = faults.position(|fault| fault.is_some()) {
+            let reason = self.actors.flows[flow].application.get().fault().unwrap_or_default();
+            return Err(Broken::Stack { flow, reason });
+        }
         for bottleneck in &self.measured.bottlenecks {
             let queue = &self.world.links[bottleneck.link.index()].queue;
             let (name, stats) = (|| bottleneck.name.clone(), queue.qdisc.stats());
@@ -476,7 +489,12 @@ impl Simulation {
         let Self { world, actors, actions, .. } = self;
         let flow = &mut actors.flows[index];
         let host = &mut Host::new(Context::new(world, actions), index as u32, flow.stop, flow.routes);
-        flow.application.get_mut().receive(packet, host);
+        let application = flow.application.get_mut();
+        application.receive(packet, host);
+        if let Some(rtt) = application.round_trip() {
+            flow.rtt.record(rtt);
+            self.measured.rtt.record(rtt);
+        }
         flow.note_delivery(self.world.now);
         self.apply();
     }

@@ -76,7 +76,7 @@ impl Seconds {
             let bps = round((delivered - flow.counted) as f64 * 8.0 / seconds);
             flow.counted = delivered;
             total += bps;
-            if flow.tcp().is_some() && flow.active_throughout(begin, now) {
+            if flow.fills_a_window() && flow.active_throughout(begin, now) {
                 fair.push(bps);
             }
             if self.keep_series && flow.start < now {

@@ -5,6 +5,7 @@ pub use crate::actors::cooperation::Summary as CooperationSummary;
 pub use crate::actors::handovers::Counters as HandoverCounters;
 pub use crate::actors::media::{Delivery, Jitter};
 pub use crate::actors::sessions::{SizeClass, Transfers};
+pub use crate::actors::stack::StackSummary;
 pub use crate::actors::video::{Frames, VideoSummary};
 pub use crate::actors::voip::VoipSummary;
 pub use crate::quantiles::{MISSING, Quantiles, round};
@@ -137,7 +138,7 @@ pub struct FlowSummary {
     pub id: u32,
     /// Name of the kind of traffic: `bulk`, `transfer`, and so on.
     pub kind: &'static str,
-    /// Name of the congestion control; empty for UDP.
+    /// Name of the congestion control, or of the hosted stack; empty for other UDP.
     pub cc: String,
     /// When the flow began, in seconds.
     pub start_s: f64,
@@ -170,10 +171,11 @@ pub struct FlowSummary {
 
 equal_as_written!(FlowSummary);
 
-/// Jain's fairness index, computed in three ways. An index is missing where no TCP flow had a goodput.
+/// Jain's fairness index, computed in three ways, of the connections that last as long as their flows: TCP's and those of
+/// hosted stacks. An index is missing where none of them had a goodput.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct JainSummary {
-    /// Index of the goodput of all TCP flows, each over the time it was active.
+    /// Index of the goodput of these connections, each over the time it was active.
     #[schemars(with = "Option<f64>")]
     pub overall: f64,
     /// Mean of the indices of the seconds after the warm-up.
@@ -215,7 +217,7 @@ pub struct Summary {
     pub bottlenecks: Vec<BottleneckSummary>,
     /// The flows, in the order of their numbers.
     pub flows: Vec<FlowSummary>,
-    /// Fairness among the TCP flows.
+    /// Fairness among the connections.
     pub jain: JainSummary,
     /// Goodput of all flows together in bits per second, by seconds after the warm-up.
     pub goodput_1s_bps: Quantiles,
@@ -369,7 +371,7 @@ fn all_rtts(rtt: &TimeHistogram) -> RttSummary {
 
 /// Computes the fairness of the run.
 fn fairness(sim: &Simulation) -> JainSummary {
-    let tcp = sim.actors.flows.iter().filter(|flow| flow.tcp().is_some() && flow.start < sim.now());
+    let tcp = sim.actors.flows.iter().filter(|flow| flow.fills_a_window() && flow.start < sim.now());
     let overall = jain(tcp.map(|flow| goodput(flow, sim.now())));
     JainSummary::of(overall, &sim.measured.seconds.jain)
 }

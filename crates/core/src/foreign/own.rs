@@ -12,6 +12,7 @@ use crate::judge::{Aqm, Meta};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::sched::{Scheduler, SchedulerConfig, Setup, Weight};
+use crate::stack::{self, MakeStack};
 use crate::units::{Bytes, Instant, Rate, Span};
 use ack_path::{ElementConfig, ForeignElement, MakeElement, Segment};
 use scheduler::{ForeignScheduler, MakeScheduler};
@@ -41,6 +42,7 @@ pub struct Own {
     controls: BTreeMap<String, Read<Control>>,
     schedulers: BTreeMap<String, Read<scheduler::Config>>,
     elements: BTreeMap<String, Read<ack_path::Config>>,
+    stacks: BTreeMap<String, Arc<dyn MakeStack>>,
 }
 
 impl Own {
@@ -93,10 +95,17 @@ impl Own {
         self
     }
 
+    /// Adds a transport stack under this name.
+    #[must_use]
+    pub fn with_stack(mut self, name: &str, make: impl MakeStack + 'static) -> Self {
+        self.stacks.insert(name.to_owned(), Arc::new(make));
+        self
+    }
+
     /// Returns the names of all algorithms.
     pub fn names(&self) -> Vec<&str> {
         let names = self.aqms.keys().chain(self.controls.keys()).chain(self.schedulers.keys());
-        names.chain(self.elements.keys()).map(String::as_str).collect()
+        names.chain(self.elements.keys()).chain(self.stacks.keys()).map(String::as_str).collect()
     }
 }
 
@@ -112,6 +121,9 @@ impl Library for Own {
     }
     fn ack_path(&self, name: &str, parameters: &Map<String, Value>) -> Option<Found<ack_path::Config>> {
         Some(self.elements.get(name)?(name, parameters))
+    }
+    fn stack(&self, name: &str) -> Option<Found<stack::Config>> {
+        Some(Ok(stack::Config::new(name, self.stacks.get(name)?.clone())))
     }
     fn kind(&self, name: &str) -> Option<Kind> {
         let kinds = [

@@ -79,6 +79,31 @@ pub trait Application: Debug + Send {
         ""
     }
 
+    /// True if it is one connection that sends as much as its window allows: fairness is among such flows.
+    fn fills_a_window(&self) -> bool {
+        false
+    }
+
+    /// Returns the congestion window of its client in bytes; zero without one.
+    fn window(&self) -> u64 {
+        0
+    }
+
+    /// Returns a round trip time that its client learned since the last call.
+    fn round_trip(&mut self) -> Option<Span> {
+        None
+    }
+
+    /// True if all its data was delivered; false for an application without an end.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    /// Returns why the run cannot go on, because of a stack that the application hosts.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the counters of its connections that have ended, or of its only connection.
     fn counters(&self) -> Counters {
         Counters::default()

@@ -2,7 +2,7 @@
 //!
 //! An actor changes its own state and nothing else; for every other effect it pushes [`action`]s. Applications
 //! implement one trait ([`application`]): [`bulk`], [`cbr`], [`synflood`], [`sessions`] of transfers with their
-//! [`connections`], [`voip`] and [`video`] with their common part ([`media`]), and random [`sizes`]. [`changes`] alter
+//! [`connections`], [`voip`] and [`video`] with their common part ([`media`]), random [`sizes`], and a hosted [`stack`]. [`changes`] alter
 //! links, [`handovers`] move hosts, and [`cooperation`] divides the rate of a bottleneck among nodes.
 //!
 //! A new kind of traffic needs its file, its module here, its line in the table at the end, and a variant of
@@ -20,6 +20,7 @@ pub mod media;
 pub mod sessions;
 pub mod settings;
 pub mod sizes;
+pub mod stack;
 pub mod synflood;
 pub mod video;
 pub mod voip;
@@ -32,6 +33,7 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use sessions::Transfers;
 use settings::{FlowFacts, Settings};
+use stack::StackSummary;
 use video::VideoSummary;
 use voip::VoipSummary;
 
@@ -50,6 +52,8 @@ pub enum Measures {
     Voip(VoipSummary),
     /// The frames of a `video` flow.
     Video(VideoSummary),
+    /// The datagrams of a `stack` flow.
+    Stack(StackSummary),
 }
 
 /// A flow has at most one of these keys.
@@ -64,6 +68,7 @@ impl schemars::JsonSchema for Measures {
                 "transfers": generator.subschema_for::<Transfers>(),
                 "voip": generator.subschema_for::<VoipSummary>(),
                 "video": generator.subschema_for::<VideoSummary>(),
+                "stack": generator.subschema_for::<StackSummary>(),
             },
         })
     }
@@ -180,7 +185,7 @@ macro_rules! kinds {
             /// # Errors
             /// Returns the error of the deserializer.
             pub fn read<'de, D: Deserializer<'de>>(
-                word: &str, keys: D, flow: &FlowFacts,
+                word: &str, keys: D, flow: &FlowFacts<'_>,
             ) -> Option<Result<Result<Self, ConfigError>, D::Error>> {
                 match word {
                     $($word => Some(
@@ -236,4 +241,6 @@ kinds! {
     Voip(voip::Voip) = "voip", false;
     /// Frames of a video over UDP.
     Video(video::Video) = "video", false;
+    /// A connection of a transport stack that somebody else wrote.
+    Stack(stack::Hosted) = "stack", false;
 }

@@ -1,14 +1,15 @@
 //! The settings of a kind of traffic, which are read from the keys of `[[flows]]` and written back as these keys.
 
 use penstock_core::config::ConfigError;
+use penstock_core::foreign::Library;
 use penstock_core::units::{Bytes, Rate, Span};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::RangeInclusive;
 
 /// Facts of a flow and of its path on which the settings of its kind may depend.
-#[derive(Debug, Clone, Copy)]
-pub struct FlowFacts {
+#[derive(Clone, Copy)]
+pub struct FlowFacts<'a> {
     /// Number of equal flows for which the table stands.
     pub count: u64,
     /// When the flows stop; `None` if they do not.
@@ -17,6 +18,8 @@ pub struct FlowFacts {
     pub mss: Bytes,
     /// Rate of the slowest link on their path.
     pub slowest: Rate,
+    /// Where names of stacks are looked up.
+    pub library: &'a dyn Library,
 }
 
 /// The settings of a kind of traffic.
@@ -31,7 +34,7 @@ pub trait Settings: Sized {
     ///
     /// # Errors
     /// Returns the first key whose value is not allowed, with a sentence that says what is allowed.
-    fn read(keys: Self::Keys, flow: &FlowFacts) -> Result<Self, ConfigError>;
+    fn read(keys: Self::Keys, flow: &FlowFacts<'_>) -> Result<Self, ConfigError>;
 
     /// Returns the keys which give these settings when they are read.
     fn keys(&self) -> Self::Keys;

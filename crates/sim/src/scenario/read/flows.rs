@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
         self.keys_belong(index, &keys.kind, table)?;
         let mut tcp = self.tcp(index, table)?;
         tcp.opaque = keys.opaque.unwrap_or(tcp.opaque);
-        let facts = FlowFacts { count: keys.count, stop: keys.stop, mss: tcp.mss, slowest };
+        let facts = FlowFacts { count: keys.count, stop: keys.stop, mss: tcp.mss, slowest, library: self.library };
         let own = table.only(Traffic::keys_of(&keys.kind));
         let Some(traffic) = Traffic::read(&keys.kind, own, &facts) else {
             return Err(self.source.unknown(&["flows", index, "kind"], "kind", &keys.kind, Traffic::NAMES));

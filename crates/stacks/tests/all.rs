@@ -1,0 +1,4 @@
+//! The tests of this crate from outside, as one program. Each file of this folder has its line here.
+
+mod children;
+mod quinn;

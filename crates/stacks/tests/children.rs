@@ -1,0 +1,1 @@
+//! Stacks that are programs.
