@@ -410,6 +410,12 @@ class Library:
         found = self._find(name, AckPath)
         return AckPathMaker(found, _given(name, found, parameters)) if found else None
 
+    def stack(self, name: str, _parameters: str = "") -> list[str]:
+        """Returns the command of the transport stack `name`, which is a program that the user gave."""
+        from penstock import stacks
+
+        return stacks.command(name)
+
     def parameters(self, name: str) -> list[str]:
         """Returns the names of the parameters of a class, which must exist."""
         return _parameters(self._class(name, Aqm) or object)

@@ -27,6 +27,13 @@ fn entries() -> PyResult<String> {
     convert::json(&penstock_core::registry::all_entries())
 }
 
+/// Returns the names of the stacks that can be hosted without a program, with their versions.
+#[pyfunction]
+fn stacks() -> Vec<(&'static str, String)> {
+    let version = |name: &str| penstock_stacks::released(name)?.ok().map(|stack| stack.make().version());
+    penstock_stacks::NAMES.iter().map(|name| (*name, version(name).unwrap_or_default())).collect()
+}
+
 /// Returns the defaults of `[tcp]` in scenarios, as JSON.
 #[pyfunction]
 fn tcp_defaults() -> PyResult<String> {
@@ -60,6 +67,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Packet>()?;
     module.add_class::<own::Segment>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
+    module.add_function(wrap_pyfunction!(stacks, module)?)?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::fluid, module)?)?;
     module.add_function(wrap_pyfunction!(from::link, module)?)?;

@@ -15,7 +15,9 @@ pub(crate) use control::{Ack, Loss};
 pub(crate) use element::Segment;
 
 use penstock_core::foreign::{Config, Control, Kind, Library, LibraryError, ack_path, scheduler as schedulers};
+use penstock_core::stack;
 use penstock_core::units::Instant;
+use penstock_stacks::child::Child;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -176,6 +178,18 @@ impl Library for PyLibrary {
             let made = |maker| element::factory(maker, name, parameters.clone(), &self.trouble);
             Some(found.map(made))
         })
+    }
+
+    fn stack(&self, name: &str) -> Option<Result<stack::Config, LibraryError>> {
+        let program = || {
+            Python::attach(|py| {
+                let command = self.ask(py, "stack", (name, ""))?;
+                let read =
+                    |found: Bound<'_, PyAny>| found.extract().map_err(|error: PyErr| LibraryError(error.to_string()));
+                Some(command.and_then(read).map(|words| stack::Config::new(name, Arc::new(Child::new(words)))))
+            })
+        };
+        penstock_stacks::released(name).or_else(program)
     }
 
     fn kind(&self, name: &str) -> Option<Kind> {

@@ -187,12 +187,10 @@ struct End {
 
 impl End {
     fn new(process: &Arc<Mutex<Process>>, side: Side, setup: &Setup) -> Self {
-        let mut seed = setup.seed.to_vec();
-        seed[31] ^= side as u8;
         Self {
             process: process.clone(),
             who: (setup.number, side as u8),
-            seed,
+            seed: setup.seed.to_vec(),
             open: false,
             ready: VecDeque::new(),
             read: 0,

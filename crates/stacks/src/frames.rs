@@ -52,8 +52,8 @@ macro_rules! kinds {
 kinds! {
     /// Request and answer: the value is [`VERSION`]; the body of the answer is the stack's name and version.
     Hello = 1,
-    /// Request: an end of a connection begins; a client begins its handshake. The body is a seed of 32 bytes, from which all
-    /// random numbers and keys come.
+    /// Request: an end of a connection begins; a client begins its handshake. The body is a seed of 32 bytes, the same for both
+    /// ends, from which all random numbers and keys come.
     Open = 2,
     /// Request: the body is a datagram that arrived.
     Receive = 3,

@@ -91,15 +91,21 @@ impl Quinn {
     pub fn with(control: Control) -> Self {
         Self { control }
     }
+
+    /// Makes one end of a connection, whose other end is somewhere else.
+    ///
+    /// # Errors
+    /// Returns why there is none, as a sentence without a full stop.
+    pub fn end(&self, side: Side, setup: &Setup) -> Result<Box<dyn Stack>, String> {
+        let mut transport = TransportConfig::default();
+        transport.congestion_controller_factory(self.control.factory());
+        Ok(Box::new(End::new(side, setup, Arc::new(transport))?))
+    }
 }
 
 impl MakeStack for Quinn {
     fn make(&self, setup: &Setup) -> Result<[Box<dyn Stack>; 2], String> {
-        let mut transport = TransportConfig::default();
-        transport.congestion_controller_factory(self.control.factory());
-        let transport = Arc::new(transport);
-        let client = End::new(Side::Client, setup, &transport)?;
-        Ok([Box::new(client), Box::new(End::new(Side::Server, setup, &transport)?)])
+        Ok([self.end(Side::Client, setup)?, self.end(Side::Server, setup)?])
     }
     fn version(&self) -> String {
         format!("{VERSION} with {:?}", self.control)
@@ -143,7 +149,7 @@ fn random_state(seed: &[u8; 32], side: Side) -> u64 {
 }
 
 impl End {
-    fn new(side: Side, setup: &Setup, transport: &Arc<TransportConfig>) -> Result<Self, String> {
+    fn new(side: Side, setup: &Setup, transport: Arc<TransportConfig>) -> Result<Self, String> {
         let tls = tls::shared()?;
         let mut seed = setup.seed;
         seed[31] ^= side as u8;
@@ -152,7 +158,7 @@ impl End {
         let mut server = ServerConfig::new(tls.server.clone(), Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&seed)));
         server.transport_config(transport.clone()).time_source(Arc::new(NoDate));
         let mut client = ClientConfig::new(tls.client.clone());
-        client.transport_config(transport.clone()).initial_dst_cid_provider(Arc::new(|| id(20)));
+        client.transport_config(transport).initial_dst_cid_provider(Arc::new(|| id(20)));
         let mut random = random_state(&seed, side);
         let server = (side == Side::Server).then(|| Arc::new(server));
         let endpoint = tls::drawing_from(&mut random, || Endpoint::new(Arc::new(config), server, true, None));
@@ -307,7 +313,8 @@ impl Stack for End {
     }
 
     fn read(&mut self, _: Instant) -> u64 {
-        let (Some((_, connection)), Some(stream)) = (&mut self.connection, self.stream) else { return 0 };
+        let received = self.stream.filter(|_| self.side == Side::Server);
+        let (Some((_, connection)), Some(stream)) = (&mut self.connection, received) else { return 0 };
         let mut stream = connection.recv_stream(stream);
         let Ok(mut chunks) = stream.read(true) else { return 0 };
         let mut read = 0;

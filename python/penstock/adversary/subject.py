@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import engine
+from penstock import engine, stacks
 from penstock.experiments.values import scalar
 from penstock.mistake import MistakeError
 from penstock.own import Library
 from penstock.suggest import did_you_mean
 
+STACK = "stack"  # the kind of a whole transport stack that is hosted
 SUBJECT = "SUBJECT"  # what stands for it in the scenario of a space
 _OWN = {"cc": "control", "aqm": "discipline", "scheduler": "discipline", "ack-path": "discipline"}
 
@@ -22,7 +23,7 @@ class Subject:
     """An algorithm with the parameters that are given."""
 
     name: str
-    kind: str  # "discipline" or "control"
+    kind: str  # "discipline", "control", or STACK
     given: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)  # defaults of all other parameters
     file: str = ""  # a file beside which files of algorithms are looked for
@@ -63,9 +64,11 @@ def find(text: str) -> Subject:
     if entry is not None:
         rest = {one.name: one.default for one in entry.parameters if one.name not in given}
         return Subject(name, "control" if entry.kind == "cc" else "discipline", given, rest)
+    if name in stacks.names() and not given:
+        return Subject(name, STACK)
     own = Library().kind(name) if name else None
     if own is None:
-        known = [one.name for one in engine.entries()]
+        known = [*(one.name for one in engine.entries()), *stacks.names()]
         raise MistakeError(
             f"there is no algorithm {name!r}; {did_you_mean(name, known)}give a name of `penstock list` or "
             "FILE.py:CLASS, with parameters behind it: 'codel target=10ms'"

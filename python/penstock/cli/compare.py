@@ -54,6 +54,7 @@ def compare(
     ),
     vary: list[str] = options.VARY,
     settings: list[str] = options.SET,
+    stack: list[str] = options.STACK,
     by: str = typer.Option("", metavar="KEY", help="Of one item: compare the values of this key; default: the first."),
     own: list[str] = options.WITH,
     seeds: str | None = options.SEEDS,
@@ -72,6 +73,7 @@ def compare(
     from penstock.experiments import api, setting
     from penstock.flent import reading
 
+    options.hosting(stack)
     if any(reading.is_file(item) for item in items):
         if out or browse:
             raise MistakeError("results of Flent are compared on the terminal: leave --out and --open away")

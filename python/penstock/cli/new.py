@@ -15,7 +15,7 @@ from penstock.mistake import MistakeError
 
 new = group(
     "new",
-    "Write commented files that run: an algorithm of your own in Python or Rust, a scenario, or an experiment.",
+    "Write commented files that run: an algorithm or a transport stack of your own, a scenario, or an experiment.",
     "penstock new scenario home",
     "penstock new aqm my_aqm",
     "penstock new scheduler my_turns --rust",
@@ -69,16 +69,30 @@ def ack_path(name: Name, rust: Rust = False, source: Source = None) -> None:
     _algorithm("ack-path", name, rust, source)
 
 
+@new.command("stack", epilog=examples("penstock new stack mine", "cd mine && cargo build --release"))
+def stack(name: Name, source: Source = None) -> None:
+    """Write a transport stack as a crate in Rust: a program that the simulator hosts, its test, and a scenario."""
+    folder = _crate("stack", name, source)
+    run = f"penstock run scenario.toml --stack {folder.name}=target/release/{folder.name}"
+    print(f"next: cd {shlex.quote(str(folder))} && cargo test && cargo build --release && {run}")
+
+
 def _algorithm(kind: str, name: str, rust: bool, source: Path | None) -> None:
     if source and not rust:
         raise MistakeError("--source goes with --rust")
     if not rust:
         _told(starters.write(kind, name))
         return
+    folder = _crate(kind, name, source)
+    print(f"next: cd {shlex.quote(str(folder))} && cargo test && cargo run --release -- scenario.toml")
+
+
+def _crate(kind: str, name: str, source: Path | None) -> Path:
+    """Writes a crate and tells of it; returns its folder."""
     folder = starters.write_crate(kind, name, source)
     print(f"written: {', '.join(str(folder / file) for file in starters.files_of_crate(kind))}")
     print(f"written: {folder / 'penstock'}, the crates of Penstock of which it is built")
-    print(f"next: cd {shlex.quote(str(folder))} && cargo test && cargo run --release -- scenario.toml")
+    return folder
 
 
 Like = Annotated[

@@ -40,8 +40,22 @@ MEASURE = typer.Option(
     autocompletion=completion.measures,
 )
 WITH = typer.Option([], "--with", metavar="FILE.py:Class", help="An algorithm of yours, beside the rest. Repeatable.")
+STACK = typer.Option(
+    [],
+    "--stack",
+    metavar="NAME=COMMAND",
+    help="Host a program as the transport stack NAME; `penstock docs stacks`. Repeatable.",
+)
 STDIN = "-"
 _STDIN_FILE = "<stdin>"  # the name of the file in messages; the scenario's name is then "stdin"
+
+
+def hosting(given: list[str]) -> None:
+    """Takes the programs of `--stack`."""
+    if given:
+        from penstock import stacks
+
+        stacks.add(given)
 
 
 def opened(page: Path, wanted: bool) -> None:

@@ -55,6 +55,7 @@ def run(
         metavar="FILE.toml|-|LINK",
     ),
     settings: list[str] = options.SET,
+    stack: list[str] = options.STACK,
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
     on: OnAny = "sim",
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/NAME-HASH."),
@@ -72,6 +73,7 @@ def run(
     """Run a scenario: tables on the terminal, everything else in a directory."""
     from penstock import link
 
+    options.hosting(stack)
     _check_world(on, trace, pcapng)
     _check_shell(on, shell, json or check)
     if browse and (check or (json and out is None)):

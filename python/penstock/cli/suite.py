@@ -67,6 +67,8 @@ _CC_HELP = f"Congestion controls. {_ALGORITHM}"
         "penstock suite rfc9743 cubic-linux",
         "penstock suite rfc9743 mine.py:MyCc --check",
         "penstock suite rfc9743 'vegas alpha=3' --quick --json",
+        "penstock suite rfc9743 quinn:cubic quinn:bbr --quick",
+        "penstock suite rfc9743 mine --stack mine=./mine --quick",
     ),
 )
 def rfc9743(
@@ -77,9 +79,11 @@ def rfc9743(
     jobs: int | None = options.JOBS,
     out: Path | None = _OUT,
     check: bool = _CHECK,
+    stack: list[str] = options.STACK,
     json: bool = options.JSON,
 ) -> None:
-    """Report a control by the criteria of RFC 9743: its numbers beside Reno, CUBIC and BBR on the same paths."""
+    """Report a control, or a hosted stack, by the criteria of RFC 9743: numbers beside Reno, CUBIC and BBR."""
+    options.hosting(stack)
     _run("rfc9743", algorithms, quick, seeds, on, jobs, out, check, json)
 
 

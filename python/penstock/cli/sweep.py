@@ -39,6 +39,7 @@ def sweep(
     ),
     vary: list[str] = options.VARY,
     settings: list[str] = options.SET,
+    stack: list[str] = options.STACK,
     zipped: list[str] = typer.Option([], "--zip", metavar="KEY,KEY", help="Keys whose values change together."),
     seeds: str | None = options.SEEDS,
     until: str | None = typer.Option(
@@ -63,6 +64,7 @@ def sweep(
     from penstock.experiments import results, setting
     from penstock.experiments.adjusting import adjusted
 
+    options.hosting(stack)
     source = setting.applied_to(_experiment(file), setting.read(settings))
     experiment = adjusted(
         source,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import engine, worlds
+from penstock import engine, stacks, worlds
 from penstock.experiments import delays
 from penstock.experiments.delays import Kept
 from penstock.mistake import MistakeError
@@ -67,6 +67,7 @@ class Keys:
                 files,
                 *(["delays"] if with_delays else []),
                 *([world] if world else []),
+                *([programs] if (programs := stacks.fingerprint(scenario.text)) else []),
             ],
             sort_keys=True,
         )

@@ -51,6 +51,13 @@ CRATE = {
     "src/emulate.rs": "rust/emulate.rs.txt",
     "scenario.toml": "rust/KIND.toml",
 }
+# Those of a crate with a transport stack.
+STACK = {
+    "Cargo.toml": "rust/stack.Cargo.toml.txt",
+    "src/lib.rs": "rust/stack.lib.rs.txt",
+    "src/main.rs": "rust/stack.main.rs.txt",
+    "scenario.toml": "rust/stack.toml",
+}
 # Of an algorithm that can stand before real packets.
 _FEATURES = """\
 [[bin]] # the algorithm on real packets: cargo build --release --features emulate
@@ -119,26 +126,36 @@ def write_crate(kind: str, name: str, source: Path | None) -> Path:
     path = place(name)
     if path.exists() or path.is_symlink():
         raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
-    needed = crates.files(crates.SIMULATED if kind == "cc" else crates.REAL, source)
+    needed = crates.files(needed_by(kind), source)
     words = {
         "NAME": path.name,
         "CRATE": path.name.replace("-", "_"),
         "CLASS": _class_name(path.name),
-        "WITH": _WITH[kind],
-        "FEATURES": "" if kind == "cc" else _FEATURES.format(path.name),
-        "NET": "" if kind == "cc" else _EMULATOR,
+        "WITH": _WITH.get(kind, ""),
+        "FEATURES": _FEATURES.format(path.name) if _is_real(kind) else "",
+        "NET": _EMULATOR if _is_real(kind) else "",
     }
     with store.replacing(path) as new:
         for file in files_of_crate(kind):
-            new.put(file, _text(CRATE[file].replace("KIND", kind), words))
+            new.put(file, _text((STACK if kind == "stack" else CRATE)[file].replace("KIND", kind), words))
         for file, content in needed.items():
             new.put(f"penstock/{file}" if file != "Cargo.lock" else file, content)
     return path
 
 
 def files_of_crate(kind: str) -> list[str]:
-    """Lists the files of a crate with an algorithm of this kind; a control cannot stand before real packets."""
-    return [file for file in CRATE if kind != "cc" or "emulate" not in file]
+    """Lists the files of a crate with an algorithm of this kind, or with a transport stack."""
+    return list(STACK) if kind == "stack" else [file for file in CRATE if _is_real(kind) or "emulate" not in file]
+
+
+def needed_by(kind: str) -> tuple[str, ...]:
+    """Lists the crates of Penstock of which a crate of this kind is built."""
+    return crates.REAL if _is_real(kind) else crates.HOSTED if kind == "stack" else crates.SIMULATED
+
+
+def _is_real(kind: str) -> bool:
+    """True if an algorithm of this kind can stand before real packets."""
+    return kind not in ("cc", "stack")
 
 
 def write_folder(name: str, taken: Container[str]) -> Path:

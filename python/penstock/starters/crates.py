@@ -14,6 +14,7 @@ from penstock.mistake import MistakeError
 
 # What a program for simulated packets is built of, and what one for real packets needs besides.
 SIMULATED = ("core", "grammar", "trace", "sim")
+HOSTED = (*SIMULATED, "stacks")  # a transport stack
 REAL = (*SIMULATED, "conntrack", "linux", "shaper", "appliance", "emulator")
 # Files outside of a crate that its sources include.
 _SHARED = {

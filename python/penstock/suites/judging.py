@@ -11,11 +11,11 @@ from typing import Any
 
 from penstock import worlds
 from penstock.adversary import subject as subjects
-from penstock.adversary.subject import Subject
+from penstock.adversary.subject import STACK, Subject
 from penstock.engine import ScenarioError
 from penstock.experiments.runner import Watcher
 from penstock.mistake import MistakeError
-from penstock.suites import running
+from penstock.suites import hosted, running
 from penstock.suites.model import (
     MEASURED,
     NOT_HERE,
@@ -213,8 +213,10 @@ def _one_run(runs: Runs) -> list[OneRun]:
 
 def _subject(suite: Suite, text: str) -> Subject:
     found = subjects.find(text)
-    if found.kind != suite.kind:
-        told = {"discipline": "a discipline", "control": "a congestion control"}
+    if found.kind == STACK and suite.kind == "control" and not suite.hosts:
+        raise MistakeError(f"{text}: is a hosted stack; `suite {suite.name}` looks into controls of the simulated TCP")
+    if found.kind != suite.kind and not (found.kind == STACK and suite.hosts):
+        told = {"discipline": "a discipline", "control": "a congestion control", STACK: "a hosted stack"}
         raise MistakeError(f"{text}: is {told[found.kind]}; `suite {suite.name}` judges {told[suite.kind]}")
     return found
 
@@ -226,7 +228,7 @@ def _wanted(
         Wanted.of(case, name, subject, on)
         for name, subject in found.items()
         for case in cases
-        if not case.suits(subject)
+        if not hosted.suits(case, subject)
     ]
     for name in dict.fromkeys(algorithms):
         for label, changed in suite.variants(found[name]).items():
@@ -247,7 +249,7 @@ def _can_be_run(one: Wanted, on: str) -> bool:
 def _findings(suite: Suite, cases: Sequence[Case], found: Mapping[str, Subject], runs: Runs, on: str) -> list[Finding]:
     """Returns a finding for each criterion that tells anything of an algorithm."""
     by_id: dict[str, Finding] = {}
-    refused = {(case.name, name): case.suits(subject) for case in cases for name, subject in found.items()}
+    refused = {(case.name, name): hosted.suits(case, subject) for case in cases for name, subject in found.items()}
     for name, subject in found.items():
         for one in suite.criteria(subject):
             told = by_id.setdefault(one.id, Finding(one, {})).told

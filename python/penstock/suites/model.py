@@ -184,3 +184,4 @@ class Suite:
     variants: Callable[[Subject], Mapping[str, Subject]] = lambda _subject: {}
     variant_cases: tuple[str, ...] = ()  # cases that are run with the variants of an algorithm
     only_sim: str = ""  # why it cannot be run in other worlds than the simulator; empty: it can
+    hosts: bool = False  # true: a hosted stack can stand in the place of a control

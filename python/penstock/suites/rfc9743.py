@@ -597,4 +597,5 @@ SUITE = Suite(
     "others: the numbers are the result. `bbr` is version 1, `bbr3` version 3.",
     ("no worse", "worse"),
     {"bbr": "bbr (version 1)", "bbr3": "bbr3 (version 3)"},
+    hosts=True,
 )

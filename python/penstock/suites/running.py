@@ -17,6 +17,7 @@ from penstock.experiments.work import Keys, Task
 from penstock.experiments.workers import DiedError, Workers
 from penstock.scenario import Scenario, to_toml, tree
 from penstock.store import segments
+from penstock.suites import hosted
 from penstock.suites.kept import Kept
 from penstock.suites.model import Case, Runs
 from penstock.suites.networks import in_packets
@@ -37,6 +38,7 @@ class Wanted:
     @classmethod
     def of(cls, case: Case, name: str, subject: Subject, on: str = worlds.SIM) -> Wanted:
         """Makes the scenario of a case. Where the queues are those of a kernel, their limits are in packets."""
+        case = hosted.case_of(case, subject)
         tables = case.scenario(subject)
         text = to_toml(in_packets(tables) if on in worlds.KERNEL_QUEUES else tables)
         return cls(case, name, Scenario(text, subject.file or "suite.toml", subject.classes))

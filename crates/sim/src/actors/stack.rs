@@ -188,7 +188,7 @@ pub struct StackSummary {
     pub believed_lost: u64,
     /// Number of datagrams that the server sent.
     pub answers: u64,
-    /// Why the connection ended, in the words of the stack; absent if it has not, or if an application closed it.
+    /// Why the connection ended, in the words of the stack; absent if it has not, or if the flow was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     /// One-way delays of the client's datagrams in milliseconds.
@@ -301,7 +301,7 @@ impl Connection {
             received,
             believed_lost: self.figures.lost,
             answers,
-            ended: self.ends.iter().find_map(|end| end.stack.ended()).map(str::to_owned),
+            ended: self.ends.iter().filter(|_| !self.closed).find_map(|end| end.stack.ended()).map(str::to_owned),
             delay_ms: self.delay.quantiles_ms(),
         }
     }
