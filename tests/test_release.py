@@ -60,8 +60,9 @@ def test_a_page_of_roff_shows_a_text_as_it_is() -> None:
     assert manpages.quoted("a\\b") == r"a\eb"
 
 
-def test_the_readme_of_the_simulator_has_a_test_that_runs() -> None:
-    crate = PROJECT / "crates" / "sim"
+@pytest.mark.parametrize("name", ["sim", "stacks"])
+def test_the_readme_of_a_crate_has_a_test_that_runs(name: str) -> None:
+    crate = PROJECT / "crates" / name
     assert f"```rust\n{(crate / 'tests' / 'readme.rs').read_text()}```" in (crate / "README.md").read_text()
 
 

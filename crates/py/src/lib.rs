@@ -11,6 +11,7 @@ mod replay;
 mod schedule;
 mod segments;
 mod simulation;
+mod stack;
 mod tempest;
 
 use pyo3::create_exception;
@@ -68,6 +69,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Segment>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(stacks, module)?)?;
+    module.add_class::<stack::Stack>()?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::fluid, module)?)?;
     module.add_function(wrap_pyfunction!(from::link, module)?)?;

@@ -2,3 +2,4 @@
 
 mod children;
 mod quinn;
+mod readme;

@@ -29,11 +29,15 @@ _STEP = math.log(1.01)  # a row of a distribution is so wide
 _TRIP_STEP = math.log(1.016)
 
 # Keys of a summary which nothing on the wire measures; they are null there.
-UNMEASURED = {"bottlenecks[].algorithm": "the emulator does not print what its discipline tells of itself"}
+UNMEASURED = {
+    "bottlenecks[].algorithm": "the emulator does not print what its discipline tells of itself",
+    "flows[].stack.delay_ms": "datagrams of a stack are its own and carry no time that others know",
+}
 # Keys which are measured in another way than in the simulator.
 OTHERWISE = {
     "events": "packets that the bottleneck sent or dropped, in both directions",
     "flows[].rtt_ms": "the kernel's smoothed round trip time, every 100 ms; min is the kernel's own",
+    "flows[].stack": "by the sockets of its hosts; its round trip times every 100 ms",
     "flows[].ecn_lost_why": "guessed from whether anything was sent again",
     "bottlenecks[].packets": "packets of more than 100 bytes",
 }
@@ -97,7 +101,7 @@ def _cooperation(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_fair(flow: Flow) -> bool:
     """True if Jain's index has the flow: sessions are limited by their applications."""
-    return flow.tcp is not None and not flow.in_sessions
+    return flow.kind == "stack" or (flow.tcp is not None and not flow.in_sessions)
 
 
 def _queue(plan: Plan, found: Recorded, step: Step) -> Queue:
@@ -171,12 +175,32 @@ def _flow(plan: Plan, flow: Flow, found: Recorded, empty: Mapping[str, Any]) -> 
         made["rtt_ms"] = _trips(np.array(sent["rtts_ms"], float), sent.get("least_rtt_ms"))
     if flow.in_sessions:
         made["transfers"] = transfers.judge(flow.kind, sent)
+    if flow.kind == "stack":
+        made["rtt_ms"] = _trips(np.array(sent["rtts_ms"], float), None)
+        made["stack"] = _hosted(flow, sent, received)
     if flow.kind == "voip":
         made["voip"] = calls.judge(sent["sent"], received["delays"])
     if flow.kind == "video":
         deadline_s = float(flow.sends["deadline_s"])
         made["video"] = calls.judge_video(sent["frames"], sent["sent"], received["delays"], deadline_s)
     return made
+
+
+def _hosted(flow: Flow, sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the two ends of a hosted stack counted, in the keys of the simulator."""
+    connected = sent["connected_s"]
+    ended = None if flow.stop_s is not None else sent["ended"] or received["ended"]
+    return {
+        "version": sent["version"],
+        "handshake_ms": None if connected is None else _round(1e3 * (connected - flow.start_s)),
+        "sent": sent["sent"],
+        "sent_bytes": sent["sent_bytes"],
+        "received": received["received"],
+        "believed_lost": sent["lost"],
+        "answers": received["sent"],
+        **({"ended": ended} if ended else {}),
+        "delay_ms": dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max")),
+    }
 
 
 def _stopped(plan: Plan, flow: Flow, received: Mapping[str, Any]) -> float:

@@ -21,7 +21,8 @@ from penstock.wire.kernel_queues import KernelQueue
 from penstock.wire.network import Link, Step
 from penstock.wire.position import Path, refuse
 
-KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "video", "http", "web")
+KINDS = ("bulk", "transfer", "cbr", "onoff", "voip", "video", "http", "web", "stack")
+_REAL_TIME = ("wire", kernel_queues.WORLDS[0])
 _IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
 _MOST_FLOWS, _MOST_GROUPS, _MOST_LINKS = 2000, 64, 16
 _MOST_TRANSFERS = 31_000  # each has a port of its own, below those which the kernel gives away
@@ -284,6 +285,8 @@ def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extr
     kind = spec["kind"]
     if kind not in KINDS:
         raise reading.refuse((*at, "kind"), f"hosts on the wire have traffic of kind {', '.join(KINDS)}, and no {kind}")
+    if kind == "stack" and reading.world not in _REAL_TIME:
+        raise reading.refuse((*at, "kind"), f"a stack is hosted in real time: --on {' and '.join(_REAL_TIME)}")
     forward = spec.get("direction", "forward") == "forward"
     if not forward and "node" in written:
         raise reading.refuse((*at, "node"), "a node on the wire is the host on the left, which sends forward")
@@ -334,6 +337,9 @@ def _datagrams(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
         }
     if spec["kind"] == "video":
         return _video(spec, seed)
+    if spec["kind"] == "stack":
+        size = int(number(spec["size"])) if "size" in spec else None
+        return {"over": "stack", "stack": spec["stack"], "size": size, "seed": seed, "packet": _LEAST_MTU}
     given = spec["packet_size"]
     sizes = [int(number(size)) for size in (given if isinstance(given, list) else [given])]
     return {

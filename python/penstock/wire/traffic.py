@@ -516,6 +516,8 @@ def main() -> None:
         Path(wanted["cgroup"], "cgroup.procs").write_text("0", encoding="ascii")
     hosts.hear(wanted["news"])
     agent = Agent(hosts, wanted) if wanted["agent"] else None
+    if any(flow["over"] == "stack" for flow in (*wanted["receive"], *wanted["send"])):
+        _host_stacks()
     receivers = {flow["id"]: _RECEIVERS[flow["over"]](hosts, flow) for flow in wanted["receive"]}
     print("listening", flush=True)
     hosts.begin = _begin(Path(wanted["begin"]))
@@ -533,6 +535,13 @@ _RECEIVERS: dict[str, Any] = {
     "video": UdpReceiver,
     "sessions": SessionsReceiver,
 }
+
+
+def _host_stacks() -> None:
+    """Adds the ends of hosted stacks, which need the compiled module."""
+    from penstock.hosted import StackReceiver, StackSender
+
+    _SENDERS["stack"], _RECEIVERS["stack"] = StackSender, StackReceiver
 
 
 def _played(
