@@ -232,7 +232,7 @@ def test_endings_and_keywords_are_no_trouble(here: Path) -> None:
 @pytest.mark.parametrize("kind", ["gateway", "subscriber"])
 def test_kinds_that_cannot_be_made_are_not_offered(kind: str) -> None:
     done = CliRunner().invoke(app, ["new", kind, "x"])
-    assert "explains ack-path, aqm, cc, experiment, network, scenario, scheduler" in str(done.exception)
+    assert "explains ack-path, aqm, cc, experiment, network, scenario, scheduler, stack" in str(done.exception)
     assert kind not in CliRunner().invoke(app, ["new", "--help"]).output
 
 
@@ -294,6 +294,19 @@ def test_cargo_finds_all_that_a_moved_crate_is_built_of(here: Path) -> None:
         for named in re.findall(r'include_(?:str|bytes)!\("([^"]+)"\)', built):
             assert (source.parent / named).is_file(), f"{source}: {named}"
     assert (here / "elsewhere" / "penstock" / "bpf" / "pink.bpf.c").is_file()
+
+
+def test_a_crate_with_a_stack_is_complete(here: Path) -> None:
+    """Its main is the one of docs/stacks.md; `tools/verify-crates` compiles it, tests it and hosts it."""
+    done = CliRunner().invoke(app, ["new", "stack", "mine"])
+    assert done.exit_code == 0, done.output
+    assert "--stack mine=target/release/mine" in done.output
+    files = {str(path.relative_to(here / "mine")) for path in (here / "mine").rglob("*") if path.is_file()}
+    assert {name for name in files if not name.startswith("penstock/")} == {*starters.STACK, "Cargo.lock"}
+    assert {"penstock/crates/stacks/src/quinn/certificate.der", "penstock/crates/stacks/src/serve.rs"} <= files
+    main = (here / "mine" / "src" / "main.rs").read_text()
+    assert f"```rust\n{main}```" in (Path(__file__).resolve().parents[1] / "docs" / "stacks.md").read_text()
+    assert not [name for name in starters.STACK if "$" in (here / "mine" / name).read_text()]
 
 
 def test_a_crate_needs_a_checkout(here: Path) -> None:

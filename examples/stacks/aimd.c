@@ -4,7 +4,7 @@
  *
  * It speaks the protocol of frames on its standard input and output: `penstock docs stacks` has it. The stack itself is
  * short: a window that grows by a packet each round trip and is halved by a loss, cumulative acknowledgments, and a
- * sender that goes back to the first byte that is missing. */
+ * sender that goes back to the first byte that is missing. An argument is a window in packets that never changes. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -44,6 +44,7 @@ struct end {
 
 static struct end **ends;
 static size_t count;
+static double fixed; /* a window that never changes; 0: none */
 
 static void put(struct end *end, uint8_t kind, uint8_t ecn, uint64_t value, const void *body, uint32_t length)
 {
@@ -65,7 +66,7 @@ static struct end *find(uint32_t connection, uint8_t side)
         ends[place] = calloc(1, sizeof **ends);
         ends[place]->connection = connection;
         ends[place]->side = side;
-        ends[place]->window = 10;
+        ends[place]->window = fixed ? fixed : 10;
         ends[place]->threshold = 1e9;
         ends[place]->timeout = NEVER;
     }
@@ -95,6 +96,8 @@ static void cut(struct end *end, double to)
     if (end->acked < end->recover)
         return;
     end->recover = end->most;
+    if (fixed)
+        return;
     end->threshold = end->window / 2 < 2 ? 2 : end->window / 2;
     end->window = to > 0 ? to : end->threshold;
 }
@@ -115,7 +118,7 @@ static void on_ack(struct end *end, const struct packet *ack, uint64_t now)
         end->acked = ack->byte;
         if (end->next < end->acked)
             end->next = end->acked;
-        end->window += end->window < end->threshold ? 1 : 1 / end->window;
+        end->window += fixed ? 0 : end->window < end->threshold ? 1 : 1 / end->window;
         end->again = 0;
         end->timeout = end->acked < end->most ? now + 2 * end->rtt + 100 * MS : NEVER;
     } else if (++end->again == 3 && end->acked >= end->recover) {
@@ -134,8 +137,9 @@ static void on_data(struct end *end, const struct packet *data, uint8_t ecn)
     put(end, SEND, 0, 0, &ack, sizeof ack);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    fixed = argc > 1 ? atof(argv[1]) : 0;
     struct head head;
     static uint8_t body[1 << 16];
     while (fread(&head, sizeof head, 1, stdin) == 1) {

@@ -2,7 +2,6 @@
 
 A class that derives from `CongestionControl`, `Aqm`, `Scheduler` or `AckPath` can be used like a built-in algorithm: as
 `file.py:Class` in scenario files and on the command line, or as the class itself in a scenario that is a Python object.
-
 Other files that a scenario names, such as recorded traces of links, are found and copied by the same rules.
 """
 
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from penstock import stacks
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -412,8 +412,6 @@ class Library:
 
     def stack(self, name: str, _parameters: str = "") -> list[str]:
         """Returns the command of the transport stack `name`, which is a program that the user gave."""
-        from penstock import stacks
-
         return stacks.command(name)
 
     def parameters(self, name: str) -> list[str]:
@@ -542,12 +540,9 @@ def _parameters(of: type) -> list[str]:
     """Lists the public attributes of the class which hold values and which the base class does not have."""
     own = [vars(c) for c in reversed(of.__mro__) if c is not object and c not in _BASES]
     of_base = {name for base in _BASES if issubclass(of, base) for name in (*vars(base), *base.__annotations__)}
-    found = {n: None for names in own for n, v in names.items() if not n.startswith("_") and _is_value(v)}
+    public = [(n, v) for names in own for n, v in names.items() if not n.startswith("_")]
+    found = dict.fromkeys(n for n, v in public if v is None or isinstance(v, bool | int | float | str))
     return [name for name in found if name not in of_base]
-
-
-def _is_value(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
 
 
 def load(path: Path) -> ModuleType:
@@ -579,7 +574,7 @@ def explained(error: BaseException, what: str) -> BaseException:
     if isinstance(error, MistakeError) or not isinstance(error, Exception):
         return error
     trace = error.__traceback__
-    while trace is not None and _is_ours(trace.tb_frame.f_globals.get("__name__", "")):
+    while trace is not None and _calls_them(trace.tb_frame.f_globals.get("__name__", "")):
         trace = trace.tb_next
     text = "".join(traceback.format_exception(error.with_traceback(trace))).rstrip()
     told = AlgorithmError(f"an exception {what}\n{text}")
@@ -591,9 +586,8 @@ def _ending(error: BaseException) -> str:
     return f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else type(error).__name__
 
 
-def _is_ours(module: str) -> bool:
-    """Returns true for the modules that call algorithms: tracebacks leave them out."""
-    return module == __name__ or "importlib" in module
+def _calls_them(module: str) -> bool:
+    return module == __name__ or "importlib" in module  # tracebacks leave these modules out
 
 
 def name_of(of: type) -> str:

@@ -1,8 +1,8 @@
 """Transport stacks that others wrote: `docs/stacks.md`.
 
-The released ones are a part of the compiled module. Any other is a program, whose command the user gives by `--stack
-NAME=COMMAND`; a scenario names it and can neither name nor start a program. The commands are kept in the environment, so
-that the processes of a sweep have them too.
+The released ones are a part of the compiled module. Any other is a program, whose command the user gives by
+`--stack NAME=COMMAND`; a scenario names a stack and starts no program. The commands are kept in the environment, so that
+the processes of a sweep have them too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def add(texts: list[str]) -> None:
         name, equals, command = text.partition("=")
         words = shlex.split(command) if equals else []
         if not words or not _NAME.fullmatch(name):
-            raise MistakeError(f"--stack {text}: write NAME=COMMAND, such as mine=./mine; the name has letters and digits")
+            raise MistakeError(
+                f"--stack {text}: write NAME=COMMAND, such as mine=./mine; the name has letters and digits"
+            )
         if name in {one.partition(":")[0] for one in released()}:
             raise MistakeError(f"--stack {text}: {name} is a stack that is there already; take another name")
         place = shutil.which(words[0])
@@ -65,8 +67,8 @@ def command(name: str) -> list[str]:
     found = given()
     if name not in found:
         raise MistakeError(
-            f"there is no stack {name!r}; {did_you_mean(name, names())}there are {', '.join(names())}; a program of your "
-            "own is given by --stack NAME=COMMAND"
+            f"there is no stack {name!r}; {did_you_mean(name, names())}there are {', '.join(names())}; a program of "
+            "your own is given by --stack NAME=COMMAND"
         )
     return found[name]
 

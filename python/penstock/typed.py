@@ -1482,6 +1482,31 @@ VideoFlow = TypedDict(
 )
 
 
+StackFlow = TypedDict(
+    "StackFlow",
+    {
+        "access_delay": "NotRequired[str | None]",
+        "cc": "NotRequired[Control]",
+        "class": "NotRequired[int | None]",
+        "count": "NotRequired[int]",
+        "direction": "NotRequired[str | None]",
+        "from": "NotRequired[str | None]",
+        "kind": "Literal['stack']",
+        "node": "NotRequired[str | None]",
+        "opaque": "NotRequired[bool | None]",
+        "size": "NotRequired[str | None]",
+        "stack": "str",
+        "start": "NotRequired[str]",
+        "start_spread": "NotRequired[str]",
+        "start_step": "NotRequired[str]",
+        "stop": "NotRequired[str | None]",
+        "tcp": "NotRequired[Tcp]",
+        "to": "NotRequired[str | None]",
+        "weight": "NotRequired[int | None]",
+    },
+)
+
+
 HandoverKeys = TypedDict(
     "HandoverKeys",
     {
@@ -1751,7 +1776,16 @@ class Scenario(TypedDict):
     cooperation: NotRequired[CooperationKeys | None]  # The gateway that grants budgets.
     duration: str  # Simulated time.
     flows: list[
-        BulkFlow | TransferFlow | CbrFlow | OnoffFlow | SynfloodFlow | HttpFlow | WebFlow | VoipFlow | VideoFlow
+        BulkFlow
+        | TransferFlow
+        | CbrFlow
+        | OnoffFlow
+        | SynfloodFlow
+        | HttpFlow
+        | WebFlow
+        | VoipFlow
+        | VideoFlow
+        | StackFlow
     ]
     handovers: NotRequired[list[HandoverKeys]]  # Moves of hosts between cells.
     invariants: NotRequired[InvariantKeys]  # Conditions that must hold throughout a run.
@@ -1849,6 +1883,18 @@ class RttSummary(TypedDict):
     p99: float | None  # 99th percentile.
 
 
+class StackSummary(TypedDict):
+    answers: int  # Number of datagrams that the server sent.
+    believed_lost: int  # Number of datagrams that the client's stack believed lost.
+    delay_ms: Quantiles  # One-way delays of the client's datagrams in milliseconds.
+    ended: NotRequired[str | None]
+    handshake_ms: float | None  # Time in milliseconds until its handshake was complete; missing if it was not.
+    received: int  # Number of these datagrams that the server received; one that came twice counts twice.
+    sent: int  # Number of datagrams that the client sent.
+    sent_bytes: int  # Bytes of these datagrams, with the headers of the stack and without those of UDP and IP.
+    version: str  # Name and version of the stack as it calls itself.
+
+
 class SizeClass(TypedDict):
     completion_ms: Quantiles
     count: int  # Number of complete transfers.
@@ -1901,7 +1947,7 @@ class VoipSummary(TypedDict):
 
 class FlowSummary(TypedDict):
     advised_bps: NotRequired[int | None]
-    cc: str  # Name of the congestion control; empty for UDP.
+    cc: str  # Name of the congestion control, or of the hosted stack; empty for other UDP.
     completion_s: float | None
     delivered_bytes: int  # Payload delivered, in bytes.
     ecn_accurate: NotRequired[int]  # Number of connections with accurate feedback (RFC 9768); absent if there is none.
@@ -1914,6 +1960,7 @@ class FlowSummary(TypedDict):
     kind: str  # Name of the kind of traffic: `bulk`, `transfer`, and so on.
     retransmits: int  # Number of segments retransmitted.
     rtt_ms: RttSummary  # Round trip times as the flow's sender measured them.
+    stack: NotRequired[StackSummary]
     start_s: float  # When the flow began, in seconds.
     timeouts: int  # Number of retransmission timeouts.
     transfers: NotRequired[Transfers]
@@ -1930,7 +1977,7 @@ class Counters(TypedDict):
 
 class JainSummary(TypedDict):
     mean_1s: float | None  # Mean of the indices of the seconds after the warm-up.
-    overall: float | None  # Index of the goodput of all TCP flows, each over the time it was active.
+    overall: float | None  # Index of the goodput of these connections, each over the time it was active.
     worst_1s: float | None  # Lowest index of a second after the warm-up.
 
 
@@ -1946,7 +1993,7 @@ class Summary(TypedDict):
     handovers: NotRequired[
         Counters | None
     ]  # What became of the packets of hosts that moved; absent without `[[handovers]]`.
-    jain: JainSummary  # Fairness among the TCP flows.
+    jain: JainSummary  # Fairness among the connections.
     name: str  # Name of the scenario.
     rtt_ms: RttSummary  # Round trip times of all flows together.
     seed: int  # Seed of the run.

@@ -41,8 +41,7 @@ use penstock_core::foreign::LibraryError;
 use penstock_core::stack::Config;
 
 /// The names of the stacks that come with this crate.
-pub const NAMES: &[&str] =
-    if cfg!(feature = "quinn") { &["quinn:cubic", "quinn:newreno", "quinn:bbr"] } else { &[] };
+pub const NAMES: &[&str] = if cfg!(feature = "quinn") { &["quinn:cubic", "quinn:newreno", "quinn:bbr"] } else { &[] };
 
 /// Finds a stack that comes with this crate; `quinn` alone is `quinn:cubic`, which is its default. `None` if the name begins
 /// with none of theirs.

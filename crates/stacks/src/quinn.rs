@@ -12,9 +12,9 @@ use penstock_core::stack::{Figures, MakeStack, Setup, Side, Stack};
 use penstock_core::units::{Instant, Span};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TimeSource, TransportConfig,
-    Transmit, VarInt,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent,
+    Dir, EcnCodepoint, Endpoint, EndpointConfig, Event, ServerConfig, StreamEvent, StreamId, TimeSource, Transmit,
+    TransportConfig, VarInt,
 };
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::hmac;
@@ -204,7 +204,9 @@ impl End {
             match event {
                 Event::Connected => self.connected = true,
                 Event::ConnectionLost { reason } => self.ended = ending(&reason),
-                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => self.stream = connection.streams().accept(Dir::Uni),
+                Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    self.stream = connection.streams().accept(Dir::Uni)
+                }
                 _ => {}
             }
         }

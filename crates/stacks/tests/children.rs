@@ -36,7 +36,8 @@ fn a_program_is_as_good_as_a_library() {
 /// A thousand connections of one program, each with a file of its own: nothing is lost between the two.
 #[test]
 fn a_thousand_connections_lose_nothing() {
-    let many = "[[flows]]\nkind = \"stack\"\nstack = \"theirs\"\nsize = \"10kB\"\ncount = 1000\nstart_step = \"15ms\"\n";
+    let many =
+        "[[flows]]\nkind = \"stack\"\nstack = \"theirs\"\nsize = \"10kB\"\ncount = 1000\nstart_step = \"15ms\"\n";
     let summary = run(&hosted(&[PROGRAM]), "duration = \"30s\"", many).unwrap_or_else(|error| panic!("{error}"));
     let (whole, done): (Vec<_>, Vec<_>) =
         summary.flows.iter().map(|flow| (flow.delivered_bytes == 10_000, flow.completion_s.is_some())).unzip();
@@ -46,7 +47,11 @@ fn a_thousand_connections_lose_nothing() {
         (0..1000).map(of).sum::<u64>()
     });
     let queue = &summary.bottlenecks[0];
-    assert_eq!(sent - received, queue.drops_aqm + queue.drops_overflow, "each datagram arrived or was dropped by the queue");
+    assert_eq!(
+        sent - received,
+        queue.drops_aqm + queue.drops_overflow,
+        "each datagram arrived or was dropped by the queue"
+    );
 }
 
 /// A program that hangs, ends or says nonsense ends the run with a sentence, and is gone afterwards.
@@ -57,8 +62,18 @@ fn a_program_that_fails_ends_its_run_with_a_sentence() {
         (vec!["/no/such/program"], "cannot be started"),
         (vec!["false"], "has ended with exit status: 1"),
         (vec!["sh", "-c", "exec sleep 100"], "did not answer a Hello within 1.5 s"),
-        (vec!["sh", "-c", "echo 'hello, how are you today, and where is the frame?'; sleep 9"], "kind 111, which there is not"),
-        (vec!["sh", "-c", "printf '\\0\\0\\0\\1\\020\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'; sleep 9"], "a body of 16777216 bytes"),
+        (
+            vec!["sh", "-c", "echo 'hello, how are you today, and where is the frame?'; sleep 9"],
+            "kind 111, which there is not",
+        ),
+        (
+            vec![
+                "sh",
+                "-c",
+                "printf '\\0\\0\\0\\1\\020\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0'; sleep 9",
+            ],
+            "a body of 16777216 bytes",
+        ),
     ];
     for (command, told) in cases {
         let error = run(&hosted(&command), "duration = \"1s\"", &flows(&["theirs"])).unwrap_err().to_string();
@@ -66,7 +81,8 @@ fn a_program_that_fails_ends_its_run_with_a_sentence() {
     }
     for (after, told) in [("exec sleep 100", "did not answer a Open within 1.5 s"), ("exit 3", "exit status: 3")] {
         let script = format!("{hello}; head -c 24 >/dev/null; {after}");
-        let error = run(&hosted(&["sh", "-c", &script]), "duration = \"1s\"", &flows(&["theirs"])).unwrap_err().to_string();
+        let error =
+            run(&hosted(&["sh", "-c", &script]), "duration = \"1s\"", &flows(&["theirs"])).unwrap_err().to_string();
         assert!(error.contains(told), "{after}: {error}");
     }
 }

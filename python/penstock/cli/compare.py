@@ -75,9 +75,7 @@ def compare(
 
     options.hosting(stack)
     if any(reading.is_file(item) for item in items):
-        if out or browse:
-            raise MistakeError("results of Flent are compared on the terminal: leave --out and --open away")
-        flent.compare(items, json)
+        _compare_flent(items, json, writes=bool(out or browse))
         return
     with RunsBar("compare", json) as bar:
         try:
@@ -108,6 +106,12 @@ def compare(
         show.line(f"report: {page}")
     options.opened(page, browse)
     _warn(found)
+
+
+def _compare_flent(items: list[str], json: bool, *, writes: bool) -> None:
+    if writes:
+        raise MistakeError("results of Flent are compared on the terminal: leave --out and --open away")
+    flent.compare(items, json)
 
 
 def _warn(found: Comparison) -> None:

@@ -152,9 +152,10 @@ class Kept:
         flows = self.flows(role)
         if flows and "transfers" not in flows[0]:  # each flow of a hosted stack is one transfer
             done = [1e3 * flow["completion_s"] for flow in flows if flow["completion_s"] is not None]
-            taken = [statistics.quantiles(done, n=10)[-1] if len(done) > 1 else None]
-        else:
-            taken = [flow["transfers"]["completion_ms"]["p90"] for flow in flows]
+            if len(done) < 2:
+                raise Failed("no transfer was complete")
+            return float(statistics.quantiles(done, n=10)[-1])
+        taken = [flow["transfers"]["completion_ms"]["p90"] for flow in flows]
         if any(one is None for one in taken):
             raise Failed("no transfer was complete")
         return statistics.fmean(taken)

@@ -539,7 +539,7 @@ _RECEIVERS: dict[str, Any] = {
 
 def _host_stacks() -> None:
     """Adds the ends of hosted stacks, which need the compiled module."""
-    from penstock.hosted import StackReceiver, StackSender
+    from penstock.wire.hosted import StackReceiver, StackSender
 
     _SENDERS["stack"], _RECEIVERS["stack"] = StackSender, StackReceiver
 

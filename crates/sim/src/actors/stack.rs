@@ -123,9 +123,10 @@ impl End {
                 self.deadline = self.stack.deadline();
                 return Ok(());
             };
-            let len = u16::try_from(datagram.len()).ok().filter(|len| (1..=65_000).contains(len)).ok_or_else(|| {
-                format!("it sent a datagram of {} bytes; a datagram has 1 to 65,000", datagram.len())
-            })?;
+            let len = u16::try_from(datagram.len())
+                .ok()
+                .filter(|len| (1..=65_000).contains(len))
+                .ok_or_else(|| format!("it sent a datagram of {} bytes; a datagram has 1 to 65,000", datagram.len()))?;
             let seq = self.flight.send(datagram);
             let mut packet = Segment::udp(host.flow, self.side == Side::Client, Payload { seq, len });
             packet.set_ecn(ecn);
