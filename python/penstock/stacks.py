@@ -1,8 +1,8 @@
 """Transport stacks that others wrote: `docs/stacks.md`.
 
 The released ones are a part of the compiled module. Any other is a program, whose command the user gives by
-`--stack NAME=COMMAND`; a scenario names a stack and starts no program. The commands are kept in the environment, so that
-the processes of a sweep have them too.
+`--stack NAME=COMMAND`; a scenario names a stack and starts no program. The commands are kept in the environment, so
+that the processes of a sweep have them too.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from penstock.suggest import did_you_mean
 if TYPE_CHECKING:
     from penstock.engine import Entry
 
-_EXPERIMENT = "experiment"
+_EXPERIMENT, _STACK = "experiment", "stack"
 # Kinds of entries, and what the entries of each kind do.
 _KINDS = {
     "aqm": "judge the packets of one queue",
@@ -26,6 +26,7 @@ _KINDS = {
     "flow-queueing": "keep a queue for each flow",
     "scheduler": "choose among classes",
     "cc": "control the congestion window of a sender",
+    _STACK: "hosted, `stack = NAME` of a flow",
     _EXPERIMENT: "published, run by `penstock reproduce NAME`",
 }
 
@@ -50,7 +51,7 @@ def list_(
     else:
         _print_short(found)
         if not word:
-            kinds = ", ".join([*dict.fromkeys(entry.kind for entry in found), _EXPERIMENT])
+            kinds = ", ".join([*dict.fromkeys(entry.kind for entry in found), _STACK, _EXPERIMENT])
             show.line(f"kinds: {kinds}; `penstock list NAME` shows parameters", "dim")
 
 
@@ -65,16 +66,23 @@ def _wanted(word: str) -> list[Entry]:
         return of_kind
     if named := [entry for entry in algorithms if entry.name == word]:
         return named
-    experiments = _experiments()
-    if word == _EXPERIMENT:
-        return experiments
-    if named := [entry for entry in experiments if entry.name == word]:
-        return named
-    every = [*algorithms, *experiments]
+    others = [*_stacks(), *_experiments()]
+    for chosen in ([entry for entry in others if entry.kind == word], [one for one in others if one.name == word]):
+        if chosen:
+            return chosen
+    every = [*algorithms, *others]
     if found := [entry for entry in every if word.lower() in _text(entry)]:
         return found
     known = [*(entry.name for entry in every), *_KINDS]
     raise MistakeError(f"nothing is called {word!r} or tells of it; {did_you_mean(word, known)}`penstock list` has all")
+
+
+def _stacks() -> list[Entry]:
+    from penstock import stacks
+    from penstock.engine import Entry
+
+    source = "https://github.com/quinn-rs/quinn"
+    return [Entry(name, _STACK, f"{version}, as released", source, ()) for name, version in stacks.released().items()]
 
 
 def _experiments() -> list[Entry]:

@@ -1,7 +1,7 @@
 """RFC 9743: criteria for new congestion controls. Numbers of a control beside those of Reno, CUBIC and BBR.
 
 The RFC gives no limits; it asks whether a control could do more harm than the standardized ones (section 5.2). So each
-number stands beside those of Reno and CUBIC on the same paths and seeds; the verdict says whether it is worse than both.
+number stands beside those of Reno and CUBIC on the same paths and seeds; the verdict says if it is worse than both.
 """
 
 from __future__ import annotations
