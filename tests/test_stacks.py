@@ -206,3 +206,12 @@ def test_the_page_has_the_numbers_of_the_protocol() -> None:
     for begin, number, rest in (first, answers):
         for place, name in enumerate([begin, *rest.split(", ")]):
             assert kinds[name.capitalize()] == int(number) + place
+
+
+def test_the_adversary_breaks_a_stack(penstock: Command) -> None:
+    """A deep buffer of drop-tail is what any control that fills buffers makes long, and the search finds it."""
+    done = penstock("verify", "break", "quinn:cubic", "--until", "delay", "--trials", "30", "--json")
+    assert done.returncode == 1, done.stderr
+    [found] = json.loads(done.stdout)["findings"]
+    assert found["broken"]
+    assert "buffer" in found["breaches"][0]["settings"]

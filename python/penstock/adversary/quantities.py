@@ -24,7 +24,7 @@ from penstock.suggest import did_you_mean
 from penstock.units import base, base_unit
 
 SUBJECT, OTHERS = "subject", "others"
-LONG = "bulk"  # the traffic that always has data
+LONG = ("bulk", "stack")  # the traffic that always has data
 _MSS, _HEADERS = 1448, 52  # bytes of a full segment: payload, and headers of IP and TCP with timestamps
 _NO_SCALING = 65_535  # bytes: the largest window without window scaling
 _SENDS = ("cbr", "onoff", "video")  # traffic that does not react
@@ -102,7 +102,7 @@ class Run:
         traffic keeps what it got, up to its own fair share, and the long flows share the rest.
         """
         seconds = self._by_second()
-        long = [(role, table, flow) for role, table, flows in self._forward for flow in flows if table["kind"] == LONG]
+        long = [(role, table, flow) for role, table, flows in self._forward for flow in flows if table["kind"] in LONG]
         totals = {flow["id"]: [0.0, 0.0] for _, _, flow in long}  # what it got, and its fair share
         for end, got in seconds.items():
             there = [(table, flow) for _, table, flow in long if _is_there(table, flow, end)]
@@ -170,7 +170,7 @@ class Run:
         most = sum(
             self._most(table) * len(flows)
             for _, table, flows in self.groups
-            if table["kind"] == LONG and table.get("direction") != "reverse"
+            if table["kind"] in LONG and table.get("direction") != "reverse"
         )
         return min(1.0, most / max(rate for _, rate in self.rates)) or 1.0
 
@@ -179,7 +179,7 @@ class Run:
         seconds = self.columns("flow_seconds")
         longest = 0
         for _, table, flows in self.groups:
-            if not seconds or table["kind"] != LONG:
+            if not seconds or table["kind"] not in LONG:
                 continue
             end = base(table.get("stop")) or math.inf
             for flow in flows:

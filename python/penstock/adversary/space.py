@@ -138,7 +138,7 @@ class Space:
 
         Its parameters vary as well with `parameters`; parts that mean harm are left out without `hostile`.
         """
-        if subject.kind != self.kind:
+        if subject.judged_as != self.kind:
             raise SpaceError(f"{subject} is a {subject.kind}, and the space is one of a {self.kind}")
         placed = subject.placed(self.scenario)
         kept = [part for part in self.parts if hostile or not part.hostile]

@@ -30,6 +30,11 @@ class Subject:
     classes: Mapping[str, type] = field(default_factory=dict)
 
     @property
+    def judged_as(self) -> str:
+        """Its kind, where a hosted stack is judged by what its flows do, as a control is."""
+        return "control" if self.kind == STACK else self.kind
+
+    @property
     def table(self) -> dict[str, Any]:
         """The algorithm as a scenario has it."""
         return {"name": self.name, **self.given}
@@ -41,6 +46,12 @@ class Subject:
             if value == SUBJECT:
                 return self.table
             if isinstance(value, Mapping):
+                if self.kind == STACK and value.get("cc") == SUBJECT:
+                    value = {
+                        **{key: one for key, one in value.items() if key != "cc"},
+                        "kind": STACK,
+                        "stack": self.name,
+                    }
                 return {key: put_in(item) for key, item in value.items()}
             return [put_in(item) for item in value] if isinstance(value, list) else value
 

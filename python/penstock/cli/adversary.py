@@ -92,7 +92,7 @@ def _searched(algorithm: str, space: Path | None, parameters: bool, hostile: boo
     from penstock.adversary import subject as subjects
 
     subject = subjects.find(algorithm)
-    read = spaces.load(space) if space else spaces.standard(subject.kind)
+    read = spaces.load(space) if space else spaces.standard(subject.judged_as)
     return subject, read.of(subject, parameters=parameters, hostile=hostile or space is not None)
 
 
@@ -111,7 +111,7 @@ def _break(
     from penstock import report
     from penstock.adversary import breaking, standing
 
-    goals = tuple(standing.goals(until, subject.kind, tuple(part.name for part in space.parts)))
+    goals = tuple(standing.goals(until, subject.judged_as, tuple(part.name for part in space.parts)))
     plan = breaking.Plan(space, goals, budget, seed, jobs)
     path = out or breaking.default_path(plan)
     progress = Progress(str(subject), json)

@@ -175,11 +175,21 @@ def _video(v: dict[str, Any]) -> list[str]:
     return [*_delivery(v), *counts, number(frames["delay_ms"]["p99"], ".1f")]
 
 
+_STACK = ("datagrams", "received", "believed lost", "handshake ms", "delay ms p50", "p99", "ended", "version")
+
+
+def _stack(s: dict[str, Any]) -> list[str]:
+    times = [s["handshake_ms"], s["delay_ms"]["p50"], s["delay_ms"]["p99"]]
+    counts = [f"{s[key]:,}" for key in ("sent", "received", "believed_lost")]
+    return [*counts, *(number(one, ".1f") for one in times), s.get("ended", "-"), s["version"]]
+
+
 # Kinds of applications: the key of a flow with their measures, the title of the table, its columns and its rows.
 _APPLICATIONS = (
     ("transfers", "Transfers", _TRANSFERS, _transfers),
     ("voip", "Calls", _CALL, _call),
     ("video", "Video", _VIDEO, _video),
+    ("stack", "Hosted stacks", _STACK, _stack),
 )
 
 

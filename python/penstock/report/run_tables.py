@@ -248,6 +248,13 @@ def _transfers(flow: Tree) -> Row:
     return [_id(flow), flow["kind"], *counts, number(one["bytes"], "{:,.2f}", 1e-6), *took]
 
 
+def _stack(flow: Tree) -> Row:
+    one = flow["stack"]
+    counts = [_count(one[key]) for key in ("sent", "received", "believed_lost", "answers")]
+    delays = [number(one["delay_ms"][key], "{:,.1f}") for key in ("p50", "p99")]
+    return [_id(flow), one["version"], *counts, number(one["handshake_ms"], "{:,.1f}"), *delays, one.get("ended", "–")]
+
+
 def _id(flow: Tree) -> Cell:
     return Cell(str(flow["id"]), flow["id"])
 
@@ -287,6 +294,26 @@ _APPLICATIONS: tuple[tuple[str, str, str, tuple[str, ...], int, Callable[[Tree],
         ("Flow", "Kind", "Started", "Complete", "Failed", "Refused", "MB", *_TOOK),
         2,
         _transfers,
+    ),
+    (
+        "stack",
+        "Hosted stacks",
+        "Datagrams that the client sent, those that the server received, those that the stack believed lost, and "
+        "the answers of the server.",
+        (
+            "Flow",
+            "Stack",
+            "Sent",
+            "Received",
+            "Believed lost",
+            "Answers",
+            "Handshake (ms)",
+            "Delay, median (ms)",
+            "Delay, p99 (ms)",
+            "Ended",
+        ),
+        2,
+        _stack,
     ),
 )
 
