@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import BinaryIO, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 __version__: str
 TCP_STATES: list[str]
 
@@ -209,6 +212,30 @@ class Endpoint:
     @property
     def all_acked(self) -> bool: ...
     def info(self) -> str: ...
+
+def observed(name: str) -> list[str]: ...
+
+class Environments:
+    """Episodes side by side. Arrays are C-contiguous: actions and rows of observations are float32, rewards float64."""
+
+    def __new__(
+        cls,
+        count: int,
+        agent: str,
+        interval: str,
+        weights: tuple[float, float, float],
+        pacing: float | None = None,
+        threads: int = ...,
+    ) -> Environments: ...
+    def step(
+        self,
+        actions: npt.NDArray[np.float32],
+        observations: npt.NDArray[np.float32],
+        rewards: npt.NDArray[np.float64],
+        over: npt.NDArray[np.uint8],
+        episodes: list[tuple[int, str, int]] = ...,
+    ) -> None: ...
+    def summary(self, place: int) -> str | None: ...
 
 class Simulation:
     def __new__(

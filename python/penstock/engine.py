@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock import _penstock, tcp_trace
-from penstock._penstock import BrokenInvariant, Endpoint, Orbit, ScenarioError, TraceError
+from penstock._penstock import BrokenInvariant, Endpoint, Environments, Orbit, ScenarioError, TraceError, observed
 from penstock.citations import cited
 from penstock.mistake import MistakeError, lacking
 from penstock.own import AlgorithmError, Library
@@ -29,6 +29,7 @@ __all__ = [
     "BrokenInvariant",
     "Endpoint",
     "Entry",
+    "Environments",
     "Orbit",
     "Parameter",
     "Result",
@@ -39,6 +40,7 @@ __all__ = [
     "entries",
     "link_from",
     "measured",
+    "observed",
     "packets",
     "replay",
     "replay_segments",

@@ -6,7 +6,7 @@ class MistakeError(ValueError):
 
 
 # Packages that few verbs need, and the extra of Penstock's package which installs each.
-EXTRAS = {"pandas": "frames", "scipy": "fit", "distributed": "dask"}
+EXTRAS = {"pandas": "frames", "scipy": "fit", "distributed": "dask", "gymnasium": "gym"}
 
 
 def lacking(package: str, user: str) -> MistakeError:

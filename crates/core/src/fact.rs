@@ -109,6 +109,9 @@ pub enum Fact {
     /// Another connection takes over the index of a flow, so what is known of it is void. Told before the first packet of
     /// the other connection; packets of the old one may still wait.
     FlowGone(FlowId),
+    /// Whoever decides outside of the queue wants this share of arriving packets to be marked, or dropped if they are not
+    /// ECN-capable, 0 to 1. Only an AQM that leaves the decision to others heeds it.
+    Odds(f64),
     /// A flow whose SYN and first data were not shown is shown from now on. Told before the first segment that is shown.
     Opened(Opening),
     /// A node is gone, and another node may take over its index. None of its packets waits and none of its flows sends.
@@ -130,7 +133,7 @@ impl Fact {
     /// Returns whom the fact concerns. A discipline with a queue for each of them tells it only there.
     pub fn concerns(&self) -> Whom {
         match *self {
-            Self::Rate(_) | Self::Rest(_) | Self::Channel { .. } | Self::Advised(_) => Whom::All,
+            Self::Rate(_) | Self::Rest(_) | Self::Channel { .. } | Self::Advised(_) | Self::Odds(_) => Whom::All,
             Self::Class { flow, .. } | Self::FlowGone(flow) | Self::Opened(Opening { flow, .. }) => Whom::Flow(flow),
             Self::Owner { node, .. } | Self::Budget { node, .. } | Self::Gone(node) => Whom::Node(node),
         }

@@ -4,6 +4,7 @@ mod convert;
 mod endpoint;
 mod fluid;
 mod from;
+mod gym;
 mod orbit;
 mod own;
 mod packets;
@@ -61,6 +62,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BrokenInvariant", module.py().get_type::<BrokenInvariant>())?;
     module.add("TCP_STATES", penstock_sim::tcp_trace::STATES)?;
     module.add_class::<simulation::Simulation>()?;
+    module.add_class::<gym::Environments>()?;
     module.add_class::<orbit::Orbit>()?;
     module.add_class::<endpoint::Endpoint>()?;
     module.add_class::<own::Ack>()?;
@@ -72,6 +74,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stack::Stack>()?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(fluid::fluid, module)?)?;
+    module.add_function(wrap_pyfunction!(gym::observed, module)?)?;
     module.add_function(wrap_pyfunction!(from::link, module)?)?;
     module.add_function(wrap_pyfunction!(packets::packets, module)?)?;
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;

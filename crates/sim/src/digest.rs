@@ -154,6 +154,11 @@ impl Digest {
         self.total
     }
 
+    /// Returns the sum of all times in nanoseconds.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
     /// Returns the smallest time; zero if there are no times.
     pub fn min(&self) -> Span {
         Span::from_nanos(self.min_ns)

@@ -20,7 +20,8 @@
 //!    are the results; [`tcp_trace`] samples the windows of connections, [`live`] is the state of a run for whoever
 //!    shows it, [`ahead`] what is decided before its first event, and [`audit`] follows every packet and tells what
 //!    broke a rule.
-//! 8. `command` is the main of programs with algorithms of their own.
+//! 8. [`agents`] are controls and AQMs outside the simulator, which decide at intervals.
+//! 9. `command` is the main of programs with algorithms of their own.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
 //! Mbit/s:
@@ -59,6 +60,7 @@
 mod access;
 mod actors;
 mod advice;
+pub mod agents;
 pub mod ahead;
 pub mod audit;
 mod audited;

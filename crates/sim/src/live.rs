@@ -8,6 +8,7 @@ use crate::network::Bottleneck;
 use crate::probe::BILLIONTHS;
 use crate::run::Simulation;
 use crate::tcp::Snapshot;
+use crate::world::END;
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::units::{Rate, Span};
 
@@ -16,6 +17,8 @@ use penstock_core::units::{Rate, Span};
 pub struct QueueNow {
     /// The packets and bytes that wait in the queue.
     pub backlog: Backlog,
+    /// The packets and bytes that have arrived at the queue, those that were dropped included.
+    pub arrived: Backlog,
     /// Number of packets whose delay was measured: all that left the queue to be sent.
     pub left: u64,
     /// Sum of the queueing delays of these packets, in nanoseconds.
@@ -70,6 +73,7 @@ impl Simulation {
         let stats = queue.qdisc.stats();
         Some(QueueNow {
             backlog: queue.qdisc.backlog(),
+            arrived: stats.arrived,
             left: probe.delay.count(),
             delays_ns: probe.delay.sum_ns(),
             dropped: stats.dropped_by_aqm() + stats.dropped_overflow.packets,
@@ -84,6 +88,17 @@ impl Simulation {
     /// Returns the state of each flow now.
     pub fn flows_now(&self) -> impl Iterator<Item = FlowNow> {
         self.actors.flows.iter().map(|flow| self.flow_now(flow))
+    }
+
+    /// Returns the round trip time of a flow's path without queues, and without the times that its packets take to be sent.
+    pub fn base_rtt(&self, flow: usize) -> Span {
+        let Some(flow) = self.actors.flows.get(flow) else { return Span::ZERO };
+        let hops = |cursor: u32| self.world.outlet.routes[cursor as usize..].iter().take_while(|hop| **hop != END);
+        flow.routes
+            .iter()
+            .flat_map(|cursor| hops(*cursor))
+            .map(|hop| self.world.delay(*hop))
+            .fold(Span::ZERO, |a, b| a + b)
     }
 
     /// Returns the state of the congestion control of a flow, field by field, for people to read; `None` for a flow

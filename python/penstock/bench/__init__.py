@@ -2,8 +2,8 @@
 
 `cases` reads bench/scenarios, `penstock.ns3` runs them in ns-3, `compare` runs both programs in turn, `instructions`
 counts instructions, `costs` measures disciplines and controls alone, `schedulers` packet schedulers, `layers` two
-schedulers in a row, `own` algorithms in Python, `emulated` the emulator of real packets, and this module does all of
-that in turn.
+schedulers in a row, `own` algorithms in Python, `gym` decisions of agents, `emulated` the emulator of real packets, and
+this module does all of that in turn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock import ns3
-from penstock.bench import cases, costs, emulated, instructions, layers, own, schedulers
+from penstock.bench import cases, costs, emulated, gym, instructions, layers, own, schedulers
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -36,6 +36,7 @@ class Found:
     scheduled: schedulers.Costs = schedulers.NOT_REACHED
     layered: list[layers.Cost] = field(default_factory=list)
     python: list[own.Cost] = field(default_factory=list)
+    decided: gym.Costs = gym.NOT_REACHED
     real: emulated.Costs = emulated.NOT_REACHED
     interrupted: bool = False
 
@@ -54,6 +55,7 @@ class Found:
             **self.scheduled.to_json(),
             "layers": [cost.to_json() for cost in self.layered],
             "python": [cost.to_json() for cost in self.python],
+            **self.decided.to_json(),
             **self.real.to_json(),
             "interrupted": self.interrupted,
         }
@@ -75,6 +77,7 @@ def run(*, quick: bool = False, peer: bool = True, repeat: int = 3) -> Found:
         found.scheduled = schedulers.measure(quick, _say)
         found.layered = layers.measure(quick, _say)
         found.python = own.measure(quick, repeat, _say)
+        found.decided = gym.measure(quick, repeat, _say)
         found.real = emulated.measure(quick, _say)
     except KeyboardInterrupt:
         found.interrupted = True

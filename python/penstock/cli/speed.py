@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock import bench
-from penstock.bench import cases, costs, emulated, instructions, layers, own, schedulers
+from penstock.bench import cases, costs, emulated, gym, instructions, layers, own, schedulers
 from penstock.bench.compare import Row
 from penstock.cli import show
 
@@ -19,6 +19,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
         _print_schedulers(found.scheduled)
         _print_layers(found.layered)
         _print_own(found.python)
+        _print_decided(found.decided)
         _print_emulated(found.real)
     return 130 if found.interrupted else 0
 
@@ -84,6 +85,14 @@ def _print_costs(alone: costs.Costs) -> None:
 
 def _print_own(python: list[own.Cost]) -> None:
     show.table("Algorithms in Python (docs/your-own.md), beside built-in ones", own.COLUMNS, own.cells(python))
+
+
+def _print_decided(decided: gym.Costs) -> None:
+    if decided.missing:
+        print(f"\ndecisions of agents: not measured: {decided.missing}")
+        return
+    show.table("Decisions of agents (penstock.gym), beside the same runs without", gym.COLUMNS, gym.cells(decided))
+    print(f"load average before: {decided.load:.1f}")
 
 
 def _print_emulated(real: emulated.Costs) -> None:

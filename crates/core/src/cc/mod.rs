@@ -227,6 +227,9 @@ pub enum Advice {
     },
     /// Limits the size of bursts; `None` lifts the limit. Controls that do not send in bursts ignore this advice.
     LimitBursts(Option<BurstLimit>),
+    /// Sets the rate at which segments are paced; `None` ends pacing. Only a control that leaves the decision to others heeds
+    /// it.
+    Pace(Option<Rate>),
     /// The endpoint tells, before data is sent, that the peer has no ECN: no mark will ever come. A control that is made for
     /// marks may go on as another one.
     WithoutEcn,

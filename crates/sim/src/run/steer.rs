@@ -1,11 +1,14 @@
-//! Changes that come from outside while a run goes on: of links, and of what an application has to send.
+//! Changes that come from outside while a run goes on: of links, of what an application has to send, and of what a control or
+//! a discipline is told.
 
 use super::Simulation;
 use crate::actors::changes::{Before, Change, Course, Way};
 use crate::link::Link;
 use crate::numbers::LinkDir;
 use crate::tcp::Role;
+use penstock_core::cc::Advice;
 use penstock_core::config::ConfigError;
+use penstock_core::fact::Fact;
 use penstock_core::impair::Impairments;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
@@ -53,6 +56,22 @@ impl Simulation {
         tcp.client.offer(bytes);
         self.pump(flow, Role::Client);
         true
+    }
+
+    /// Gives the control of a flow advice from outside, and lets the flow send what it may send now. Returns false for a flow
+    /// without a connection that lasts.
+    pub fn advise(&mut self, flow: usize, advice: Advice) -> bool {
+        let Some(tcp) = self.actors.flows.get_mut(flow).and_then(|flow| flow.tcp_mut()) else { return false };
+        tcp.client.advise(advice);
+        self.pump(flow, Role::Client);
+        true
+    }
+
+    /// Tells the discipline of a measured queue a fact now; `queue` counts as [`Simulation::queues`] does.
+    pub fn tell(&mut self, queue: usize, fact: &Fact) {
+        let Some(link) = self.measured.bottlenecks.get(queue).map(|bottleneck| bottleneck.link) else { return };
+        self.world.links[link.index()].tell(fact, self.world.now, &mut self.world.outlet);
+        self.world.review(link);
     }
 
     /// Returns the properties of the scenario's links now: all links with queues, before those of hosts.

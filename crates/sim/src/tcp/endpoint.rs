@@ -201,6 +201,11 @@ impl Endpoint {
         self.sender().write(n);
     }
 
+    /// Gives the control advice from outside.
+    pub fn advise(&mut self, advice: Advice) {
+        self.sender().cc.advise(advice);
+    }
+
     /// Sets the budget that the gateway grants to this connection; returns true if the control uses it.
     pub fn set_budget(&mut self, budget: Option<Rate>) -> bool {
         self.scone().is_none() && self.limit(budget)

@@ -112,7 +112,7 @@ impl Endpoint {
     }
 
     /// Returns the segment size in use, in bytes.
-    pub(super) fn mss(&self) -> u64 {
+    pub(crate) fn mss(&self) -> u64 {
         match &self.half {
             Half::Active(sender) => sender.mss(),
             Half::Silent(silent) => silent.mss(),
