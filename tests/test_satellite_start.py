@@ -51,8 +51,13 @@ def test_both_tables_have_every_sender_and_nobody_beats_the_limit(tool: ModuleTy
         assert all(float(cell) >= limit for cell, limit in zip(times[name], limits, strict=True)), name
 
 
-def test_the_times_of_small_transfers_are_those_of_the_page(tool: ModuleType) -> None:
-    times = rows("times")
+def test_what_the_page_tells_is_what_is_found(tool: ModuleType) -> None:
+    """All but the transfers of 100 MB, which take longest."""
+    times, costs = rows("times"), rows("costs")
+    columns = [(link, size) for link in tool.LINKS for size in tool.SIZES]
+    buffers = [(link, buffers) for link in tool.LINKS for buffers in tool.BUFFERS]
     for name, sender in tool.SENDERS.items():
-        for column, link in ((0, tool.LINKS[0]), (3, tool.LINKS[1])):
-            assert tool.time(link, sender, 1) == times[name][column], f"{name}, {link.name}"
+        for (link, size), told in zip(columns, times[name], strict=True):
+            assert size == 100 or tool.time(link, sender, size) == told, f"{name}, {link.name}, {size} MB"
+        for (link, times_held), told in zip(buffers, costs[name], strict=True):
+            assert tool.cost(link, sender, times_held) == told, f"{name}, {link.name}, a buffer of {times_held}"

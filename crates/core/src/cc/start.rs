@@ -112,7 +112,7 @@ impl<C: CongestionControl> Started<C> {
             Step::Control | Step::Hold => {}
             Step::Window(cwnd) | Step::WindowThenControl(cwnd) => self.adopt(cwnd, ssthresh),
             Step::Retreat(window) => self.adopt(window, window),
-            Step::Leave(cwnd, ssthresh) => self.adopt(cwnd, ssthresh.max(cwnd)),
+            Step::Leave(cwnd, ssthresh) => self.adopt(cwnd, ssthresh),
         }
         matches!(step, Step::Control | Step::WindowThenControl(_))
     }

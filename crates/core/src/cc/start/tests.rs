@@ -313,6 +313,20 @@ fn rfc9959_3_5_the_window_falls_to_half_of_the_pipe() {
     }
 }
 
+/// CUBIC does not return to a window of which nothing beyond PipeSize was validated: its plateau is 70 segments, not 202.
+#[test]
+fn the_plateau_of_cubic_is_what_was_validated() {
+    let plateaus: Vec<String> = in_retreat()
+        .filter(|(name, _)| name.starts_with("cubic"))
+        .map(|(_, sender)| {
+            let state = sender.cc.state();
+            let at = state.find(" w_max: ").unwrap() + 8;
+            state[at..].chars().take_while(char::is_ascii_digit).collect()
+        })
+        .collect();
+    assert_eq!(plateaus, ["70"; 3]);
+}
+
 /// §3.5: neither ACKs within the recovery nor a mark's ACKs open the window, nor does the end of a recovery.
 #[test]
 fn rfc9959_3_5_the_window_does_not_grow_in_safe_retreat() {
@@ -504,4 +518,24 @@ fn a_budget_holds_while_the_window_jumps() {
         }
         assert_eq!(sender.window(), 71, "{name}");
     }
+}
+
+/// §3.3, Check flight_size, at its bounds: 18 segments in flight are no more than PipeSize, 19 are; a pipe of nothing leaves the first
+/// window.
+#[test]
+fn what_is_in_flight_is_compared_with_the_pipe_and_the_first_window() {
+    let saved = Saved { cwnd: 300 * MSS, rtt: Span::from_millis(SAVED_RTT_MS) };
+    let end = |left: u64, flight: u64| {
+        let mut resume = CarefulResume::new(saved, MSS, 10 * MSS);
+        let all = Ack { in_flight: (10 + left) * MSS, ..driver::ack(10 * MSS, SAVED_RTT_MS) };
+        resume.on_ack(&all);
+        assert_eq!(resume.confirm(&all, 20 * MSS), Some(150 * MSS));
+        let step = resume.on_deadline(flight * MSS);
+        (step, resume.is_over())
+    };
+    assert_eq!(end(18, 18), (Step::Window(18 * MSS), true));
+    assert_eq!(end(18, 19), (Step::Window(19 * MSS), false));
+    assert_eq!(end(4, 9), (Step::Window(10 * MSS), true), "less than the first window");
+    assert_eq!(end(4, 10), (Step::Window(10 * MSS), false));
+    assert_eq!(end(0, 0), (Step::Window(10 * MSS), true));
 }

@@ -93,7 +93,7 @@ fn a_configuration_is_read_from_its_name_or_its_table_and_written_as_it_is_read(
     let expected = cubic::Config { beta: 0.8, hystart: true, ..cubic::Config::default() };
     assert_eq!(cubic, AnyControlConfig::Cubic(expected));
     assert_eq!(read(serde_json::to_value(&cubic).unwrap()), Ok(cubic));
-    let written = serde_json::to_value(&AnyControlConfig::Cubic(expected)).unwrap();
+    let written = serde_json::to_value(AnyControlConfig::Cubic(expected)).unwrap();
     assert!(
         written.as_object().unwrap().values().all(|value| !value.is_null()),
         "formats without null have it too: {written}"
