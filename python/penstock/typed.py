@@ -992,6 +992,9 @@ class NewrenoControl(TypedDict):
     compat: NotRequired[Compat]  # Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     growth: NotRequired[Growth]
     name: Literal["newreno"]
+    resume_cwnd: NotRequired[str | None]
+    resume_rtt: NotRequired[str | None]  # The smallest round trip time of that connection (saved_rtt).
+    search: NotRequired[bool]  # The first slow start ends by SEARCH (draft-chung-ccwg-search-09).
 
 
 class CubicControl(TypedDict):
@@ -1000,6 +1003,11 @@ class CubicControl(TypedDict):
     fast_convergence: NotRequired[bool]
     hystart: NotRequired[bool]  # The first slow start is HyStart++ (§4.10, RFC 9406).
     name: Literal["cubic"]
+    resume_cwnd: NotRequired[str | None]
+    resume_rtt: NotRequired[str | None]  # The smallest round trip time of that connection (saved_rtt).
+    search: NotRequired[
+        bool
+    ]  # The first slow start ends by SEARCH (draft-chung-ccwg-search-09), in place of HyStart++.
     tcp_friendliness: NotRequired[bool]
 
 
@@ -1009,6 +1017,9 @@ class CubicLinuxControl(TypedDict):
     fast_convergence: NotRequired[bool]
     hystart: NotRequired[bool]  # Slow start ends by HyStart: by the train of ACKs or by delay (Linux: true).
     name: Literal["cubic-linux"]
+    resume_cwnd: NotRequired[str | None]
+    resume_rtt: NotRequired[str | None]  # The smallest round trip time of that connection (saved_rtt).
+    search: NotRequired[bool]  # The first slow start ends by SEARCH (draft-chung-ccwg-search-09), in place of HyStart.
     tcp_friendliness: NotRequired[bool]  # The window is at least the estimate of Reno's window, W_est.
 
 

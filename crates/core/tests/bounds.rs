@@ -174,6 +174,10 @@ lte-bearers | bucket | | 1ms 60s | 999999ns 60000000001ns
 lte-bearers | quantum | | 1B 1048576B | 0B 1048577B
 newreno,cubic,bic,compound | beta | | 1e-9 0.9999 | 0 -0.1 1
 newreno | abc_limit | | 1 1000 | 0 1001
+newreno,cubic,cubic-linux | resume_cwnd | {"resume_rtt": "600ms"} | 1B 1000GB | 0B 1001GB
+newreno,cubic,cubic-linux | resume_rtt | {"resume_cwnd": "1MB"} | 1ns 86400s | 0s 86400000000001ns
+newreno,cubic,cubic-linux | resume_cwnd | | null | 1MB
+newreno,cubic,cubic-linux | resume_rtt | | null | 600ms
 cubic | c | | 1e-9 1e9 | 0 -0.1 1.0001e9
 cubic-linux | beta | | 1 1023 | 0 1024
 cubic-linux | c | | 1 1000000 | 0 1000001

@@ -142,6 +142,10 @@ fn classes_of(scenario: &Scenario, link: &LinkSpec, index: usize, spec: &FlowSpe
     if spec.tcp.scone.is_some() {
         return Err(Refusal { path: at("kind"), message: "the equations have no advice (tcp.scone)".into() });
     }
+    if !spec.tcp.cc.start().is_plain() {
+        let message = "the equations have no SEARCH and no Careful Resume (search, resume_cwnd, resume_rtt)".into();
+        return Err(Refusal { path: at("cc"), message });
+    }
     let class = match &spec.traffic {
         Traffic::Bulk(_) => window(scenario, link, spec).ok_or_else(|| {
             let message = format!("there are equations of newreno and cubic, and not of {}", spec.tcp.cc.name());
@@ -278,6 +282,22 @@ mod tests {
             let Err(mistake) = read(&text, "advised.toml", None, &()) else { panic!("{text} is read") };
             let told = mistake.to_string();
             assert!(told.contains("no advice") && told.contains(place), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_start_that_has_no_equations_is_refused_at_its_control() {
+        for cc in [
+            "{ name = \"cubic\", search = true }",
+            "{ name = \"newreno\", resume_cwnd = \"1MB\", resume_rtt = \"1s\" }",
+        ] {
+            let text = format!(
+                "duration = \"10s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nlimit = \"400p\"\n\
+                 [[flows]]\nkind = \"bulk\"\ncc = {cc}\n"
+            );
+            let Err(mistake) = read(&text, "started.toml", None, &()) else { panic!("{text} is read") };
+            let told = mistake.to_string();
+            assert!(told.contains("no SEARCH") && told.contains(":9:"), "{told}");
         }
     }
 

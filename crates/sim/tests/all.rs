@@ -26,6 +26,7 @@ mod roaming;
 mod scenarios;
 mod scone;
 mod series;
+mod start;
 mod tcp_trace;
 mod theory;
 mod traffic;

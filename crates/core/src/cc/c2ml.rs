@@ -53,6 +53,8 @@ pub struct C2ml<C> {
     control: C,
     /// True for [`Form::Literal`].
     literal: bool,
+    /// True for a control which a timer limits, not a window.
+    sends_bursts: bool,
     mss: Bytes,
     /// Size of a full segment on the wire; the payload for [`Form::Literal`].
     frame: Bytes,
@@ -75,7 +77,8 @@ impl<C: CongestionControl> C2ml<C> {
         let mss = setup.mss.max(Bytes::new(1));
         let literal = form == Form::Literal;
         let frame = if literal { mss } else { mss + headers };
-        Self { control, literal, mss, frame, budget: None, rtt: None, ceiling: None }
+        let sends_bursts = control.next_burst() != Instant::MAX;
+        Self { control, literal, sends_bursts, mss, frame, budget: None, rtt: None, ceiling: None }
     }
 
     /// The control that is adapted.
@@ -120,14 +123,9 @@ impl<C: CongestionControl> C2ml<C> {
     }
 
     fn adopt(&mut self, cwnd: Bytes, ssthresh: Bytes) {
-        if !self.sends_bursts() {
+        if !self.sends_bursts {
             self.control.advise(Advice::Adopt { cwnd, ssthresh });
         }
-    }
-
-    /// True for a control which a timer limits, not a window.
-    fn sends_bursts(&self) -> bool {
-        self.control.next_burst() != Instant::MAX
     }
 
     /// Computes the ceiling, eq. (2.1), after a change of budget or round trip time.
@@ -155,7 +153,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
     #[inline]
     fn cwnd(&self) -> Bytes {
         match self.ceiling {
-            Some(ceiling) if !self.sends_bursts() => self.control.cwnd().min(ceiling),
+            Some(ceiling) if !self.sends_bursts => self.control.cwnd().min(ceiling),
             _ => self.control.cwnd(),
         }
     }
@@ -167,7 +165,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
 
     fn on_ack(&mut self, ack: &Ack) {
         self.follow_rtt(ack);
-        let Some(ceiling) = self.ceiling.filter(|_| !self.sends_bursts()) else { return self.control.on_ack(ack) };
+        let Some(ceiling) = self.ceiling.filter(|_| !self.sends_bursts) else { return self.control.on_ack(ack) };
         self.control.advise(Advice::Adopt { cwnd: self.control.cwnd(), ssthresh: ceiling });
         self.control.on_ack(ack);
         if self.control.cwnd() > ceiling {

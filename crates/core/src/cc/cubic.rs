@@ -22,6 +22,7 @@
 //! | fast_convergence | true | §4.7 |
 //! | tcp_friendliness | true | §4.3 |
 //! | hystart | false | §4.10 |
+//! | search, resume_cwnd, resume_rtt | off | `search`, `careful_resume` |
 //!
 //! Time during which the window is not in use does not count towards `t` (§4.2, §5.8). State: the fields of [`Cubic`]
 //! and of its epoch. Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), one cube root
@@ -45,9 +46,10 @@
 use super::check::{fraction, positive};
 use super::hystart::HyStart;
 use super::newreno::L;
+use super::start::{self, Start};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,11 +67,26 @@ pub struct Config {
     pub tcp_friendliness: bool,
     /// The first slow start is HyStart++ (§4.10, RFC 9406).
     pub hystart: bool,
+    /// The first slow start ends by SEARCH (draft-chung-ccwg-search-09), in place of HyStart++.
+    pub search: bool,
+    /// The window that an earlier connection had on this path, for Careful Resume (RFC 9959: saved_cwnd); null is none.
+    pub resume_cwnd: Option<Bytes>,
+    /// The smallest round trip time of that connection (saved_rtt).
+    pub resume_rtt: Option<Span>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendliness: true, hystart: false }
+        Self {
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            tcp_friendliness: true,
+            hystart: false,
+            search: false,
+            resume_cwnd: None,
+            resume_rtt: None,
+        }
     }
 }
 
@@ -78,11 +95,16 @@ impl ControlConfig for Config {
 
     fn validate(&self) -> Result<(), ConfigError> {
         fraction("beta", self.beta)?;
-        positive("c", self.c)
+        positive("c", self.c)?;
+        start::validate(self.resume_cwnd, self.resume_rtt)
     }
 
     fn control(&self, setup: &Setup) -> Cubic {
         Cubic::new(self, setup)
+    }
+
+    fn start(&self) -> Start {
+        Start::of(self.search, self.resume_cwnd, self.resume_rtt)
     }
 }
 
@@ -172,7 +194,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             after_timeout: false,
-            hystart: config.hystart.then(|| Box::new(HyStart::new())),
+            hystart: (config.hystart && !config.search).then(|| Box::new(HyStart::new())),
         }
     }
 

@@ -33,9 +33,10 @@
 
 use super::check::within;
 use super::linux::{HZ, Linux, Ops, Socket, microseconds, ticks};
+use super::start::{self, Start};
 use super::{Ack, ControlConfig, Setup};
 use crate::config::ConfigError;
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,11 +72,26 @@ pub struct Config {
     pub tcp_friendliness: bool,
     /// Slow start ends by HyStart: by the train of ACKs or by delay (Linux: true).
     pub hystart: bool,
+    /// The first slow start ends by SEARCH (draft-chung-ccwg-search-09), in place of HyStart.
+    pub search: bool,
+    /// The window that an earlier connection had on this path, for Careful Resume (RFC 9959: saved_cwnd); null is none.
+    pub resume_cwnd: Option<Bytes>,
+    /// The smallest round trip time of that connection (saved_rtt).
+    pub resume_rtt: Option<Span>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 717, c: 410, fast_convergence: true, tcp_friendliness: true, hystart: false }
+        Self {
+            beta: 717,
+            c: 410,
+            fast_convergence: true,
+            tcp_friendliness: true,
+            hystart: false,
+            search: false,
+            resume_cwnd: None,
+            resume_rtt: None,
+        }
     }
 }
 
@@ -84,11 +100,16 @@ impl ControlConfig for Config {
 
     fn validate(&self) -> Result<(), ConfigError> {
         within("beta", self.beta as f64, 1.0, 1023.0)?;
-        within("c", self.c as f64, 1.0, 1e6)
+        within("c", self.c as f64, 1.0, 1e6)?;
+        start::validate(self.resume_cwnd, self.resume_rtt)
     }
 
     fn control(&self, setup: &Setup) -> Linux<CubicLinux> {
         Linux::with(CubicLinux::new(self), setup)
+    }
+
+    fn start(&self) -> Start {
+        Start::of(self.search, self.resume_cwnd, self.resume_rtt)
     }
 }
 
@@ -239,7 +260,7 @@ impl CubicLinux {
             epoch: None,
             last_look: None,
             last_ack: 0,
-            hystart: config.hystart.then(|| Box::new(HyStart::new())),
+            hystart: (config.hystart && !config.search).then(|| Box::new(HyStart::new())),
         }
     }
 

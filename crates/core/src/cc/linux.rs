@@ -249,7 +249,8 @@ impl<O: Ops> CongestionControl for Linux<O> {
 
     fn advise(&mut self, advice: Advice) {
         let Advice::Adopt { cwnd, ssthresh } = advice else { return };
-        let (cwnd, ssthresh) = (cwnd / self.socket.mss, ssthresh / self.socket.mss);
+        let none = ssthresh == Bytes::MAX;
+        let (cwnd, ssthresh) = (cwnd / self.socket.mss, if none { u64::MAX } else { ssthresh / self.socket.mss });
         if self.socket.cwnd != cwnd {
             self.socket.cwnd = cwnd.max(1);
             self.ops.moved();

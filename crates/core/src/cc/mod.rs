@@ -59,10 +59,12 @@ pub use without;
 #[cfg(test)]
 mod driver;
 
+mod careful_resume;
 mod check;
 mod hystart;
 mod linux;
 mod notice;
+mod search;
 mod table;
 mod window;
 
@@ -82,6 +84,7 @@ pub mod newreno;
 pub mod noordwijk;
 pub mod prague;
 pub mod scalable;
+pub mod start;
 pub mod vegas;
 pub mod westwood;
 
@@ -137,6 +140,11 @@ pub trait ControlConfig: Default + Clone + PartialEq + Serialize + DeserializeOw
 
     /// Creates the control of a new connection. Call it only after [`ControlConfig::validate`].
     fn control(&self, setup: &Setup) -> Self::Control;
+
+    /// How a connection starts, beside what the control does; [`AnyControlConfig::build`] adds it.
+    fn start(&self) -> start::Start {
+        start::Start::default()
+    }
 }
 
 /// What a control requires of its endpoint besides the events which every control receives.
@@ -157,6 +165,9 @@ pub struct Requirements {
     /// The endpoint tells the fate of each segment with [`CongestionControl::on_notice`], instead of ACKs. In
     /// [`CongestionControl::on_rto`], [`Loss::in_flight`] is then what is not lost.
     pub segments: bool,
+    /// Where the window of the control is no larger than its threshold after [`CongestionControl::on_loss`], it holds at once, without
+    /// proportional rate reduction.
+    pub falls_at_once: bool,
     /// The endpoint behaves as that of the Linux kernel where the RFCs leave it a choice: what an ACK newly acknowledges or SACKs
     /// is what opens the window, an ECN echo reduces it by proportional rate reduction, [`Loss::in_flight`] of a timeout is what
     /// is not lost, and paced segments leave in groups.

@@ -38,9 +38,10 @@ pub(super) mod linux;
 
 use super::check::{fraction, within};
 use super::linux::{Form, Linux, constants};
+use super::start::{self, Start};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::{Compat, ConfigError};
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,11 +71,25 @@ pub struct Config {
     pub growth: Growth,
     /// Whose rules apply: those of the "source", or those of Linux 6.18 ("linux").
     pub compat: Compat,
+    /// The first slow start ends by SEARCH (draft-chung-ccwg-search-09).
+    pub search: bool,
+    /// The window that an earlier connection had on this path, for Careful Resume (RFC 9959: saved_cwnd); null is none.
+    pub resume_cwnd: Option<Bytes>,
+    /// The smallest round trip time of that connection (saved_rtt).
+    pub resume_rtt: Option<Span>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.5, abc_limit: L, growth: Growth::Bytes, compat: Compat::Source }
+        Self {
+            beta: 0.5,
+            abc_limit: L,
+            growth: Growth::Bytes,
+            compat: Compat::Source,
+            search: false,
+            resume_cwnd: None,
+            resume_rtt: None,
+        }
     }
 }
 
@@ -84,6 +99,7 @@ impl ControlConfig for Config {
     fn validate(&self) -> Result<(), ConfigError> {
         fraction("beta", self.beta)?;
         within("abc_limit", self.abc_limit as f64, 1.0, 1e3)?;
+        start::validate(self.resume_cwnd, self.resume_rtt)?;
         match self.compat {
             Compat::Source => Ok(()),
             Compat::Linux => constants(&[
@@ -96,6 +112,10 @@ impl ControlConfig for Config {
 
     fn control(&self, setup: &Setup) -> Self::Control {
         Form::new(self.compat, setup, || NewReno::new(self, setup), || linux::Reno)
+    }
+
+    fn start(&self) -> Start {
+        Start::of(self.search, self.resume_cwnd, self.resume_rtt)
     }
 }
 

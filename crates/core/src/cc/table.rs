@@ -2,6 +2,7 @@
 
 use super::c2ml::{self, C2ml};
 use super::foreign::{self, Running};
+use super::start::{Start, Started};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Notice, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::listing::{Entry, choice, parameters};
@@ -53,6 +54,8 @@ macro_rules! controls {
             Foreign(Box<Running>),
             /// Any control with a budget.
             C2ml(Box<C2ml<AnyCc>>),
+            /// Any control with a start of its own.
+            Started(Box<Started<AnyCc>>),
         }
 
         /// The names of all controls.
@@ -128,9 +131,21 @@ macro_rules! controls {
 
             /// Creates the control of a new connection. Call it only after [`AnyControlConfig::validate`].
             pub fn build(&self, setup: &Setup) -> AnyCc {
-                match self {
+                let control = match self {
                     $(Self::$variant(config) => AnyCc::$variant(kept!($($inline)? new config.control(setup))),)*
                     Self::Foreign(config) => AnyCc::Foreign(Box::new(config.make(setup, setup.seed))),
+                };
+                match self.start() {
+                    start if start.is_plain() => control,
+                    start => AnyCc::Started(Box::new(Started::new(control, start, setup))),
+                }
+            }
+
+            /// How its connections start, beside what the control does.
+            pub fn start(&self) -> Start {
+                match self {
+                    $(Self::$variant(config) => config.start(),)*
+                    Self::Foreign(_) => Start::default(),
                 }
             }
         }
@@ -142,6 +157,7 @@ macro_rules! controls {
                     $(Self::$variant(_) => kept!($($inline)? heap Of<super::$module::Config>),)*
                     Self::Foreign(_) => size_of::<Running>(),
                     Self::C2ml(cc) => size_of::<C2ml<AnyCc>>() + cc.control().heap_bytes(),
+                    Self::Started(cc) => size_of::<Started<AnyCc>>() + cc.heap_bytes() + cc.control().heap_bytes(),
                 }
             }
 
@@ -151,6 +167,7 @@ macro_rules! controls {
                     $(Self::$variant(cc) => format!("{cc:?}"),)*
                     Self::Foreign(cc) => cc.state(),
                     Self::C2ml(cc) => format!("{cc:?}"),
+                    Self::Started(cc) => format!("{cc:?}"),
                 }
             }
 
@@ -160,6 +177,7 @@ macro_rules! controls {
                     $(Self::$variant(_) => $name,)*
                     Self::Foreign(cc) => cc.name(),
                     Self::C2ml(cc) => cc.control().name(),
+                    Self::Started(cc) => cc.control().name(),
                 }
             }
         }
@@ -179,6 +197,7 @@ macro_rules! controls {
                     $(Self::$variant($cc) => $call,)*
                     Self::Foreign($cc) => $call,
                     Self::C2ml($cc) => $call,
+                    Self::Started($cc) => $call,
                 }
             };
         }
@@ -228,7 +247,7 @@ impl AnyControlConfig {
     }
 }
 
-/// Writes the name alone if all parameters are the defaults, else a table with `name` and all parameters.
+/// Writes the name alone if all parameters are the defaults, else a table with `name` and all parameters that have a value.
 impl Serialize for AnyControlConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let plain = match self {
@@ -239,7 +258,8 @@ impl Serialize for AnyControlConfig {
             return serializer.serialize_str(self.name());
         }
         let name = ("name".to_owned(), Value::from(self.name()));
-        serializer.collect_map(std::iter::once(name).chain(self.parameters()))
+        let set = self.parameters().into_iter().filter(|(_, value)| !value.is_null());
+        serializer.collect_map(std::iter::once(name).chain(set))
     }
 }
 

@@ -5,7 +5,16 @@ use crate::units::Span;
 
 const BETA: f64 = 0.7;
 const C: f64 = 0.4;
-const HYSTART: Config = Config { beta: BETA, c: C, fast_convergence: true, tcp_friendliness: true, hystart: true };
+const HYSTART: Config = Config {
+    beta: BETA,
+    c: C,
+    fast_convergence: true,
+    tcp_friendliness: true,
+    hystart: true,
+    search: false,
+    resume_cwnd: None,
+    resume_rtt: None,
+};
 
 fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
     Config::default().w_cubic(t, k, w_max)

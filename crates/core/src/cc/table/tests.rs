@@ -1,5 +1,5 @@
 use super::super::driver::{self, MSS};
-use super::super::{RateSample, cubic};
+use super::super::{RateSample, cubic, cubic_linux, newreno};
 use super::*;
 use crate::units::Span;
 
@@ -93,6 +93,11 @@ fn a_configuration_is_read_from_its_name_or_its_table_and_written_as_it_is_read(
     let expected = cubic::Config { beta: 0.8, hystart: true, ..cubic::Config::default() };
     assert_eq!(cubic, AnyControlConfig::Cubic(expected));
     assert_eq!(read(serde_json::to_value(&cubic).unwrap()), Ok(cubic));
+    let written = serde_json::to_value(AnyControlConfig::Cubic(expected)).unwrap();
+    assert!(
+        written.as_object().unwrap().values().all(|value| !value.is_null()),
+        "formats without null have it too: {written}"
+    );
     assert_eq!(read("vegas".into()), Ok(AnyControlConfig::default_of("vegas").unwrap()));
     assert!(read("vegsa".into()).unwrap_err().contains("did you mean \"vegas\"?"));
     assert!(read(serde_json::json!({ "name": "vegas", "beat": 3.0 })).unwrap_err().contains("unknown field `beat`"));
@@ -131,8 +136,19 @@ proptest::proptest! {
             let initial_window = Bytes::new(10 * mss.max(1));
             let setup = Setup { mss: Bytes::new(mss), initial_window, initial_ssthresh, paced: false, seed: 1 };
             let mut config = AnyControlConfig::default_of(name).expect(name);
-            if let AnyControlConfig::Cubic(cubic) = &mut config {
-                cubic.hystart = mss % 2 == 1;
+            let (search, resume) = (mss % 5 < 2, (mss % 7 < 3).then_some((Bytes::new(200 * mss + 1), Span::from_millis(100))));
+            let (resume_cwnd, resume_rtt) = resume.unzip();
+            match &mut config {
+                AnyControlConfig::NewReno(config) => {
+                    *config = newreno::Config { search, resume_cwnd, resume_rtt, ..*config };
+                }
+                AnyControlConfig::Cubic(config) => {
+                    *config = cubic::Config { hystart: mss % 2 == 1, search, resume_cwnd, resume_rtt, ..*config };
+                }
+                AnyControlConfig::CubicLinux(config) => {
+                    *config = cubic_linux::Config { search, resume_cwnd, resume_rtt, ..*config };
+                }
+                _ => {}
             }
             let mut cc = config.build(&setup);
             let (mut now, mut delivered) = (Instant::ZERO, Bytes::ZERO);

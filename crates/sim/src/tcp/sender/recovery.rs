@@ -276,6 +276,9 @@ impl Sender {
     }
 
     pub(super) fn reduced_proportionally(&mut self, delivery: Delivery) -> u64 {
+        if self.requirements().falls_at_once && self.cc.cwnd() <= self.cc.ssthresh() {
+            return self.cc.cwnd().get();
+        }
         let bounds = Bounds { pipe: self.pipe, ssthresh: self.cc.ssthresh().get(), mss: self.mss };
         let count = self.prr.send_count(delivery, bounds);
         // Linux counts segments, and rounds up.
