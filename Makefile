@@ -45,13 +45,13 @@ nightly:
 	tools/setup tests lab appliances
 	.venv/bin/python tools/nightly
 
-# Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
+# Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/results/twins.md.
 verify-twins:
 	tools/setup python lab
 	.venv/bin/python tools/verify-twins
 
 # A random sample of mutations of every crate against the tests in Rust: hours, resumable. As root, tests between namespaces are
-# among them. Writes docs/mutants.md.
+# among them. Writes docs/results/mutants.md.
 mutants:
 	tools/mutants/run
 

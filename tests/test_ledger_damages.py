@@ -119,7 +119,7 @@ def test_what_fails_with_drop_tail_in_its_place_is_not_blamed_on_the_paper(name:
 
 def test_every_document_has_a_discipline_under_test_that_drop_tail_replaces() -> None:
     tested = {name: open_keys.under_test(experiment) for name, experiment in EXPERIMENTS.items()}
-    page = TOOLS.parent / "docs" / "ledger-damages.md"
+    page = TOOLS.parent / "docs" / "results" / "ledger-damages.md"
     rows = {line.split("`")[1]: line.split(" | ") for line in marked.between(page, "droptail")[2:]}
     assert rows.keys() <= {name for name, aqms in tested.items() if aqms}
     assert len(rows) >= 24

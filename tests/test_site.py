@@ -63,7 +63,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site")
     for name in ("site.css", "ledger.js"):
         shutil.copy(SITE / "static" / name, place)
-    text = re.sub("<table>", '<div class="table-wrapper"><table>', sections((ROOT / "docs" / "ledger.md").read_text()))
+    text = re.sub(
+        "<table>", '<div class="table-wrapper"><table>', sections((ROOT / "docs" / "results" / "ledger.md").read_text())
+    )
     text = text.replace("</table>", "</table></div>")
     head = '<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="site.css">'
     script = '<script src="ledger.js"></script>'
@@ -72,7 +74,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-ROWS = [json.loads(line.rstrip(",")) for line in (ROOT / "docs" / "ledger.json").read_text().splitlines()[1:-1]]
+ROWS = [
+    json.loads(line.rstrip(",")) for line in (ROOT / "docs" / "results" / "ledger.json").read_text().splitlines()[1:-1]
+]
 SEARCH = """
   const input = document.querySelector("input[type=search]");
   const boxes = [...document.querySelectorAll(".ledger-bar input[type=checkbox]")];

@@ -20,7 +20,7 @@ EXAMPLES = next((p for p in (Path(__file__).parent / "examples", ROOT.parent / "
 INDEX = "README"  # a list of pages, in Markdown
 _LINK = re.compile(r"\[([^\]]+)\]\(([a-zA-Z0-9_/-]+)\.md\)")
 _ROW = re.compile(
-    r"^\| \[[^\]]+\]\((?:\.\./)?([a-zA-Z0-9_-]+)(?:/README)?\.md\) \| (.+) \|$", re.MULTILINE
+    r"^\| \[[^\]]+\]\((?:\.\./)?([a-zA-Z0-9_/-]+?)(?:/README)?\.md\) \| (.+) \|$", re.MULTILINE
 )  # a page, and the purpose for which one reads it
 
 
@@ -167,10 +167,11 @@ def _plain(name: str) -> str:
 
 
 def named(name: str) -> Page | None:
-    """Returns a page by its name, by the last part of its name, or by the name of an algorithm."""
+    """Returns a page by its name, by the last part of its name, or by the name of an algorithm: a guide comes first."""
     wanted = _plain(name)
-    same = (page for page in pages().values() if page.short == wanted)
-    return pages().get(wanted) or page_of(wanted) or next(same, None)
+    same = [page for page in pages().values() if page.short == wanted]
+    told = (page for page in same if page.folder != "algorithms")
+    return pages().get(wanted) or next(told, None) or page_of(wanted) or next(iter(same), None)
 
 
 def meant(name: str) -> str:

@@ -1,6 +1,6 @@
 """Small models of PINK's Theorem 1 and QRM's Theorem 2, and what an SMT solver (z3) says about them.
 
-Two kinds of models (docs/adversary.md states their assumptions):
+Two kinds of models (docs/results/adversary.md states their assumptions):
 
     induction   a system of states and steps; the solver shows that an invariant holds at first, that no step breaks it,
                 and that it implies the bound: so it holds for ever. Amounts are real numbers, and delays are any

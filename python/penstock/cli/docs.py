@@ -97,16 +97,17 @@ def _doors() -> None:
 
 def _list(pages: list[Page]) -> None:
     _doors()
-    guides = [[page.name, page.about] for page in pages if not page.folder]
-    tasks = [[page.name, page.title] for page in pages if page.folder == "how-to"]
+    for folder, title in (("", "Guides"), ("reference", "Reference"), ("results", "Results")):
+        rows = [[page.short, page.about] for page in pages if page.folder == folder]
+        show.table(title, ("page", "read it to"), rows, left=2)
+        print()
+    for folder, title in (("guides", "Begin"), ("how-to", "How to")):
+        show.table(title, ("page", ""), [[page.name, page.title] for page in pages if page.folder == folder], left=2)
+        print()
     algorithms = [[page.short, page.about] for page in pages if page.folder == "algorithms"]
-    show.table("Guides", ("page", "read it to"), guides, left=2)
-    print()
-    show.table("How to", ("page", ""), tasks, left=2)
-    print()
     show.table("Algorithms", ("page", ""), algorithms, left=2)
-    twice = {page.short for page in pages if page.folder == "algorithms"} & {page.name for page in pages}
-    for name in sorted(twice):
+    twice = {page.short for page in pages if page.folder == "algorithms"}
+    for name in sorted(twice & {page.short for page in pages if page.folder != "algorithms"}):
         print(f"\n`penstock docs {name}` is the guide; the algorithm's page is `penstock docs algorithms/{name}`")
 
 
