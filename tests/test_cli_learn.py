@@ -103,6 +103,39 @@ MEASURED = {"docs/costs.json"}  # `tools/site` shows it when somebody has measur
 VERBS = {"play", "round"}  # the playground, and a word of an example of a search
 
 
+QUESTIONS = {
+    "how do I install it": "install",
+    "does it run on windows": "faq",
+    "how do I cite it": "faq",
+    "uninstall": "faq",
+    "which queue is best for my home": "experiments",
+    "how do I write my own congestion control": "your-own",
+    "move a python algorithm to rust": "python-to-rust",
+    "put it on my router": "gateway",
+    "plot queue delay over time": "plots",
+    "where are results stored": "reference/store",
+    "is it safe to open an archive of somebody else": "strangers",
+    "jupyter notebook": "how-to/notebook",
+    "what is bufferbloat": "glossary",
+    "how fast is it": "results/benchmarks",
+    "teach a class about queues": "guides/teacher",
+    "reproduce the figure of a paper": "commands",
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS.items(), ids=QUESTIONS)
+def test_the_first_hit_answers_a_newcomer(question: str, answer: str) -> None:
+    assert manual.search(question)[0].page.name == answer
+    assert f"`penstock docs {answer}` shows the first" in told("docs", *question.split())
+
+
+def test_a_place_shows_the_heading_and_the_line_that_answer() -> None:
+    place = manual.search("openwrt")[0]
+    assert (place.page.name, place.heading) == ("faq", "Does it run on OpenWrt?")
+    assert "OpenWrt" in place.line
+    assert manual.search("") == []
+
+
 def test_docs_lists_and_prints_pages() -> None:
     shown = told("docs")
     assert "write a scenario" in shown

@@ -63,14 +63,15 @@ def docs(
 
 
 def _print_places(words: str, places: list[Place]) -> None:
-    """Prints where words stand: the page that opens with `penstock docs`, its heading, and the line."""
+    """Prints which pages answer words: the page that opens with `penstock docs`, its heading, and a line."""
     for one in places[:_PLACES_SHOWN]:
         print(f"{one.page.name}: {one.heading}")
         if one.line not in (one.heading, f"# {one.heading}"):
             print(f"    {one.line}")
     more = len(places) - _PLACES_SHOWN
     rest = f", and {more} more" if more > 0 else ""
-    print(f"\n{len(places)} pages contain {words!r}{rest}; `penstock docs {places[0].page.name}` shows the first")
+    first = f"`penstock docs {places[0].page.name}` shows the first"
+    print(f"\n{len(places)} pages have words of {words!r}, the best first{rest}; {first}")
 
 
 def _play() -> None:
