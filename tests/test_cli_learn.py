@@ -81,7 +81,7 @@ def test_the_pages_are_those_of_the_documentation() -> None:
 
 NAMING = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "Cargo.toml", "docs/**/*.md", "examples/**/*.*"),
-    *("python/penstock/**/*.py", "python/penstock/**/*.toml", "crates/*/src/**/*.rs", "tools/*", "tools/*/*.py"),
+    *("python/penstock/**/*.py", "python/penstock/**/*.toml", "crates/*/src/**/*.rs", "tools/*", "tools/*/*"),
 )
 
 
@@ -99,7 +99,7 @@ def test_every_page_that_a_file_names_is_there() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-MEASURED = {"docs/costs.json"}  # `tools/site` shows it when somebody has measured
+MEASURED = {"docs/costs.json"}  # `tools/pack/site` shows it when somebody has measured
 VERBS = {"play", "round"}  # the playground, and a word of an example of a search
 
 

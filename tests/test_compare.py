@@ -416,7 +416,7 @@ def test_intervals_of_the_rule_cover_the_mean() -> None:
 
 def test_the_page_of_measures_is_that_of_the_table() -> None:
     assert (DOCS / "reference" / "measures.md").read_text(encoding="utf-8") == page(), (
-        "`tools/measures` writes the page"
+        "`tools/measure/measures` writes the page"
     )
 
 

@@ -84,7 +84,7 @@ def test_a_stored_counter_example_runs_again_to_the_same_value() -> None:
     stored = counterexample.stored()
     rows = {c.id: stored[c.id] for c in searched(SATELLITE) if stored[c.id].get("changed") is not None}
     claim = next(claim for claim in searched(SATELLITE) if claim.id in rows)
-    rerun = "the simulator has changed: tools/ledger-counterexamples tcp-satellite"
+    rerun = "the simulator has changed: tools/measure/ledger-counterexamples tcp-satellite"
     assert again(claim, rows[claim.id]).same(rows[claim.id]), rerun
 
 

@@ -19,7 +19,7 @@ TOOLS = Path(__file__).parents[1] / "tools"
 def tool(name: str) -> ModuleType:
     """A command as a module."""
     module_name = name.replace("-", "_")
-    loader = importlib.machinery.SourceFileLoader(module_name, str(TOOLS / name))
+    loader = importlib.machinery.SourceFileLoader(module_name, str(TOOLS / "measure" / name))
     spec = importlib.util.spec_from_loader(module_name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

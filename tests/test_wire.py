@@ -142,7 +142,7 @@ def test_the_place_of_a_key_is_found_by_the_parser_and_not_by_its_name() -> None
 @pytest.mark.usefixtures("kernel")
 def test_the_page_says_of_each_example_whether_it_runs() -> None:
     page = manual.find("wire").text
-    assert examples.table() in page, "renew it: tools/wire-examples"
+    assert examples.table() in page, "renew it: tools/measure/wire-examples"
 
 
 @pytest.mark.usefixtures("kernel")

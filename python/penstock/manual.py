@@ -117,7 +117,7 @@ def playground() -> Path:
     places = [Path(__file__).parent / "playground" / "index.html", checkout / "target" / "playground" / "index.html"]
     if found := next((place for place in places if place.is_file()), None):
         return found
-    if not (checkout / "tools" / "playground").is_file():
+    if not (checkout / "tools" / "pack" / "playground").is_file():
         raise MistakeError("this package was built without the playground; a checkout builds it with `make playground`")
     raise MistakeError(f"the playground is not built; run `make playground` in {checkout}")
 

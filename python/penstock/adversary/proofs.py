@@ -391,7 +391,7 @@ class Case:
     bound: str
     expected: str
     ask: Callable[[], Answer]
-    replay: str = ""  # the name of what `tools/adversary-theorems` replays: a scenario of PINK, or "counter"
+    replay: str = ""  # the name of what `tools/measure/adversary-theorems` replays: a scenario of PINK, or "counter"
 
 
 _PINK, _QRM = "PINK, 1", "QRM, 2"

@@ -66,7 +66,9 @@ def tcp_linux(
         help="A page's .json, whose numbers of this kernel count for its paths.",
     ),
     repeat: int = typer.Option(1, min=1, max=20, help="How often the kernel runs each drawn path; the median counts."),
-    jar: Path | None = typer.Option(None, help="Use this user-mode Linux in virtual time: `tools/jar` builds one."),
+    jar: Path | None = typer.Option(
+        None, help="Use this user-mode Linux in virtual time: `tools/pack/jar` builds one."
+    ),
     out: Path | None = typer.Option(None, "-o", "--out", help=f"Directory of the results; default {_OUT}."),
     to: Path | None = typer.Option(None, "--page", help="Write the tables into this page, and a .json beside it."),
     emulator: Path | None = typer.Option(

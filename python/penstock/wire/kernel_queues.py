@@ -202,7 +202,8 @@ def queue(
             raise refuse(
                 (*place.aqm, "name"),
                 f"this kernel has no {needed}; it has {', '.join(has) or 'no disciplines'} (`modprobe sch_{needed}` "
-                f"may add it, `tc qdisc add dev lo root {needed}` tells; the kernel of tools/jar has it: --on jar-tc)",
+                f"may add it, `tc qdisc add dev lo root {needed}` tells; the kernel of tools/pack/jar has it: "
+                "--on jar-tc)",
             )
     words = _limit(kind, limit, place, refuse)
     inner: list[str] = []
