@@ -128,3 +128,14 @@ def test_the_first_plot_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     home.write_text(re.sub(r'^duration = "\w+"', 'duration = "8s"', home.read_text(), flags=re.MULTILINE))
     exec(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0], {})
     assert (tmp_path / "delay.pdf").stat().st_size > 5000
+
+
+def test_every_script_in_python_is_linted_and_the_folder_stays_small() -> None:
+    entries = [path for path in (ROOT / "tools").iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= 15, sorted(path.name for path in entries)
+    scripts = [path for path in (ROOT / "tools").rglob("*") if path.is_file() and not path.suffix]
+    python = {
+        path.relative_to(ROOT).as_posix() for path in scripts if b"python" in path.read_bytes().partition(b"\n")[0]
+    }
+    linted = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["extend-include"]
+    assert python == set(linted)
