@@ -17,41 +17,41 @@ bench:
 # The pictures and tables of numbers in docs/, from runs.
 pictures:
 	tools/setup python lab
-	.venv/bin/python tools/pictures
+	.venv/bin/python tools/measure/pictures
 
 # The simulator inside a page, in target/playground: needs `rustup target add wasm32-unknown-unknown`.
 playground:
-	tools/playground
+	tools/pack/playground
 
 # The wheel of the lab, in target/wheels, with the playground if it can be built.
 wheel:
 	tools/setup python lab appliances
-	tools/playground || true
-	.venv/bin/python tools/wheel
+	tools/pack/playground || true
+	.venv/bin/python tools/pack/wheel
 
 # The documentation as static pages, in target/site, with the playground if it can be built.
 site:
 	tools/setup python lab
-	tools/playground || true
-	.venv/bin/python tools/site
+	tools/pack/playground || true
+	.venv/bin/python tools/pack/site
 
 # All that a release consists of, in target/release-VERSION: docs/release.md.
 release:
 	tools/setup python lab appliances
-	.venv/bin/python tools/release
+	.venv/bin/python tools/pack/release
 
-# Every slow verification whose inputs have changed, the shortest first: up to 8 hours, resumable. `tools/nightly --list` names them.
+# Every slow verification whose inputs have changed, the shortest first: up to 8 hours, resumable. `tools/check/nightly --list` names them.
 nightly:
 	tools/setup tests lab appliances
-	.venv/bin/python tools/nightly
+	.venv/bin/python tools/check/nightly
 
-# Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
+# Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/results/twins.md.
 verify-twins:
 	tools/setup python lab
 	.venv/bin/python tools/verify-twins
 
 # A random sample of mutations of every crate against the tests in Rust: hours, resumable. As root, tests between namespaces are
-# among them. Writes docs/mutants.md.
+# among them. Writes docs/results/mutants.md.
 mutants:
 	tools/mutants/run
 

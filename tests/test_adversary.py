@@ -454,7 +454,9 @@ def test_at_least_seven_weaknesses_have_a_scenario() -> None:
 
 def test_the_tables_of_the_page_are_those_of_the_code() -> None:
     for name, text in tables().items():
-        assert "\n".join(between(ROOT / "docs" / "adversary.md", name)) == text, "`tools/measures` writes the tables"
+        assert "\n".join(between(ROOT / "docs" / "results" / "adversary.md", name)) == text, (
+            "`tools/measure/measures` writes the tables"
+        )
     assert set(QUANTITIES) & {"share_lowest", "impossible"}
 
 

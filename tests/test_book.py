@@ -18,7 +18,7 @@ from penstock.adversary import breaking, space, standing, subject
 from penstock.adversary.breaking import Budget, Plan
 from penstock.adversary.trials import Judge
 
-BOOK = json.loads((Path(__file__).resolve().parents[1] / "docs" / "book.json").read_text(encoding="utf-8"))
+BOOK = json.loads((Path(__file__).resolve().parents[1] / "docs" / "results" / "book.json").read_text(encoding="utf-8"))
 TRIED = {name: one for name, one in BOOK["algorithms"].items() if "findings" in one}
 MOST_KEYS = 12
 NEW_TRIALS = 48  # of an algorithm that is not in the book

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def test_each_algorithm_has_a_page(name: str) -> None:
     page = manual.page_of(name)
     assert page is not None
     assert page.short == name or name in page.text
-    assert manual.find(name) in (page, manual.pages().get(name))
+    assert manual.find(name) == page or manual.find(name).short == name, "a guide may have the name of an algorithm"
 
 
 def test_the_pages_are_those_of_the_documentation() -> None:
@@ -74,18 +75,75 @@ def test_the_pages_are_those_of_the_documentation() -> None:
     assert set(manual.pages()) == there - {"README"} | {"examples"}
     for page in manual.pages().values():
         assert page.about, page.name
-        if "/" not in page.name:
+        if page.folder in ("", "reference", "results"):
             assert page.about != page.title, f"{page.name} is not in docs/README.md"
+
+
+NAMING = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "Cargo.toml", "docs/**/*.md", "examples/**/*.*"),
+    *("python/penstock/**/*.py", "python/penstock/**/*.toml", "crates/*/src/**/*.rs", "tools/*", "tools/*/*"),
+)
+
+
+def test_every_page_that_a_file_names_is_there() -> None:
+    """A path below docs/, a link of a page, and what `penstock docs` is told to show."""
+    wrong = []
+    for path in sorted({path for glob in NAMING for path in PROJECT.glob(glob) if path.is_file()}):
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?<![\w/.-])docs/[a-z0-9/-]+\.(?:md|json|svg|png)\b", text)
+        told = re.findall(r"penstock docs ([a-z][a-z0-9/-]*[a-z0-9])\b(?![/-])", text)
+        links = re.findall(r"\]\(([^)\s:#]+)(?:#[^)\s]*)?\)", text) if path.suffix == ".md" else []
+        wrong += [f"{path}: {name}" for name in named if not (PROJECT / name).exists() and name not in MEASURED]
+        wrong += [f"{path}: docs {name}" for name in told if name not in VERBS and manual.named(name) is None]
+        wrong += [f"{path}: {link}" for link in links if not (path.parent / link).exists()]
+    assert not wrong, "\n".join(wrong)
+
+
+MEASURED = {"docs/costs.json"}  # `tools/pack/site` shows it when somebody has measured
+VERBS = {"play", "round"}  # the playground, and a word of an example of a search
+
+
+QUESTIONS = {
+    "how do I install it": "install",
+    "does it run on windows": "faq",
+    "how do I cite it": "faq",
+    "uninstall": "faq",
+    "which queue is best for my home": "experiments",
+    "how do I write my own congestion control": "your-own",
+    "move a python algorithm to rust": "python-to-rust",
+    "put it on my router": "gateway",
+    "plot queue delay over time": "plots",
+    "where are results stored": "reference/store",
+    "is it safe to open an archive of somebody else": "strangers",
+    "jupyter notebook": "how-to/notebook",
+    "what is bufferbloat": "glossary",
+    "how fast is it": "results/benchmarks",
+    "teach a class about queues": "guides/teacher",
+    "reproduce the figure of a paper": "commands",
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS.items(), ids=QUESTIONS)
+def test_the_first_hit_answers_a_newcomer(question: str, answer: str) -> None:
+    assert manual.search(question)[0].page.name == answer
+    assert f"`penstock docs {answer}` shows the first" in told("docs", *question.split())
+
+
+def test_a_place_shows_the_heading_and_the_line_that_answer() -> None:
+    place = manual.search("openwrt")[0]
+    assert (place.page.name, place.heading) == ("faq", "Does it run on OpenWrt?")
+    assert "OpenWrt" in place.line
+    assert manual.search("") == []
 
 
 def test_docs_lists_and_prints_pages() -> None:
     shown = told("docs")
     assert "write a scenario" in shown
     assert "CoDel: Controlled Delay" in shown
-    assert told("docs", "scenarios") == (PROJECT / "docs" / "scenarios.md").read_text()
+    assert told("docs", "scenarios") == (PROJECT / "docs" / "reference" / "scenarios.md").read_text()
     assert told("docs", "codel") == told("docs", "algorithms/codel.md")
     assert told("docs", "fq-codel") == told("docs", "fq")
-    assert told("docs", "pink") == (PROJECT / "docs" / "pink.md").read_text()
+    assert told("docs", "pink") == (PROJECT / "docs" / "results" / "pink.md").read_text()
 
 
 def test_a_terminal_gets_rendered_pages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

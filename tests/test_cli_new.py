@@ -255,7 +255,7 @@ def test_the_written_test_of_an_algorithm_holds_and_its_experiment_names_it(here
 
 @pytest.mark.parametrize("kind", starters.ALGORITHMS)
 def test_a_crate_is_complete_wherever_it_lies(here: Path, kind: str) -> None:
-    """Whether it compiles and runs is what `tools/verify-crates` finds out; that takes minutes."""
+    """Whether it compiles and runs is what `tools/check/verify-crates` finds out; that takes minutes."""
     done = CliRunner().invoke(app, ["new", kind, "my-one", "--rust"])
     assert done.exit_code == 0, done.output
     files = {path.relative_to(here / "my-one") for path in (here / "my-one").rglob("*") if path.is_file()}

@@ -194,7 +194,7 @@ def test_times_are_judged_by_ratios() -> None:
         runs = [made(alg, test.name, test.flows, ns_per_packet=ns) for alg, ns in times.items() for test in tests]
         return qfq_plus_costs_about_what_drr_does(Evidence(experiment, False, tuple(runs), {})).verdict
 
-    # "About as long" is less than a quarter more: the table of words in docs/ledger.md.
+    # "About as long" is less than a quarter more: the table of words in docs/results/ledger.md.
     assert verdict(24.9) == Verdict.HOLDS
     assert verdict(25.1) == Verdict.FAILS
 

@@ -415,7 +415,9 @@ def test_intervals_of_the_rule_cover_the_mean() -> None:
 
 
 def test_the_page_of_measures_is_that_of_the_table() -> None:
-    assert (DOCS / "measures.md").read_text(encoding="utf-8") == page(), "`tools/measures` writes the page"
+    assert (DOCS / "reference" / "measures.md").read_text(encoding="utf-8") == page(), (
+        "`tools/measure/measures` writes the page"
+    )
 
 
 def test_each_measure_is_in_some_summary_of_the_examples(scenario: Path) -> None:

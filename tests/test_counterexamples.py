@@ -31,7 +31,7 @@ from penstock.reproduce import EXPERIMENTS, Evidence, open_keys
 
 SATELLITE = EXPERIMENTS["tcp-satellite"]  # a trial of it takes a twentieth of a second
 STANDARD_KB = 75  # its standard buffer: 1 Mbit/s x 600 ms
-LEDGER = Path(__file__).parents[1] / "docs" / "ledger.json"
+LEDGER = Path(__file__).parents[1] / "docs" / "results" / "ledger.json"
 
 
 def made(bound_kb: float) -> Claim:
@@ -84,7 +84,7 @@ def test_a_stored_counter_example_runs_again_to_the_same_value() -> None:
     stored = counterexample.stored()
     rows = {c.id: stored[c.id] for c in searched(SATELLITE) if stored[c.id].get("changed") is not None}
     claim = next(claim for claim in searched(SATELLITE) if claim.id in rows)
-    rerun = "the simulator has changed: tools/ledger-counterexamples tcp-satellite"
+    rerun = "the simulator has changed: tools/measure/ledger-counterexamples tcp-satellite"
     assert again(claim, rows[claim.id]).same(rows[claim.id]), rerun
 
 
@@ -101,7 +101,7 @@ def test_the_page_has_the_rows_beside_it_and_what_the_adversary_found() -> None:
     lines = marked.between(LEDGER.with_suffix(".md"), "table")
     assert [line for line in page.body(entries).splitlines() if "`" in line and line.startswith("| ")] == [
         line for line in lines if "`" in line and line.startswith("| ")
-    ], "penstock claims --from docs/ledger.json --page docs/ledger.md"
+    ], "penstock claims --from docs/results/ledger.json --page docs/results/ledger.md"
 
 
 def test_a_claim_that_is_contradicted_is_conditional_and_keeps_its_verdict() -> None:

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.skipif(not shutil.which("cargo"), reason="needs cargo")
 def test_the_bill_of_materials_has_what_the_locks_have(tmp_path: Path) -> None:
     made = tmp_path / "made.json"
-    done = subprocess.run([sys.executable, ROOT / "tools" / "sbom", made], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "pack" / "sbom", made], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     components = json.loads(made.read_text())["components"]
     found = {one["purl"]: one for one in components}

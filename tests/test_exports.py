@@ -259,7 +259,7 @@ def test_what_was_changed_is_not_packed_and_not_repeated(run: Path, tmp_path: Pa
 def test_the_lines_of_the_page_run(monkeypatch: pytest.MonkeyPatch, scenario: Path, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     scenario.rename(tmp_path / "home.toml")
-    for line in commands("exports"):
+    for line in commands("plots"):
         words = [word.replace("0,3", "0,1") for word in line]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, (line, done.output)

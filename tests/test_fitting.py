@@ -122,7 +122,7 @@ def test_values_between_the_points_are_found_and_a_parameter_without_influence_i
 
 
 def test_hidden_values_come_back(tmp_path: Path) -> None:
-    """The short form of the recovery in docs/fit.md: the rate of UDP beside one and four flows, of runs of 40 s."""
+    """The short form of the recovery in docs/results/fit.md: the rate of UDP beside 1 and 4 flows, runs of 40 s."""
     (fit,) = declared(EXPERIMENTS["fq-pie"])
     few = tuple(cell for cell in fit.told if cell.aqm == "pie" and cell.setting in ("up-1", "up-4"))
     change = {"duration": "40s", "topology.rate": "20Mbit/s"}

@@ -1,4 +1,4 @@
-"""Ladders played against Linux: it does the same, but for what docs/tcp.md names of Accurate ECN."""
+"""Ladders played against Linux: it does the same, but for what docs/reference/tcp.md names of Accurate ECN."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.mistake import MistakeError
 PLAYER = Path(__file__).with_name("kernel_ladders.py")
 FOLDER = PLAYER.parents[1] / "crates/sim/tests/ladders"
 LADDERS = (FOLDER / "accecn.ladder").read_text(encoding="utf-8")
-# What Linux 7.2 does instead; docs/tcp.md has the reasons.
+# What Linux 7.2 does instead; docs/reference/tcp.md has the reasons.
 DIFFERENT: dict[str, list[str]] = {
     "both sides agree, and the client tells how the SYN-ACK came (RFC 9768 §3.1.1, Tables 2 and 3)": [
         "- .W 1:1 ack 1 accecn0 1/0/1 notect",

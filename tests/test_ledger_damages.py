@@ -19,7 +19,7 @@ TOOLS = Path(__file__).parents[1] / "tools"
 def tool(name: str) -> ModuleType:
     """A command as a module."""
     module_name = name.replace("-", "_")
-    loader = importlib.machinery.SourceFileLoader(module_name, str(TOOLS / name))
+    loader = importlib.machinery.SourceFileLoader(module_name, str(TOOLS / "measure" / name))
     spec = importlib.util.spec_from_loader(module_name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -119,7 +119,7 @@ def test_what_fails_with_drop_tail_in_its_place_is_not_blamed_on_the_paper(name:
 
 def test_every_document_has_a_discipline_under_test_that_drop_tail_replaces() -> None:
     tested = {name: open_keys.under_test(experiment) for name, experiment in EXPERIMENTS.items()}
-    page = TOOLS.parent / "docs" / "ledger-damages.md"
+    page = TOOLS.parent / "docs" / "results" / "ledger-damages.md"
     rows = {line.split("`")[1]: line.split(" | ") for line in marked.between(page, "droptail")[2:]}
     assert rows.keys() <= {name for name, aqms in tested.items() if aqms}
     assert len(rows) >= 24

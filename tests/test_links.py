@@ -87,7 +87,7 @@ def test_one_change_can_be_one_direction(write: Write) -> None:
 
 
 def test_the_page_shows_series_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[1] / "docs" / "reference" / "scenarios.md").read_text(encoding="utf-8")
     (block,) = (block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "orbit = " in block)
     (tmp_path / "cell.mahi").write_text(TRACE)
     (tmp_path / "dish.csv").write_text(TABLE)

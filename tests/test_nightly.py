@@ -20,7 +20,7 @@ STEP = '["{name}"]\ninputs = ["{name}.in"]\n{key} = "echo {name} >> ran.txt{more
 
 def tool(name: str) -> ModuleType:
     """Loads a script of tools/ that has no ending."""
-    loader = importlib.machinery.SourceFileLoader(f"tools_{name}", str(ROOT / "tools" / name))
+    loader = importlib.machinery.SourceFileLoader(f"tools_{name}", str(next(ROOT.glob(f"tools/**/{name}"))))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,11 +32,11 @@ def tool(name: str) -> ModuleType:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with a written result, which takes longest, and two checks."""
-    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "check").mkdir(parents=True)
     page = STEP.format(name="page", key="renew", minutes=9, more="; cp note.json tools/written.json")
     (tmp_path / "tools" / "written.toml").write_text(page)
     checks = [STEP.format(name=name, key="command", minutes=m, more="") for name, m in (("slow", 5), ("quick", 1))]
-    (tmp_path / "tools" / "nightly.toml").write_text("".join(checks))
+    (tmp_path / "tools" / "check" / "nightly.toml").write_text("".join(checks))
     for name in ("page", "slow", "quick"):
         (tmp_path / f"{name}.in").write_text("1")
     note(tmp_path)
@@ -77,7 +77,7 @@ def test_a_step_runs_until_it_ends_well_and_again_when_its_inputs_change(project
 
 def test_a_step_that_fails_is_told_and_runs_again(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nightly = tool("nightly")
-    table = project / "tools" / "nightly.toml"
+    table = project / "tools" / "check" / "nightly.toml"
     table.write_text(table.read_text().replace("echo slow >> ran.txt", "echo slow >> ran.txt; exit 3"))
     assert nightly.main([], project) == 1
     assert ran(project) == ["quick", "slow", "page"]
@@ -97,7 +97,7 @@ def test_commands_are_found_in_all_blocks_of_a_page() -> None:
 
 def test_every_reason_of_the_table_of_commands_is_that_of_a_command() -> None:
     pages = tool("page-commands")
-    table = tomllib.loads((ROOT / "tools" / "page-commands.toml").read_text())
+    table = tomllib.loads((ROOT / "tools" / "check" / "page-commands.toml").read_text())
     shown = [one for glob in pages.PAGES for page in ROOT.glob(glob) for one in pages.commands(page.read_text())]
     assert len(shown) > 100
     alternatives = [part for pattern in table["elsewhere"] for part in re.split(r"\|(?![^(]*\))", pattern)]
@@ -128,3 +128,14 @@ def test_the_first_plot_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     home.write_text(re.sub(r'^duration = "\w+"', 'duration = "8s"', home.read_text(), flags=re.MULTILINE))
     exec(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0], {})
     assert (tmp_path / "delay.pdf").stat().st_size > 5000
+
+
+def test_every_script_in_python_is_linted_and_the_folder_stays_small() -> None:
+    entries = [path for path in (ROOT / "tools").iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= 15, sorted(path.name for path in entries)
+    scripts = [path for path in (ROOT / "tools").rglob("*") if path.is_file() and not path.suffix]
+    python = {
+        path.relative_to(ROOT).as_posix() for path in scripts if b"python" in path.read_bytes().partition(b"\n")[0]
+    }
+    linted = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["extend-include"]
+    assert python == set(linted)

@@ -233,7 +233,7 @@ def test_a_claim_on_two_experiments_goes_with_either(monkeypatch: pytest.MonkeyP
 
 
 def test_the_worked_example_of_the_documentation(another: Path) -> None:
-    page = (Path(__file__).resolve().parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
     example = re.search(r"## Adding an experiment.*?```toml\n(.*?)```", page, re.DOTALL)
     assert example is not None
     (another / "toy" / "experiment.toml").write_text(example[1])
@@ -250,7 +250,7 @@ def test_the_worked_example_of_the_documentation(another: Path) -> None:
 @pytest.mark.parametrize(
     ("tcp", "control", "payload"),
     [
-        ("", "cubic", 1448),  # docs/scenarios.md
+        ("", "cubic", 1448),  # docs/reference/scenarios.md
         ("[tcp]\nsack = true\n", "cubic", 1448),
         ('[tcp]\ncc = "vegas"\nmss = "1.2kB"\n', "vegas", 1200),
         ('[tcp]\ncc = { name = "cubic", beta = 0.8 }\nmss = "500B"\n', "cubic", 500),

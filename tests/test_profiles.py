@@ -14,7 +14,7 @@ from penstock.verify import profile
 from penstock.verify.profile import CELLS, Cell, Row
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "profiles.md"
+PAGE = ROOT / "docs" / "reference" / "profiles.md"
 
 
 def test_the_page_has_the_keys_of_all_profiles() -> None:

@@ -19,7 +19,7 @@ def test_it_has_at_most_ninety_lines() -> None:
 
 def test_each_of_its_commands_runs() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "page-commands", "README.md"],
+        [sys.executable, ROOT / "tools" / "check" / "page-commands", "README.md"],
         cwd=ROOT,
         capture_output=True,
         text=True,

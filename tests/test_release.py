@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 def tool(name: str) -> ModuleType:
     """Loads a script of tools/ that has no ending."""
-    loader = importlib.machinery.SourceFileLoader(f"tools_{name}", str(PROJECT / "tools" / name))
+    loader = importlib.machinery.SourceFileLoader(f"tools_{name}", str(next(PROJECT.glob(f"tools/*/{name}"))))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    path = ROOT / "tools" / "satellite-start"
+    path = ROOT / "tools" / "measure" / "satellite-start"
     loader = importlib.machinery.SourceFileLoader("satellite_start", str(path))
     spec = importlib.util.spec_from_loader("satellite_start", loader)
     assert spec
@@ -32,7 +32,7 @@ def rows(name: str) -> dict[str, list[str]]:
 
 
 def tool_page() -> Path:
-    return ROOT / "docs" / "satellite-start.md"
+    return ROOT / "docs" / "results" / "satellite-start.md"
 
 
 def test_the_limit_is_two_round_trips_and_the_frames(tool: ModuleType) -> None:

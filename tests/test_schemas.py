@@ -12,6 +12,7 @@ from typing import Any
 
 import penstock
 import pytest
+from penstock import store
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS = sorted(
@@ -82,3 +83,14 @@ def test_a_summary_fits_its_schema_and_no_other_does() -> None:
     fits.validate(summary)
     del summary["flows"][0]["rtt_ms"]
     assert not fits.is_valid(summary)
+
+
+def test_a_kept_result_has_a_line_for_each_row() -> None:
+    rows = [{"case": name, "numbers": list(range(60)), "text": 'a "quoted" é\n'} for name in ("one", "two", "three")]
+    kept = {"format": 1, "rows": rows, "about": {"long": "x" * 300, "empty": [], "none": {}}}
+    text = store.rows(kept)
+    assert json.loads(text) == kept
+    assert [json.loads(line.rstrip(",")) for line in text.splitlines() if '"case"' in line] == rows
+    assert text.splitlines()[1] == ' "format": 1,'
+    with pytest.raises(ValueError, match="JSON compliant"):
+        store.rows({"x": [float("nan")]})

@@ -37,7 +37,7 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr
 
 
-# Every step that fails. `tools/store-faults` tries every step of every command.
+# Every step that fails. `tools/measure/store-faults` tries every step of every command.
 
 
 @pytest.mark.parametrize(

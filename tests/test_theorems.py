@@ -65,7 +65,7 @@ def test_packets_that_come_during_a_transmission_by_hand() -> None:
 
 
 def test_a_bound_that_is_too_small_is_violated() -> None:
-    """The B-WFI of WF2Q+ over all intervals is not one packet (docs/tempest.md)."""
+    """The B-WFI of WF2Q+ over all intervals is not one packet (docs/reference/tempest.md)."""
     assert search(lags.b_wfi("wf2q-plus", "1", lambda _phi: 1.0), 300).ratio > 1
 
 

@@ -1,4 +1,4 @@
-"""What a change costs: each patch in `toys/` adds a toy, and touches what the table of docs/architecture.md says.
+"""What a change costs: each patch in `toys/` adds a toy, and touches what the table of docs/extending.md says.
 
 A patch begins with a line that says what its toy is, and with lines `check:` (crates that must compile with all toys at
 once), `try:` (a command in the tree with all toys) and `full:` (commands in a tree with this toy alone, which run if
@@ -45,7 +45,7 @@ class Row:
 @cache
 def rows() -> dict[str, Row]:
     """The rows that have a toy."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"^### What a change costs\n+[^|]*((?:\|.*\n)+)", page, re.MULTILINE)
     header, _, *body = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in table.splitlines())
     assert header == ["new", "toy", "lines", "files", "files outside"]

@@ -337,7 +337,7 @@ def test_a_jar_says_which_kernel_it_has(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_jar_that_fails_says_why(tmp_path: Path, does: str, said: str) -> None:
     with pytest.raises(testbed.LabError, match=said):
         jar(tmp_path, does).record({}, tmp_path, lambda _: None)
-    with pytest.raises(MistakeError, match="tools/jar"):
+    with pytest.raises(MistakeError, match="tools/pack/jar"):
         kernels.Jar(tmp_path / "nothing")
 
 

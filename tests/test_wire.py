@@ -142,7 +142,7 @@ def test_the_place_of_a_key_is_found_by_the_parser_and_not_by_its_name() -> None
 @pytest.mark.usefixtures("kernel")
 def test_the_page_says_of_each_example_whether_it_runs() -> None:
     page = manual.find("wire").text
-    assert examples.table() in page, "renew it: tools/wire-examples"
+    assert examples.table() in page, "renew it: tools/measure/wire-examples"
 
 
 @pytest.mark.usefixtures("kernel")
@@ -844,7 +844,7 @@ OPTIONS, ERN = 20, (253, 6)
 
 
 def option_of_rate(tcp_segment: bytes) -> bytes | None:
-    """The option 253 of a TCP segment: window in 16 bits, shift in 4, round trip in ms in 12 (docs/tcp.md)."""
+    """The option 253 of a segment: window in 16 bits, shift in 4, round trip in ms in 12 (docs/reference/tcp.md)."""
     left = tcp_segment[OPTIONS : (tcp_segment[12] >> 4) * 4]
     while left and left[0]:
         length = 1 if left[0] == 1 else left[1]

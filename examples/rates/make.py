@@ -3,7 +3,7 @@
     python examples/rates/make.py             # writes them anew, always the same
     python examples/rates/make.py DIRECTORY   # into another place
 
-Each file has the columns of `table` in docs/scenarios.md: time, rate, and where they change delay and loss.
+Each file has the columns of `table` in docs/reference/scenarios.md: time, rate, and where they change delay and loss.
 """
 
 from __future__ import annotations

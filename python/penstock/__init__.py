@@ -7,7 +7,7 @@
     >>> result.save("runs/dsl")                        # doctest: +SKIP
     >>> penstock.plot.cdf(result)                      # doctest: +SKIP
 
-A scenario is the path of a TOML file, a TOML text, or a mapping with the same keys (`docs/scenarios.md`).
+A scenario is the path of a TOML file, a TOML text, or a mapping with the same keys (`docs/reference/scenarios.md`).
 
 The modules behind these names are imported when a name is used first, so that a command that needs none starts fast.
 """

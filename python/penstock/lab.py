@@ -47,11 +47,12 @@ def run(
 ) -> Result:
     """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
-    `on` is the world: "sim", the simulator, "fluid", the equations (docs/fluid.md), "wire", real kernels, "jar", a
-    stock kernel in virtual time, or "tc" and "jar-tc", the same with disciplines of the kernel (docs/wire.md). With
-    `watch` the result has the tables `tcp_trace` and `queue_trace`; only the simulator has packets to watch. Raises
-    `ScenarioError` with the complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of
-    the scenario does not hold, and `AlgorithmError` when an algorithm written in Python fails.
+    `on` is the world: "sim", the simulator, "fluid", the equations (docs/reference/fluid.md), "wire", real kernels,
+    "jar", a stock kernel in virtual time, or "tc" and "jar-tc", the same with disciplines of the kernel
+    (docs/wire.md). With `watch` the result has the tables `tcp_trace` and `queue_trace`; only the simulator has
+    packets to watch. Raises `ScenarioError` with the complete diagnosis when the scenario cannot be run,
+    `BrokenInvariant` when an invariant of the scenario does not hold, and `AlgorithmError` when an algorithm
+    written in Python fails.
     """
     if on not in worlds.NAMES:
         raise MistakeError(f"on={on!r}: {did_you_mean(on, worlds.NAMES)}there are {', '.join(worlds.NAMES)}")

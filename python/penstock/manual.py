@@ -7,11 +7,11 @@ examples are those of the package or, in a checkout, its folder `examples/`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from penstock import ranking
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -19,8 +19,9 @@ ROOT = (Path(__file__).parent / "docs").resolve()
 EXAMPLES = next((p for p in (Path(__file__).parent / "examples", ROOT.parent / "examples") if p.is_dir()), ROOT)
 INDEX = "README"  # a list of pages, in Markdown
 _LINK = re.compile(r"\[([^\]]+)\]\(([a-zA-Z0-9_/-]+)\.md\)")
+_HEADING = re.compile(r"#{1,6} ")
 _ROW = re.compile(
-    r"^\| \[[^\]]+\]\((?:\.\./)?([a-zA-Z0-9_-]+)(?:/README)?\.md\) \| (.+) \|$", re.MULTILINE
+    r"^\| \[[^\]]+\]\((?:\.\./)?([a-zA-Z0-9_/-]+?)(?:/README)?\.md\) \| (.+) \|$", re.MULTILINE
 )  # a page, and the purpose for which one reads it
 
 
@@ -116,50 +117,61 @@ def playground() -> Path:
     places = [Path(__file__).parent / "playground" / "index.html", checkout / "target" / "playground" / "index.html"]
     if found := next((place for place in places if place.is_file()), None):
         return found
-    if not (checkout / "tools" / "playground").is_file():
+    if not (checkout / "tools" / "pack" / "playground").is_file():
         raise MistakeError("this package was built without the playground; a checkout builds it with `make playground`")
     raise MistakeError(f"the playground is not built; run `make playground` in {checkout}")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a page in which all words of a search are, or the first one of them."""
+    """The section of a page that fits a question best, and the line of it with the most of its words."""
 
     page: Page
     heading: str
     line: str
-    words: int  # how many times the page has the words
 
 
+# How likely a page is what somebody means who searches, beside a guide: by its name, else by its folder.
+_PRIOR = {"reference": 0.7, "results": 0.6, "algorithms": 0.45, "examples": 0.6, "overview": 0.4}
+_PRIOR |= dict.fromkeys(("architecture", "release", "reference/dependencies"), 0.45)
+_PRIOR |= {"extending": 0.7, "tests": 0.7, "how-to": 1.0}
+# A question for the meaning of a word, and how much more likely the glossary answers it.
+_MEANING, _OF_A_WORD = re.compile(r"(?i)\s*(?:what (?:is|are|does)|meaning of)\b"), 2.0
 _SHOWN = 150  # characters of a line that is shown
 
 
+@cache
+def _sections() -> ranking.Index:
+    """Returns all sections of all pages, to be searched."""
+    sections = []
+    for name, page in pages().items():
+        heading, lines = page.title, [name]
+        for line in page.text.splitlines():
+            if _HEADING.match(line):
+                sections.append(ranking.Section(name, heading, "\n".join(lines)))
+                heading, lines = line.lstrip("# ").strip(), []
+            else:
+                lines.append(line)
+        sections.append(ranking.Section(name, heading, "\n".join(lines)))
+    fronts = {
+        name: ranking.Front(f"{page.title} {page.short}", page.about, _PRIOR.get(name, _PRIOR.get(page.folder, 1.0)))
+        for name, page in pages().items()
+    }
+    return ranking.Index(sections, fronts)
+
+
 def search(text: str) -> list[Place]:
-    """Returns the pages that contain all words of a text, those with the words in their headings first."""
-    words = [word for word in re.findall(r"[\w.²/-]+", text.casefold()) if word]
-    found = [(place, _weight(place, words)) for page in pages().values() if (place := _within(page, words))]
-    return [place for place, _ in sorted(found, key=lambda one: (-one[1], one[0].page.name))]
-
-
-def _weight(place: Place, words: Sequence[str]) -> int:
-    titled = sum(word in f"{place.page.title} {place.page.name}".casefold() for word in words)
-    headed = sum(word in place.heading.casefold() for word in words)
-    return 1000 * titled + 100 * headed + min(place.words, 99)
-
-
-def _within(page: Page, words: Sequence[str]) -> Place | None:
-    text = f"{page.name}\n{page.text}".casefold()
-    if not words or not all(word in text for word in words):
-        return None
-    heading, best = page.title, (-1.0, page.title, page.title)
-    for line in page.text.splitlines():
-        if line.startswith("#"):
-            heading = line.lstrip("# ").strip()
-        lower = line.casefold()
-        score = sum(word in lower for word in words) + sum(word in heading.casefold() for word in words) / 10
-        if score > best[0]:
-            best = (score, heading, line.strip())
-    return Place(page, best[1], best[2][:_SHOWN], sum(text.count(word) for word in words))
+    """Returns a place of each page that has words of a text, the page that answers it best first."""
+    wanted = ranking.asked(text)
+    hits = _sections().find(text)
+    if _MEANING.match(text):
+        hits.sort(key=lambda hit: -hit.score * (_OF_A_WORD if hit.section.of == "glossary" else 1))
+    found = []
+    for hit in hits:
+        lines = [line.strip() for line in hit.section.text.splitlines() if line.strip()]
+        line = max(lines, key=lambda one: len(set(wanted) & set(ranking.words(one))), default=hit.section.heading)
+        found.append(Place(pages()[hit.section.of], hit.section.heading, line[:_SHOWN]))
+    return found
 
 
 def _plain(name: str) -> str:
@@ -167,10 +179,11 @@ def _plain(name: str) -> str:
 
 
 def named(name: str) -> Page | None:
-    """Returns a page by its name, by the last part of its name, or by the name of an algorithm."""
+    """Returns a page by its name, by the last part of its name, or by the name of an algorithm: a guide comes first."""
     wanted = _plain(name)
-    same = (page for page in pages().values() if page.short == wanted)
-    return pages().get(wanted) or page_of(wanted) or next(same, None)
+    same = [page for page in pages().values() if page.short == wanted]
+    told = (page for page in same if page.folder != "algorithms")
+    return pages().get(wanted) or next(told, None) or page_of(wanted) or next(iter(same), None)
 
 
 def meant(name: str) -> str:

@@ -1,6 +1,6 @@
 """The testbed of all that has real packets: network namespaces, whose names say who made them, and what they need.
 
-docs/architecture.md ("Testbeds") has the names, which tests in Rust make as well (`crates/linux/src/testing/`).
+docs/tests.md ("Testbeds") has the names, which tests in Rust make as well (`crates/linux/src/testing/`).
 A number that another process has since, or that belongs to another container, is not taken for the maker, so that the
 next start removes what a killed run left. Nothing without such a mark is touched.
 

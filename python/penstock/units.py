@@ -12,7 +12,7 @@ from penstock.mistake import MistakeError
 RATES = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
 _NUMBER = r"[+-]?(?:\d+(?:_\d+)*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WITH_UNIT = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµ%][A-Za-z/%]*)?\s*")
-# Units whose values can be converted into each other, with their sizes: those of scenarios (docs/scenarios.md).
+# Units whose values can be converted into each other, with their sizes: those of docs/reference/scenarios.md.
 _UNITS: tuple[Mapping[str, float], ...] = (
     RATES,
     {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600},

@@ -13,12 +13,12 @@ PACKAGE = "penstock"
 # Scripts without a suffix are Python as well.
 SCRIPTS = (
     "check-layers",
-    "emulate-mtu",
-    "pictures",
-    "prose-sample",
+    "measure/emulate-mtu",
+    "measure/pictures",
+    "check/prose-sample",
     "public-api",
     "schemas",
-    "store-faults",
+    "measure/store-faults",
     "verify-twins",
 )
 

@@ -55,7 +55,8 @@ def _wrong(name: str, crate: Crate, dependencies: list[dict[str, Any]]) -> Itera
     for other in sorted(for_tests - crate.may - crate.tests_may):
         yield f"crate {name}: its tests must not know {other}"
     for other in sorted(outside - crate.outside):
-        yield f"crate {name}: must not use {other}; if it has to, add it to `outside` and to docs/dependencies.md"
+        both = "`outside` and to docs/reference/dependencies.md"
+        yield f"crate {name}: must not use {other}; if it has to, add it to {both}"
     for other in sorted((crate.may - ours) | (crate.outside - outside) | (crate.tests_may - for_tests)):
         yield f"[crates] {name}: does not need {other} any more; remove it"
 

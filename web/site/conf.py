@@ -1,4 +1,4 @@
-"""Sphinx's settings of the site. tools/site writes the pages into the directory that Sphinx is given."""
+"""Sphinx's settings of the site. tools/pack/site writes the pages into the directory that Sphinx is given."""
 
 project = "Penstock"
 author = "Penstock's authors"

@@ -1,4 +1,4 @@
-//! Requests and answers as lines, as docs/control-socket.md has them.
+//! Requests and answers as lines, as docs/reference/control-socket.md has them.
 
 use penstock_appliance::socket::message::{
     Apply, By, LONGEST_REQUEST, MOST_ENTRIES, Refusal, Request, Set, Until, answer_line, parse_answer,

@@ -345,7 +345,7 @@ fn every_number_of_every_algorithm_has_its_bounds_in_the_table() {
     }
 }
 
-/// docs/c2lp.md: what a gateway and a client of C2LP may be told.
+/// docs/reference/c2lp.md: what a gateway and a client of C2LP may be told.
 #[test]
 fn gateways_and_clients_take_their_bounds_and_refuse_what_lies_beyond_them() {
     let (ms, ns) = (Span::from_millis, Span::from_nanos);

@@ -3,7 +3,7 @@
 //! `cake/kernel.csv` is what `sch_cake.c` of Linux 6.12 did with the traces below, one line for each: how many packets were
 //! sent, sent with CE, dropped by COBALT, dropped for want of room and filtered as ACKs, and a digest (FNV-1a, 64 bits) of
 //! all lines `id,fate,time in ns`. `cake/fates.csv` has the first packets of each trace that were not simply sent. The
-//! kernel's functions were compiled for user space by `tools/kernel-cake`, with this trace, these hashes and these random
+//! kernel's functions were compiled for user space by `tools/measure/kernel-cake`, with this trace, these hashes and these random
 //! numbers.
 
 use penstock_core::config::LinkFacts;

@@ -1,5 +1,5 @@
 //! Short paths with PINK. It writes windows in the units of the receiver, which are 1024 bytes with Linux: where the
-//! share of a flow is a few segments, a part of the link stays unused (`docs/gateway.md` has what was measured).
+//! share of a flow is a few segments, a part of the link stays unused (`docs/results/gateway.md` has what was measured).
 
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Span};

@@ -254,7 +254,7 @@ fn every_word_of_cake_and_fq_codel_is_mapped_or_listed() {
     assert!(mistake.what.contains("did you mean \"bandwidth\"?"), "{mistake}");
 }
 
-/// tc-netem(8), and docs/scenarios.md for our keys.
+/// tc-netem(8), and docs/reference/scenarios.md for our keys.
 #[test]
 fn netem_is_the_wire_of_a_scenario() {
     let link = |line: &str| of(&format!("tc qdisc add dev eth0 root netem {line}")).unwrap().link();

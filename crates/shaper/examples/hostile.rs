@@ -1,7 +1,7 @@
 //! An hour of 1,000 new connections per second beside four transfers over 20 Mbit/s through PINK with its defaults, in virtual
 //! time, compared with the same bytes as packets that nobody tracks. Every second connection is never closed.
 //!
-//! `cargo run --release -p penstock-shaper --example hostile [seconds] [bytes of each request]`; docs/hostile.md has the result.
+//! `cargo run --release -p penstock-shaper --example hostile [seconds] [bytes of each request]`; docs/results/hostile.md has the result.
 
 #[path = "../tests/all/lab/mod.rs"]
 #[allow(dead_code)]

@@ -1,7 +1,7 @@
 //! Runs every path of the grid on which recovery must converge, and prints a page of those that do not hold.
 //!
 //! `cargo run --release -p penstock-sim --example verify_recovery [-- --sample N]` prints Markdown;
-//! `tools/verify-recovery` writes it into `docs/verify-recovery.md`. With `--only TEXT` it prints the scenarios of the paths whose
+//! `tools/measure/verify-recovery` writes it into `docs/results/verify-recovery.md`. With `--only TEXT` it prints the scenarios of the paths whose
 //! names contain the text, and what was found on each.
 
 #[path = "../tests/paths/mod.rs"]

@@ -1,6 +1,6 @@
 //! Scenarios: what is simulated, as the files describe it.
 //!
-//! The format is described in `docs/scenarios.md`. The types are here and in the files which have the names of the
+//! The format is described in `docs/reference/scenarios.md`. The types are here and in the files which have the names of the
 //! tables; they do not depend on the file format. `read.rs` and its folder read them from TOML and report a mistake
 //! with its line, `write.rs` writes a scenario with all defaults, and `paths` finds the paths between routers.
 

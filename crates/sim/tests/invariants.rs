@@ -1,4 +1,4 @@
-//! No algorithm breaks a rule of the audit in random scenarios, and a broken one is found. `tools/adversary-invariants`
+//! No algorithm breaks a rule of the audit in random scenarios, and a broken one is found. `tools/measure/adversary-invariants`
 //! runs many more of the same trials.
 
 #[path = "../examples/invariants/draw.rs"]

@@ -1,5 +1,5 @@
 //! The same bytes on every machine: hashes of what examples give in two seconds, which were written once. On a computer of
-//! another kind, in an emulator or in a page, `tools/same-bytes` compares with the same file.
+//! another kind, in an emulator or in a page, `tools/check/same-bytes` compares with the same file.
 //!
 //! If results were meant to change: `PENSTOCK_WRITE=1 cargo test -p penstock-sim --test same_bytes`, and a line in
 //! CHANGELOG.md that says why.

@@ -383,10 +383,10 @@ fn new_keys_are_only_those_of_new_kinds() {
     }
 }
 
-/// The mix of `docs/scenarios.md`, word for word: it can be read, and every application makes progress.
+/// The mix of `docs/reference/scenarios.md`, word for word: it can be read, and every application makes progress.
 #[test]
 fn the_mix_of_the_documentation_runs() {
-    let page = include_str!("../../../docs/scenarios.md");
+    let page = include_str!("../../../docs/reference/scenarios.md");
     let from = page.find("\nflows = [").expect("the page has a mix");
     let mix = &page[from..from + page[from..].find("\n]\n").expect("which ends") + 3];
     let topology = "topology = { kind = \"dumbbell\", rate = \"10Mbit/s\", delay = \"40ms\", limit = \"200p\" }";

@@ -1,7 +1,7 @@
 //! The Linux forms of algorithms give every packet the fate that the kernel's own code gave it.
 //!
 //! Each file in `data/` is what the module of Linux 6.18 answered to a trace in a harness: its first line says which
-//! module, at which rate, and which random numbers the kernel was given. `tools/kernel-fates` says how the files are
+//! module, at which rate, and which random numbers the kernel was given. `tools/measure/kernel-fates` says how the files are
 //! made, `read` below how they are read.
 
 use penstock_core::config::LinkFacts;

@@ -124,7 +124,7 @@ def _cpu_s(rows: Sequence[Row]) -> float:
 def write(page: Path, rows: Sequence[Row], budget: Budget, seed: int) -> None:
     """Writes the book between the marks of the page, and its numbers into a file beside it."""
     text = marked.replaced(page, {"table": "\n".join(_lines(rows, budget, seed))})
-    store.together({page: text, page.with_suffix(".json"): store.dump(to_json(rows, budget, seed))})
+    store.together({page: text, page.with_suffix(".json"): store.rows(to_json(rows, budget, seed))})
 
 
 def _lines(rows: Sequence[Row], budget: Budget, seed: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 All packets have one size, so lags are in packets. phi_k is the weight of flow k divided by W, the sum of all weights.
 
-    WF2Q+   B-WFI of flow k <= 2 - phi_k          Bennett and Zhang 1997, over all intervals (docs/tempest.md)
+    WF2Q+   B-WFI of flow k <= 2 - phi_k          Bennett and Zhang 1997, over all intervals (docs/reference/tempest.md)
             T-WFI of flow k <= 1 / phi_k          Bennett and Zhang 1997, Theorem 4: L_k / r_k + (L - L_k) / r
     QFQ     B-WFI of flow k <= 6 + 2 phi_k        Checconi, Rizzo, Valente 2013: 3 slots and 2 shares of a packet; in a
                                                   slot flow k is served at most 2 packets

@@ -1,4 +1,4 @@
-"""The tables of docs/adversary.md that come from the code; `tools/measures` writes them."""
+"""The tables of docs/results/adversary.md that come from the code; `tools/measure/measures` writes them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Small models of PINK's Theorem 1 and QRM's Theorem 2, and what an SMT solver (z3) says about them.
 
-Two kinds of models (docs/adversary.md states their assumptions):
+Two kinds of models (docs/results/adversary.md states their assumptions):
 
     induction   a system of states and steps; the solver shows that an invariant holds at first, that no step breaks it,
                 and that it implies the bound: so it holds for ever. Amounts are real numbers, and delays are any
@@ -391,7 +391,7 @@ class Case:
     bound: str
     expected: str
     ask: Callable[[], Answer]
-    replay: str = ""  # the name of what `tools/adversary-theorems` replays: a scenario of PINK, or "counter"
+    replay: str = ""  # the name of what `tools/measure/adversary-theorems` replays: a scenario of PINK, or "counter"
 
 
 _PINK, _QRM = "PINK, 1", "QRM, 2"

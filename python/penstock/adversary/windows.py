@@ -100,8 +100,8 @@ def _find(name: str, bound: Callable[[Tree], float], algorithm: str, trials: int
     return worst.shown[0] or 0.0, ", ".join(f"{key} = {value}" for key, value in worst.settings.items())
 
 
-# The counter-examples of the solver (docs/adversary.md) in the simulator: a flow that pauses fills its window at
-# 1.15 s. Others join: their first data comes at that time, or their SYNs come right behind it.
+# The counter-examples of the solver (docs/results/adversary.md) in the simulator: a flow that pauses fills its window
+# at 1.15 s. Others join: their first data comes at that time, or their SYNs come right behind it.
 JOINS = {"pauses": "1.05s", "measured": "1.152s"}
 _JOINING = """\
 duration = "3s"

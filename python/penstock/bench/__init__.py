@@ -1,4 +1,4 @@
-"""Measures the CPU time of a simulated packet, here and in ns-3: `penstock verify speed`, docs/benchmarks.md.
+"""Measures the CPU time of a simulated packet, here and in ns-3: `penstock verify speed`, docs/results/benchmarks.md.
 
 `cases` reads bench/scenarios, `penstock.ns3` runs them in ns-3, `compare` runs both programs in turn, `instructions`
 counts instructions, `costs` measures disciplines and controls alone, `schedulers` packet schedulers, `layers` two

@@ -1,6 +1,7 @@
 """What the adversary found against each claim within the set-up of its document: `counterexamples.json`, in words.
 
-A counter-example does not change a verdict. It stands beside it. `tools/ledger-counterexamples` writes the file.
+A counter-example does not change a verdict. It stands beside it. `tools/measure/ledger-counterexamples` writes the
+file.
 """
 
 from __future__ import annotations

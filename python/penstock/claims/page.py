@@ -1,7 +1,7 @@
 """Writes the ledger: its rows into a file of data, and what they come to, with a line for each, into a page.
 
-The data have everything of a row (`penstock claims ID --from docs/ledger.json` shows it), so the page can be written
-again from them without a run. The page has first what counts, then what became of each document, then the rows.
+The data have everything of a row (`penstock claims ID --from docs/results/ledger.json` shows it), so the page can be
+written again from them without a run. The page has first what counts, then what became of each document, then the rows.
 """
 
 from __future__ import annotations

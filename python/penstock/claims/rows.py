@@ -137,7 +137,7 @@ class Entry:
     nearest: str = ""  # the nearest reading, where none holds
     standing: str = ""  # one of `Standing` if a claim holds
     condition: str = ""  # under what a conditional claim does not hold
-    counterexample: Mapping[str, Any] | None = None  # the worst that the adversary found: docs/adversary.md
+    counterexample: Mapping[str, Any] | None = None  # the worst that the adversary found: docs/results/adversary.md
 
     def to_json(self) -> dict[str, Any]:
         """Returns the row as `claims --json` prints it."""

@@ -38,7 +38,7 @@ _MENDS = 5
         "penstock verify break bbr --until bully --until drops",
         "penstock verify break mine.py:Mine --trials 5000 --seed 7",
         "penstock verify break pie --space my-links.toml --json",
-        "penstock verify break --all --trials 500 --page docs/book.md",
+        "penstock verify break --all --trials 500 --page docs/results/book.md",
     ),
 )
 def break_(

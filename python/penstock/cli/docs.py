@@ -63,14 +63,15 @@ def docs(
 
 
 def _print_places(words: str, places: list[Place]) -> None:
-    """Prints where words stand: the page that opens with `penstock docs`, its heading, and the line."""
+    """Prints which pages answer words: the page that opens with `penstock docs`, its heading, and a line."""
     for one in places[:_PLACES_SHOWN]:
         print(f"{one.page.name}: {one.heading}")
         if one.line not in (one.heading, f"# {one.heading}"):
             print(f"    {one.line}")
     more = len(places) - _PLACES_SHOWN
     rest = f", and {more} more" if more > 0 else ""
-    print(f"\n{len(places)} pages contain {words!r}{rest}; `penstock docs {places[0].page.name}` shows the first")
+    first = f"`penstock docs {places[0].page.name}` shows the first"
+    print(f"\n{len(places)} pages have words of {words!r}, the best first{rest}; {first}")
 
 
 def _play() -> None:
@@ -97,16 +98,17 @@ def _doors() -> None:
 
 def _list(pages: list[Page]) -> None:
     _doors()
-    guides = [[page.name, page.about] for page in pages if not page.folder]
-    tasks = [[page.name, page.title] for page in pages if page.folder == "how-to"]
+    for folder, title in (("", "Guides"), ("reference", "Reference"), ("results", "Results")):
+        rows = [[page.short, page.about] for page in pages if page.folder == folder]
+        show.table(title, ("page", "read it to"), rows, left=2)
+        print()
+    for folder, title in (("guides", "Begin"), ("how-to", "How to")):
+        show.table(title, ("page", ""), [[page.name, page.title] for page in pages if page.folder == folder], left=2)
+        print()
     algorithms = [[page.short, page.about] for page in pages if page.folder == "algorithms"]
-    show.table("Guides", ("page", "read it to"), guides, left=2)
-    print()
-    show.table("How to", ("page", ""), tasks, left=2)
-    print()
     show.table("Algorithms", ("page", ""), algorithms, left=2)
-    twice = {page.short for page in pages if page.folder == "algorithms"} & {page.name for page in pages}
-    for name in sorted(twice):
+    twice = {page.short for page in pages if page.folder == "algorithms"}
+    for name in sorted(twice & {page.short for page in pages if page.folder != "algorithms"}):
         print(f"\n`penstock docs {name}` is the guide; the algorithm's page is `penstock docs algorithms/{name}`")
 
 

@@ -264,7 +264,7 @@ def _print_evidence(evidence: Evidence) -> None:
     "penstock claims",
     "penstock claims pink-dsl",
     "penstock claims --run --quick --json",
-    "penstock claims fit fq-pie --page docs/fit.md",
+    "penstock claims fit fq-pie --page docs/results/fit.md",
     "penstock claims fit lindrop --recover 20",
     "penstock claims break pink-multi --trials 40",
     "penstock claims break pink-multi.reallocation-uses-the-link --again",

@@ -23,7 +23,7 @@ INTERVAL = "10ms"
 
 @old_name("tcp-trace", "run --trace tcp")
 def command(
-    scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="SCENARIO"),
+    scenario: Path = typer.Argument(help="A scenario file, see docs/reference/scenarios.md.", metavar="SCENARIO"),
     flows: str = typer.Option("", help='Numbers of bulk and transfer flows, such as "0,3"; default: the first eight.'),
     interval: str = typer.Option(INTERVAL, help="Time between samples."),
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),

@@ -66,7 +66,9 @@ def tcp_linux(
         help="A page's .json, whose numbers of this kernel count for its paths.",
     ),
     repeat: int = typer.Option(1, min=1, max=20, help="How often the kernel runs each drawn path; the median counts."),
-    jar: Path | None = typer.Option(None, help="Use this user-mode Linux in virtual time: `tools/jar` builds one."),
+    jar: Path | None = typer.Option(
+        None, help="Use this user-mode Linux in virtual time: `tools/pack/jar` builds one."
+    ),
     out: Path | None = typer.Option(None, "-o", "--out", help=f"Directory of the results; default {_OUT}."),
     to: Path | None = typer.Option(None, "--page", help="Write the tables into this page, and a .json beside it."),
     emulator: Path | None = typer.Option(
@@ -216,7 +218,7 @@ def linux(
 
 @verify.command(
     "disciplines",
-    epilog=examples("penstock verify disciplines", "penstock verify disciplines --page docs/verify-linux.md"),
+    epilog=examples("penstock verify disciplines", "penstock verify disciplines --page docs/results/verify-linux.md"),
 )
 def disciplines(
     names: list[str] = typer.Argument(None, help="Disciplines; default: all that both have.", metavar="NAME ..."),
@@ -247,7 +249,7 @@ def disciplines(
     show.table(found.about, beside.HEADINGS, [row.cells for row in found.rows], left=2)
 
 
-@verify.command("ns3", epilog=examples("penstock verify ns3", "penstock verify ns3 --page docs/verify-ns3.md"))
+@verify.command("ns3", epilog=examples("penstock verify ns3", "penstock verify ns3 --page docs/results/verify-ns3.md"))
 def beside_ns3(
     draw: str | None = typer.Option(None, help="Draw the networks with another seed than that of this release."),
     out: Path = typer.Option(Path("runs/verify/ns3"), "-o", "--out", help="Directory of the results."),
@@ -281,7 +283,7 @@ def beside_ns3(
 
 
 @verify.command(
-    "profile", epilog=examples("penstock verify profile", "penstock verify profile --page docs/profiles.md")
+    "profile", epilog=examples("penstock verify profile", "penstock verify profile --page docs/reference/profiles.md")
 )
 def profile(
     out: Path = typer.Option(Path("runs/verify/profile"), "-o", "--out", help="Directory of ns-3's results."),

@@ -1,6 +1,6 @@
 """The one table of measures: what a number is called, its unit, its meaning, and where it is in `summary.json`.
 
-From it come the columns of `results.parquet`, the choices of `--measure`, the order of `compare` and docs/measures.md.
+From it come the columns of `results.parquet`, the choices of `--measure`, the order of `compare` and docs/reference/measures.md.
 """
 
 from __future__ import annotations

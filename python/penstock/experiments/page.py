@@ -1,4 +1,4 @@
-"""The page of all measures, docs/measures.md, from their table. `tools/measures` writes it."""
+"""The page of all measures, docs/reference/measures.md, from their table. `tools/measure/measures` writes it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from penstock.experiments.measures import BY_PART, FLOWS, LINK, RUN, Measure
 _HEAD = """\
 # Measures
 
-`tools/measures` writes this page from the table in `python/penstock/experiments/measures.py`.
+`tools/measure/measures` writes this page from the table in `python/penstock/experiments/measures.py`.
 
-These are the numbers of `results.parquet` and `intervals.parquet` of a [sweep](experiments.md), and the names for
+These are the numbers of `results.parquet` and `intervals.parquet` of a [sweep](../experiments.md), and the names for
 `--measure` of `sweep` and `compare`. A measure of links or of groups of flows is called with its part: `link.drops`,
 `flows.mos`. Where a run has several links or groups, each has its own row. "better" says which way is better, for
 `compare`; nothing is said where that depends on what is wanted.

@@ -1,4 +1,4 @@
-"""A kernel in a jar: a user-mode Linux in virtual time, booted for one program. `tools/jar` builds one.
+"""A kernel in a jar: a user-mode Linux in virtual time, booted for one program. `tools/pack/jar` builds one.
 
 In the jar, work takes no time and the clock jumps to the next event when all sleep. So nothing is late there, however
 busy the machine is, and a run takes as long as its computation. Its file system is that of this machine, read only,
@@ -27,20 +27,20 @@ __all__ = ["ENVIRONMENT", "Jar", "find", "opened"]
 
 ENVIRONMENT = "PENSTOCK_JAR"
 _HERE = Path(__file__).parent
-_BUILT = _HERE.parents[2] / "build" / "jar" / "linux"  # where `tools/jar` puts it
+_BUILT = _HERE.parents[2] / "build" / "jar" / "linux"  # where `tools/pack/jar` puts it
 MEMORY_MB = 1500
 _ASKED = 2  # grows with what a kernel is asked of itself
 _WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 def find() -> Path:
-    """Returns the kernel that PENSTOCK_JAR names, or the one that `tools/jar` has built."""
+    """Returns the kernel that PENSTOCK_JAR names, or the one that `tools/pack/jar` has built."""
     if given := os.environ.get(ENVIRONMENT):
         return Path(given)
     if _BUILT.is_file():
         return _BUILT
     raise MistakeError(
-        "--on jar needs a user-mode Linux: `tools/jar` builds one in about eight minutes, and "
+        "--on jar needs a user-mode Linux: `tools/pack/jar` builds one in about eight minutes, and "
         f"{ENVIRONMENT}=FILE names one that is elsewhere"
     )
 
@@ -48,7 +48,7 @@ def find() -> Path:
 def opened(linux: Path, named: str) -> Jar:
     """Returns the jar of a kernel; `named` is the option that named it."""
     if not os.access(linux, os.X_OK) or not linux.is_file():
-        raise MistakeError(f"{named} {linux}: no such program; `tools/jar` builds a user-mode Linux")
+        raise MistakeError(f"{named} {linux}: no such program; `tools/pack/jar` builds a user-mode Linux")
     return Jar(linux.resolve())
 
 

@@ -11,7 +11,7 @@ from penstock.store.directories import Directory, clear, clear_left, remove, rep
 from penstock.store.files import Content, adopt, create, receiving, tidy, write
 from penstock.store.locks import HeldError, held, parents
 from penstock.store.names import StoreError, file_name, is_beside, own_file
-from penstock.store.reading import as_written, dump, newer, parsed, read, read_json, read_text, sha256, text
+from penstock.store.reading import as_written, dump, newer, parsed, read, read_json, read_text, rows, sha256, text
 from penstock.store.sets import finish, together
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "receiving",
     "remove",
     "replacing",
+    "rows",
     "settle",
     "sha256",
     "text",

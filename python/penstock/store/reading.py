@@ -21,6 +21,26 @@ def dump(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def rows(value: Any) -> str:
+    """Returns the JSON text of a result that is kept beside its page: each entry of a list is one line."""
+    return _rows(value, "") + "\n"
+
+
+_ONE_LINE = 200  # characters of an object that is not opened
+
+
+def _rows(value: Any, indent: str) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if len(text) <= _ONE_LINE or not isinstance(value, dict | list):
+        return text
+    if isinstance(value, list):
+        lines, (left, right) = [json.dumps(one, ensure_ascii=False) for one in value], "[]"
+    else:
+        lines = [f"{json.dumps(key, ensure_ascii=False)}: {_rows(one, indent + ' ')}" for key, one in value.items()]
+        left, right = "{}"
+    return f"{left}\n" + ",\n".join(f"{indent} {line}" for line in lines) + f"\n{indent}{right}"
+
+
 def sha256(data: bytes) -> str:
     """Returns the SHA-256 hash of bytes as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

@@ -197,4 +197,4 @@ def write_all(page: Path, plan: Plan, wanted: Wanted) -> None:
     if drawn:
         parts |= _drawn_parts(page, drawn, _about_drawn(plan, wanted.seed), wanted.seed, plan.kernel.label)
         told["drawn"] = _found_drawn(plan, drawn, wanted.seed)
-    store.together({page: marked.replaced(page, parts), file: store.dump(told)})
+    store.together({page: marked.replaced(page, parts), file: store.rows(told)})

@@ -63,4 +63,4 @@ def write(page: Path, rows: Sequence[Row], version: str, seed: str) -> None:
     lines = marked.table(HEADINGS, [cells(row) for row in rows])
     store.finish(page)
     text = marked.replaced(page, {"table": "\n".join([about(version, seed), "", *lines, "", summary(rows) + "."])})
-    store.together({page: text, page.with_suffix(".json"): store.dump(found(rows, version, seed, True))})
+    store.together({page: text, page.with_suffix(".json"): store.rows(found(rows, version, seed, True))})

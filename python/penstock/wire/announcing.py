@@ -1,6 +1,7 @@
 """Hosts that announce rates (`ern`), by a program in the kernel: `penstock-agent announce` attaches it to cgroups.
 
-docs/hosts.md says what it writes into segments, and when. Senders that announce are programs in such a cgroup.
+docs/reference/hosts.md says what it writes into segments, and when. Senders that announce are programs in such a
+cgroup.
 """
 
 from __future__ import annotations

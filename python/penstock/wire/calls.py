@@ -1,4 +1,4 @@
-"""What calls and video were like, by the formulas of docs/scenarios.md."""
+"""What calls and video were like, by the formulas of docs/reference/scenarios.md."""
 
 from __future__ import annotations
 

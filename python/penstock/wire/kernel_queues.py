@@ -24,7 +24,7 @@ Refuse = Callable[[Path, str], Exception]
 WORLDS = ("tc", "jar-tc")  # in which queues are the kernel's; the first in real time
 INTERFACE = "out"  # `penstock-emulate --through` makes it
 SHAPER, CLASS, QUEUE, INNER = "1:", "1:1", "2:", "3:"
-# What the emulator tells apart while it is away; docs/emulate.md.
+# What the emulator tells apart while it is away; docs/reference/emulate.md.
 _MOST_PACKETS = 60_000
 # On a machine in real time the shaper may make up for being late by so much; in virtual time nothing is late.
 CATCH_UP_S = 1e-3
@@ -202,7 +202,8 @@ def queue(
             raise refuse(
                 (*place.aqm, "name"),
                 f"this kernel has no {needed}; it has {', '.join(has) or 'no disciplines'} (`modprobe sch_{needed}` "
-                f"may add it, `tc qdisc add dev lo root {needed}` tells; the kernel of tools/jar has it: --on jar-tc)",
+                f"may add it, `tc qdisc add dev lo root {needed}` tells; the kernel of tools/pack/jar has it: "
+                "--on jar-tc)",
             )
     words = _limit(kind, limit, place, refuse)
     inner: list[str] = []

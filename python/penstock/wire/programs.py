@@ -33,7 +33,7 @@ def find(name: str) -> Path:
 
 
 def ask(path: Path, request: dict[str, Any]) -> Any:
-    """Returns what a program answers at its control socket (docs/control-socket.md); else raises `LabError`."""
+    """Returns the answer of a control socket (docs/reference/control-socket.md); else raises `LabError`."""
     try:
         with socket.socket(socket.AF_UNIX) as asked:
             asked.settimeout(5)

@@ -67,7 +67,7 @@ struct Arguments {
     /// Runs nothing, and writes the page of the results that are there.
     #[arg(long)]
     page: bool,
-    /// Leaves docs/mutants.md alone.
+    /// Leaves docs/results/mutants.md alone.
     #[arg(long)]
     no_write: bool,
     /// The root of the project.
@@ -124,9 +124,9 @@ fn tell(arguments: &Arguments, root: &Path, drawn: &[Mutant], all: &[Mutant], in
         println!("{text}");
         return Ok(());
     }
-    std::fs::write(root.join("docs/mutants.md"), text)?;
+    std::fs::write(root.join("docs/results/mutants.md"), text)?;
     if about.pending + about.outdated == 0 {
-        let done = Command::new("tools/stale").args(["--note", "docs/mutants.md"]).current_dir(root).status()?;
+        let done = Command::new("tools/stale").args(["--note", "docs/results/mutants.md"]).current_dir(root).status()?;
         anyhow::ensure!(done.success(), "tools/stale: {done}");
     }
     Ok(())

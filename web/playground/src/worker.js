@@ -1,4 +1,4 @@
-// The worker: runs the simulator in step with the clock of the page, for all disciplines side by side. tools/playground
+// The worker: runs the simulator in step with the clock of the page, for all disciplines side by side. tools/pack/playground
 // puts module.js before this file and both into one text, because a page from a folder may not load a worker's file.
 "use strict";
 

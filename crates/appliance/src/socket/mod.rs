@@ -1,6 +1,6 @@
 //! The control socket: how one asks an appliance that runs (`status`, `top`) and changes it (`set`).
 //!
-//! One versioned protocol for all appliances, which docs/control-socket.md describes. Read the files in this order:
+//! One versioned protocol for all appliances, which docs/reference/control-socket.md describes. Read the files in this order:
 //!
 //! 1. [`message`] has requests and answers: one line of JSON each. Reading one never panics.
 //! 2. [`place`] has the paths at which appliances listen, and finds those that do.

@@ -1,4 +1,4 @@
-//! The client of C²LP: a node that asks for a budget and keeps to it (Figure 2.30; docs/c2lp.md).
+//! The client of C²LP: a node that asks for a budget and keeps to it (Figure 2.30; docs/reference/c2lp.md).
 //!
 //! | stage | what the client does |
 //! |---|---|
@@ -48,7 +48,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Creates a configuration with the defaults of docs/c2lp.md.
+    /// Creates a configuration with the defaults of docs/reference/c2lp.md.
     pub fn new(node: NodeId, nonce: u64) -> Self {
         Self { node, ticket: None, nonce, retry: Span::from_millis(250), threshold_percent: 20 }
     }
@@ -444,7 +444,7 @@ mod tests {
         }
     }
 
-    /// The first number is 64 random bits (docs/c2lp.md), which may be the largest.
+    /// The first number is 64 random bits (docs/reference/c2lp.md), which may be the largest.
     #[test]
     fn numbers_of_requests_go_on_after_the_largest() {
         let mut client = Client::new(Config::new(NodeId(1), u64::MAX)).unwrap();

@@ -1,4 +1,4 @@
-//! The gateway G of C²LP: it admits clients, answers them, forgets them, and broadcasts the levels (docs/c2lp.md).
+//! The gateway G of C²LP: it admits clients, answers them, forgets them, and broadcasts the levels (docs/reference/c2lp.md).
 //!
 //! A [`Policy`] keeps the sums; the state of each client is in a table of fixed size. Invariants, for any messages in
 //! any order and number: the budgets of the admitted clients add up to at most BW, and a message has an effect only
@@ -57,7 +57,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Creates a configuration with the defaults of docs/c2lp.md for this bottleneck.
+    /// Creates a configuration with the defaults of docs/reference/c2lp.md for this bottleneck.
     pub fn new(bandwidth: Rate, policy: Policy) -> Self {
         Self {
             bandwidth,

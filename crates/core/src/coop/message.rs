@@ -1,4 +1,4 @@
-//! The messages of C²LP and their encoding (2.2.3.2, 2.3.2; docs/c2lp.md has the layout byte by byte).
+//! The messages of C²LP and their encoding (2.2.3.2, 2.3.2; docs/reference/c2lp.md has the layout byte by byte).
 //!
 //! A message begins with a header of eight bytes and ends with a tag under the key that the members of the network
 //! share. A sender without that key can neither make nor change a message. Only the buffer of bytes is allocated.
@@ -316,7 +316,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// docs/c2lp.md: the header of version 2 has no key id and no tag follows the body.
+    /// docs/reference/c2lp.md: the header of version 2 has no key id and no tag follows the body.
     #[test]
     fn a_message_of_a_session_has_a_header_and_a_body() {
         let message = Message::ClientHello { node: NodeId(7), ask: 258, state: None };

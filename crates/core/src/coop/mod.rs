@@ -1,7 +1,7 @@
 //! Cooperative control: a gateway tells the nodes behind it how much of its bottleneck each of them may use.
 //!
 //! This module is the protocol part of C²ML (dissertation *Communication Networks for Public Protection and Disaster
-//! Relief Systems*, 2.2) with DyBRA (2.3). `docs/c2lp.md` specifies the protocol. How a node keeps to its budget is
+//! Relief Systems*, 2.2) with DyBRA (2.3). `docs/reference/c2lp.md` specifies the protocol. How a node keeps to its budget is
 //! decided by its congestion control.
 //!
 //! Follow one client by opening the files in this order:

@@ -176,7 +176,7 @@ impl Signed {
     }
 }
 
-/// The bytes that are signed. docs/c2lp.md has the layout byte by byte.
+/// The bytes that are signed. docs/reference/c2lp.md has the layout byte by byte.
 fn bytes(state: &State, key: u8) -> [u8; SIGNED_BYTES] {
     let mut out = [0; SIGNED_BYTES];
     out[0] = state.status as u8;

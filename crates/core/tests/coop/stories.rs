@@ -354,7 +354,7 @@ fn every_message_reads_as_it_was_written() {
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6], "all six");
 }
 
-/// The example of docs/c2lp.md.
+/// The example of docs/reference/c2lp.md.
 #[test]
 fn the_bytes_are_those_of_the_specification() {
     let ring = network_ring();
@@ -437,7 +437,7 @@ fn a_client_that_left_comes_again_with_its_ticket() {
     assert_eq!(hello, before);
 }
 
-/// docs/c2lp.md: an invitation is no grant. A request that shows one, even that of a client which was admitted with it, is
+/// docs/reference/c2lp.md: an invitation is no grant. A request that shows one, even that of a client which was admitted with it, is
 /// answered with an invitation.
 #[test]
 fn a_request_with_an_invitation_is_answered_with_one() {
@@ -457,7 +457,7 @@ fn floor(text: &str) -> Floor {
     text.parse().expect("a floor")
 }
 
-/// docs/c2lp.md: the bytes of a state with a floor, and of levels while floors are cut.
+/// docs/reference/c2lp.md: the bytes of a state with a floor, and of levels while floors are cut.
 #[test]
 fn a_floor_is_in_the_state_and_what_is_kept_of_it_follows_the_levels() {
     let share = Share { class: 2, weight: 300, floor: floor("1.25Mbit/s") };

@@ -67,7 +67,7 @@ fn books(network: &mut Network) -> (u64, u64, Vec<Option<u64>>, u64) {
     (levels.incarnation, levels.seq, network.granted(), network.gateway.bandwidth().as_bps())
 }
 
-/// Runs for `span` and checks the bound of docs/c2lp.md: if the gateway's state did not change for a lease and two
+/// Runs for `span` and checks the bound of docs/reference/c2lp.md: if the gateway's state did not change for a lease and two
 /// one-way delays, the clients together assume at most the budgets that the gateway granted.
 struct Watch {
     books: (u64, u64, Vec<Option<u64>>, u64),

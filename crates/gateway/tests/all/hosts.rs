@@ -67,7 +67,7 @@ fn hosts_share_a_link_by_their_budgets_and_nothing_breaks() {
         return eprintln!("disturbed: {:?}", link.disturbed_by);
     }
     for share in shares {
-        // A busy machine is late with budgets; docs/hosts.md has what an idle one measures.
+        // A busy machine is late with budgets; docs/results/hosts.md has what an idle one measures.
         assert!((0.75..=1.03).contains(&share), "{share}");
     }
 }
@@ -140,7 +140,7 @@ fn liars_are_held_to_their_parts(discipline: &str, more: &str) {
         return eprintln!("disturbed: {:?}", link.disturbed_by);
     }
     for share in shares {
-        // docs/hosts.md has what is measured; a simulation pins 0.95, which a machine that is busy enough does not give.
+        // docs/results/hosts.md has what is measured; a simulation pins 0.95, which a machine that is busy enough does not give.
         assert!((0.85..=1.03).contains(&share), "{share}");
     }
 }

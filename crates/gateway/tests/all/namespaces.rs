@@ -54,7 +54,7 @@ fn carries_real_tcp_without_a_drop() -> bool {
     let goodput = |result: &Value| result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or_default() / FULL;
     assert!(reverse["sojourn_ms"]["p90"].as_f64().unwrap() <= 30.0, "{reverse}");
     assert!(link.forward.sojourn_ms.p90 <= 30.0, "{:?}", link.forward.sojourn_ms);
-    // The bar is 0.9 (`tools/gateway-bars`).
+    // The bar is 0.9 (`tools/measure/gateway-bars`).
     eprintln!("of the rate: {} {}", goodput(&up), goodput(&down));
     goodput(&up) >= 0.7 && goodput(&down) >= 0.7
 }

@@ -48,7 +48,7 @@ pub fn has_examples(command: &clap::Command) {
 }
 
 /// Returns the beginning of the names of all that this process makes, which tells who made it: `penstock-KIND-PID-START-SPACE`.
-/// docs/architecture.md describes it ("Testbeds"); `python/penstock/testbed.py` makes the same names, and finds by them what is left
+/// docs/tests.md describes it ("Testbeds"); `python/penstock/testbed.py` makes the same names, and finds by them what is left
 /// of killed processes.
 pub fn mark(kind: &str) -> String {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();

@@ -1,4 +1,4 @@
-//! Runs random scenarios of one algorithm under an audit, for `tools/adversary-invariants`; or one scenario of a file.
+//! Runs random scenarios of one algorithm under an audit, for `tools/measure/adversary-invariants`; or one scenario of a file.
 //!
 //! ```text
 //! invariants --space SPACE.toml --subject codel [--seed 1] [--from 0] [--trials 1000]

@@ -23,7 +23,7 @@ OF_A_PACKET = unexplained(
 OF_300 = (
     "the 300 packets of Table 4.5 leave within 300 x 1700 B x 8 / 54 Mbit/s = 75.6 ms, and a flow of weight 20 of 660"
     " is owed 8.3 ms of it for a packet alone: no scheduler has more than 67.2 ms. 110 ms need 437 packets and more "
-    "(docs/fit.md)"
+    "(docs/results/fit.md)"
 )
 
 CLAIMS: list[Claim] = []

@@ -10,7 +10,7 @@
 //! DIFFERENCE: without RACK nobody knows when the oldest segment was sent, and the sender never waits. Pinned by
 //! `without_the_times_of_segments_nothing_waits`.
 //! DIFFERENCE: senders that pace do not wait. With it, BBR on drawn paths kept more packets waiting than on a kernel (30 % instead of
-//! 9 % on path 28, 12 % instead of 0 % on path 10 of docs/verify-tcp-linux.md); why is not known. Pinned by
+//! 9 % on path 28, 12 % instead of 0 % on path 10 of docs/results/verify-tcp-linux.md); why is not known. Pinned by
 //! `who_paces_does_not_wait`.
 
 use super::{Phase, Sender, TcpConfig};
