@@ -51,6 +51,7 @@ const REQUIREMENTS: Requirements = Requirements {
     ect1: false,
     segments: false,
     kernel: false,
+    falls_at_once: false,
 };
 
 impl MakeCc for Maker {
