@@ -365,9 +365,10 @@ mod tests {
         assert!(message("bbr", &["min_rtt_window=5"]).contains("\"5ms\""));
         assert!(message("cubic", &["beta=1.5"]).contains("below 1"));
         for entry in cc::entries() {
-            let texts = entry.parameters.iter().map(|parameter| match &parameter.default {
-                Value::String(text) => format!("{}={text}", parameter.name),
-                plain => format!("{}={plain}", parameter.name),
+            let texts = entry.parameters.iter().filter_map(|parameter| match &parameter.default {
+                Value::Null => None, // it has no value unless it is given
+                Value::String(text) => Some(format!("{}={text}", parameter.name)),
+                plain => Some(format!("{}={plain}", parameter.name)),
             });
             let config = control_from_settings(entry.name, &texts.collect::<Vec<_>>());
             assert_eq!(config.unwrap(), AnyControlConfig::default_of(entry.name).unwrap());
