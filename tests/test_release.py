@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -92,3 +95,15 @@ def test_what_scrolls_can_be_reached_with_a_keyboard() -> None:
     site = tool("site")
     assert site.accessible("<p>a</p><pre>b</pre>") == '<p>a</p><pre tabindex="0">b</pre>'
     assert site.accessible('<th class="head"><p></p></th><th>c</th>') == "<td></td><th>c</th>"
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node: apt-get install nodejs")
+@pytest.mark.parametrize(("asked", "first"), [("windows", "faq"), ("write congestion control", "your-own")])
+def test_the_search_of_the_site_ranks_guides_before_what_has_the_words_more_often(asked: str, first: str) -> None:
+    window = f'globalThis.window = {{ location: {{ search: "?q={asked.replace(" ", "+")}" }} }};'
+    pages = ["faq", "your-own", "algorithms/pink", "results/ledger", "changelog"]
+    ask = f"{json.dumps(pages)}.map((name) => Scorer.score([name, '', '', null, name === '{first}' ? 5 : 15]))"
+    program = f"{window}\n{tool('site').scorer()}\nconsole.log(JSON.stringify({ask}))"
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True, timeout=60)
+    scores = dict(zip(pages, json.loads(done.stdout), strict=True))
+    assert max(scores, key=lambda name: scores[name]) == first

@@ -140,6 +140,11 @@ _MEANING, _OF_A_WORD = re.compile(r"(?i)\s*(?:what (?:is|are|does)|meaning of)\b
 _SHOWN = 150  # characters of a line that is shown
 
 
+def prior(page: Page) -> float:
+    """Returns how likely a page is what somebody means who searches; 1 for a guide."""
+    return _PRIOR.get(page.name, _PRIOR.get(page.folder, 1.0))
+
+
 @cache
 def _sections() -> ranking.Index:
     """Returns all sections of all pages, to be searched."""
@@ -154,8 +159,7 @@ def _sections() -> ranking.Index:
                 lines.append(line)
         sections.append(ranking.Section(name, heading, "\n".join(lines)))
     fronts = {
-        name: ranking.Front(f"{page.title} {page.short}", page.about, _PRIOR.get(name, _PRIOR.get(page.folder, 1.0)))
-        for name, page in pages().items()
+        name: ranking.Front(f"{page.title} {page.short}", page.about, prior(page)) for name, page in pages().items()
     }
     return ranking.Index(sections, fronts)
 

@@ -1,5 +1,7 @@
 """Sphinx's settings of the site. tools/pack/site writes the pages into the directory that Sphinx is given."""
 
+from pathlib import Path
+
 project = "Penstock"
 author = "Penstock's authors"
 copyright = "Penstock's authors. MIT or Apache-2.0, at your choice"  # noqa: A001 - Sphinx has this name
@@ -12,6 +14,7 @@ suppress_warnings = ["myst.header", "toc.not_included"]
 
 html_theme = "furo"
 html_title = "Penstock"
+html_search_scorer = str(Path(__file__).resolve().with_name("scorer.js"))
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = [("ledger.js", {"defer": "defer"}), ("tables.js", {"defer": "defer"})]
