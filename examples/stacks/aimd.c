@@ -104,7 +104,7 @@ static void cut(struct end *end, double to)
 
 static void go_back(struct end *end)
 {
-    end->lost++;
+    end->lost += (end->next - end->acked + PAYLOAD - 1) / PAYLOAD;
     end->next = end->acked;
 }
 

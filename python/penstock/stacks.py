@@ -20,7 +20,7 @@ from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
 _KEPT_IN = "PENSTOCK_STACKS"
-_NAME = re.compile(r"[A-Za-z][\w-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def given() -> dict[str, list[str]]:
@@ -47,10 +47,13 @@ def add(texts: list[str]) -> None:
     found = given()
     for text in texts:
         name, equals, command = text.partition("=")
-        words = shlex.split(command) if equals else []
+        try:
+            words = shlex.split(command) if equals else []
+        except ValueError as error:
+            raise MistakeError(f"--stack {text}: {error}; close the quotation") from None
         if not words or not _NAME.fullmatch(name):
             raise MistakeError(
-                f"--stack {text}: write NAME=COMMAND, such as mine=./mine; the name has letters and digits"
+                f"--stack {text}: write NAME=COMMAND, such as mine=./mine; the name has letters, digits, - and _"
             )
         if name in {one.partition(":")[0] for one in released()}:
             raise MistakeError(f"--stack {text}: {name} is a stack that is there already; take another name")
@@ -74,7 +77,11 @@ def command(name: str) -> list[str]:
 
 
 def fingerprint(text: str) -> str:
-    """Returns what tells the programs apart that a scenario may name: their commands and contents; empty if none."""
-    used = {name: words for name, words in given().items() if f'"{name}"' in text or f"'{name}'" in text}
-    contents = [hashlib.sha256(Path(words[0]).read_bytes()).hexdigest() for words in used.values()]
+    """Returns what tells the programs apart that a scenario may name; empty if none.
+
+    It is their commands, and the contents of the files that these name: programs, scripts and files given to them.
+    """
+    used = given() if "stack" in text else {}
+    files = [Path(word) for words in used.values() for word in words if Path(word).is_file()]
+    contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return json.dumps([used, contents], sort_keys=True) if used else ""

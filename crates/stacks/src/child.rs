@@ -8,14 +8,17 @@ use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
 use std::io::{BufReader, BufWriter, Write};
 use std::process::{Child as Os, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a program may take for an answer, in real time.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// The most frames that a program may answer to one request.
-const MOST_ANSWERS: usize = 1 << 18;
+/// The most frames that a program may answer to one request, and the most bytes in them.
+const MOST_ANSWERS: usize = 1 << 17;
+const MOST_BYTES: usize = 1 << 28;
+/// The longest sentence of a program that is shown, in characters.
+const LONGEST_SENTENCE: usize = 200;
 
 /// Connections of a program.
 #[derive(Debug)]
@@ -71,7 +74,7 @@ struct Process {
     version: String,
     patience: Duration,
     os: Os,
-    requests: Option<BufWriter<ChildStdin>>,
+    requests: Option<Sender<Frame>>,
     answers: Receiver<Result<Vec<Frame>, FrameError>>,
     /// Why it cannot be asked any more.
     broken: Option<String>,
@@ -89,7 +92,10 @@ impl Process {
         let (sender, answers) = sync_channel(1);
         let output = os.stdout.take().ok_or("its output cannot be read")?;
         std::thread::spawn(move || listen(output, &sender));
-        let requests = os.stdin.take().map(BufWriter::new);
+        let input = os.stdin.take().ok_or("its input cannot be written")?;
+        let (requests, to_write) = channel();
+        std::thread::spawn(move || speak(input, &to_write));
+        let requests = Some(requests);
         let mut process =
             Self { program: program.clone(), version: String::new(), patience, os, requests, answers, broken: None };
         process.greet()?;
@@ -103,7 +109,7 @@ impl Process {
         if hello.value != VERSION {
             return Err(format!("{} speaks version {} of the protocol, not {VERSION}", self.program, hello.value));
         }
-        self.version = String::from_utf8_lossy(&hello.body).into_owned();
+        self.version = sentence(&hello.body);
         Ok(())
     }
 
@@ -112,13 +118,19 @@ impl Process {
         if let Some(reason) = &self.broken {
             return Err(reason.clone());
         }
-        let answered = self.tell(request).and_then(|()| match self.answers.recv_timeout(self.patience) {
+        let unasked = match self.answers.try_recv() {
+            Ok(Ok(_)) => Err(format!("{} answers without a request", self.program)),
+            Ok(Err(error)) => Err(self.fate(&error.to_string())),
+            Err(_) => Ok(()),
+        };
+        let told = unasked.and_then(|()| self.tell(request));
+        let answered = told.and_then(|()| match self.answers.recv_timeout(self.patience) {
             Ok(Ok(answers)) => Ok(answers),
             Ok(Err(error)) => Err(self.fate(&error.to_string())),
             Err(RecvTimeoutError::Timeout) => {
                 let _ = self.os.kill();
                 let seconds = self.patience.as_secs_f64();
-                Err(format!("{} did not answer a {:?} within {seconds} s and was ended", self.program, request.kind))
+                Err(format!("{} did not answer `{:?}` within {seconds} s and was ended", self.program, request.kind))
             }
             Err(RecvTimeoutError::Disconnected) => Err(self.fate("it closed its output")),
         });
@@ -127,8 +139,8 @@ impl Process {
     }
 
     fn tell(&mut self, request: &Frame) -> Result<(), String> {
-        let Some(requests) = &mut self.requests else { return Err(format!("{} has ended", self.program)) };
-        request.write(requests).and_then(|()| requests.flush()).map_err(|error| self.fate(&error.to_string()))
+        let told = self.requests.as_ref().is_some_and(|requests| requests.send(request.clone()).is_ok());
+        if told { Ok(()) } else { Err(self.fate("it closed its input")) }
     }
 
     /// Says what became of the program of which `what` was noticed.
@@ -152,20 +164,43 @@ impl Drop for Process {
     }
 }
 
+/// Writes requests to a program. A program that does not read stops this thread and not the run.
+fn speak(input: ChildStdin, requests: &Receiver<Frame>) {
+    let mut input = BufWriter::new(input);
+    while let Ok(request) = requests.recv() {
+        if request.write(&mut input).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns a text of a program as a part of a sentence: one line of at most [`LONGEST_SENTENCE`] characters.
+fn sentence(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let words = text.trim().chars().map(|one| if one.is_control() { ' ' } else { one }).take(LONGEST_SENTENCE);
+    let words: String = words.collect();
+    if words.is_empty() { "it gives no reason".into() } else { words }
+}
+
 /// Reads the answers of a program, those to one request together.
 fn listen(output: ChildStdout, to: &SyncSender<Result<Vec<Frame>, FrameError>>) {
     let mut output = BufReader::new(output);
-    let mut answers = Vec::new();
+    let (mut answers, mut bytes) = (Vec::new(), 0);
     loop {
-        let read = Frame::read(&mut output);
-        let over = read.is_err();
-        match read {
-            Ok(frame) => answers.push(frame),
-            Err(error) => drop(to.send(Err(error))),
+        match Frame::read(&mut output) {
+            Ok(frame) => {
+                bytes += frame.body.len();
+                answers.push(frame);
+            }
+            Err(error) => return drop(to.send(Err(error))),
         }
-        let done = answers.last().is_some_and(|last| last.kind == Kind::Done) || answers.len() > MOST_ANSWERS;
-        if over || (done && to.send(Ok(std::mem::take(&mut answers))).is_err()) {
-            return;
+        if answers.last().is_some_and(|last| last.kind == Kind::Done) {
+            bytes = 0;
+            if to.send(Ok(std::mem::take(&mut answers))).is_err() {
+                return;
+            }
+        } else if answers.len() > MOST_ANSWERS || bytes > MOST_BYTES {
+            return drop(to.send(Err(FrameError::Endless(answers.len()))));
         }
     }
 }
@@ -224,15 +259,20 @@ impl End {
     }
 
     fn take(&mut self, answer: Frame, now: Instant) {
-        let text = || String::from_utf8_lossy(&answer.body).into_owned();
+        let text = || sentence(&answer.body);
         if (answer.connection, answer.side) != self.who {
-            self.failure = Some(format!("it answered for connection {} in place of {}", answer.connection, self.who.0));
+            let named = |(number, side): (u32, u8)| format!("end {side} of connection {number}");
+            let (given, own) = (named((answer.connection, answer.side)), named(self.who));
+            self.failure = Some(format!("it answered for {given} in place of {own}"));
             return;
         }
         match answer.kind {
             Kind::Send => self.ready.push_back((answer.body, answer.ecn)),
             Kind::Read => self.read = self.read.saturating_add(answer.value),
             Kind::Tell => match told(&answer) {
+                Some(figures) if figures.round_trip.is_some_and(|rtt| rtt > now.since(Instant::ZERO)) => {
+                    self.failure = Some("it tells of a round trip that is longer than the run".into());
+                }
                 Some(figures) => self.figures = figures,
                 None => self.failure = Some(format!("the body of Tell has 17 bytes, not {}", answer.body.len())),
             },

@@ -111,6 +111,9 @@ pub enum FrameError {
     /// The kind is none.
     #[error("it sent a frame of kind {0}, which there is not")]
     Kind(u8),
+    /// The answers to one request do not end.
+    #[error("it does not end its answer: {0} frames without Done")]
+    Endless(usize),
     /// The body is too long.
     #[error("it sent a frame with a body of {0} bytes; at most {LONGEST} are allowed")]
     Long(u32),

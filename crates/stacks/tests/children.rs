@@ -61,7 +61,7 @@ fn a_program_that_fails_ends_its_run_with_a_sentence() {
     let cases = [
         (vec!["/no/such/program"], "cannot be started"),
         (vec!["false"], "has ended with exit status: 1"),
-        (vec!["sh", "-c", "exec sleep 100"], "did not answer a Hello within 1.5 s"),
+        (vec!["sh", "-c", "exec sleep 100"], "did not answer `Hello` within 1.5 s"),
         (
             vec!["sh", "-c", "echo 'hello, how are you today, and where is the frame?'; sleep 9"],
             "kind 111, which there is not",
@@ -79,7 +79,7 @@ fn a_program_that_fails_ends_its_run_with_a_sentence() {
         let error = run(&hosted(&command), "duration = \"1s\"", &flows(&["theirs"])).unwrap_err().to_string();
         assert!(error.starts_with("flow 0: theirs: ") && error.contains(told), "{command:?}: {error}");
     }
-    for (after, told) in [("exec sleep 100", "did not answer a Open within 1.5 s"), ("exit 3", "exit status: 3")] {
+    for (after, told) in [("exec sleep 100", "did not answer `Open` within 1.5 s"), ("exit 3", "exit status: 3")] {
         let script = format!("{hello}; head -c 24 >/dev/null; {after}");
         let error =
             run(&hosted(&["sh", "-c", &script]), "duration = \"1s\"", &flows(&["theirs"])).unwrap_err().to_string();

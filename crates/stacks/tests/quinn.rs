@@ -180,6 +180,26 @@ fn a_stack_that_never_begins_changes_nothing() {
     assert_eq!(bottleneck(&alone), bottleneck(&late));
 }
 
+/// Every discipline with its defaults, before QUIC in both directions, TCP and a call, on a link that harms: the books balance
+/// (the run checks them), and the same bytes come twice.
+#[test]
+fn every_discipline_takes_a_stack() {
+    let both = format!("{}{}direction = \"reverse\"\n", flows(&["quinn:bbr"]), flows(&["quinn"]));
+    let others = "[[flows]]\nkind = \"bulk\"\n[[flows]]\nkind = \"voip\"\n";
+    let mut taken = 0;
+    for entry in penstock_core::registry::all_entries().iter().filter(|entry| entry.kind != "cc") {
+        let link = LINK.replace("\"codel\"", &format!("{:?}", entry.name));
+        let link = link.replace("[aqm]", "loss = 0.01\nduplicate = 0.01\njitter = { by = \"3ms\", keep_order = false }\n[aqm]");
+        let text = format!("duration = \"2s\"\n[topology]\nkind = \"dumbbell\"\n{link}{both}{others}");
+        let Ok(scenario) = Scenario::parse_with(&text, "stack.toml", &Released) else { continue };
+        let summary = run(&scenario);
+        assert_eq!(written(&summary), written(&run(&scenario)), "{}", entry.name);
+        assert!(stack(&summary, 0).received > 100 && stack(&summary, 1).received > 100, "{}: {summary:?}", entry.name);
+        taken += 1;
+    }
+    assert!(taken >= 30, "{taken} disciplines");
+}
+
 #[test]
 fn names_that_there_are_not_are_refused_at_their_line() {
     let refused = |flow: &str| {

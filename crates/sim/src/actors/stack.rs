@@ -24,7 +24,7 @@ mod flight;
 
 /// A stack that sends more datagrams than this at one time, without a wait, is taken as broken.
 const MOST_AT_ONCE: u32 = 100_000;
-/// A stack that asks this often to be woken at a time that is not in the future is taken as broken.
+/// A stack that asks to be woken this often within a millisecond is taken as broken.
 const MOST_WAKES: u32 = 10_000;
 /// What an endless flow offers its stack.
 const ENDLESS: u64 = 1 << 62;
@@ -88,7 +88,7 @@ impl Hosted {
             delivered: 0,
             began: None,
             connected: None,
-            last_wake: (Instant::ZERO, 0),
+            last_wake: (0, 0),
             datagram: Vec::new(),
             delay: Times::default(),
             figures: Figures::default(),
@@ -159,8 +159,8 @@ struct Connection {
     /// When the flow began and when its handshake was complete.
     began: Option<Instant>,
     connected: Option<Instant>,
-    /// When it was woken last, and how often at that time.
-    last_wake: (Instant, u32),
+    /// The millisecond in which it was woken last, and how often in it.
+    last_wake: (u64, u32),
     /// Memory for the datagram that is being moved.
     datagram: Vec<u8>,
     /// One-way delays of the client's datagrams.
@@ -218,7 +218,8 @@ impl Connection {
         }
         let Some(end) = self.ends.get_mut(side as usize) else { return };
         let pumped = end.pump(&mut self.datagram, host);
-        self.fault = pumped.err().or_else(|| end.stack.failure().map(str::to_owned));
+        let failed = pumped.err().or_else(|| end.stack.failure().map(str::to_owned));
+        self.fault = failed.or(self.fault.take());
         if side == Side::Client {
             self.look(host.now);
         }
@@ -242,7 +243,11 @@ impl Connection {
     /// Takes what has arrived at the server.
     fn take(&mut self, now: Instant) {
         if let Some(server) = self.ends.get_mut(1) {
-            self.delivered += server.stack.read(now);
+            self.delivered = self.delivered.saturating_add(server.stack.read(now));
+        }
+        let written = self.size.unwrap_or(ENDLESS) - self.left;
+        if self.delivered > written {
+            self.fault = Some(format!("its server read {} bytes, and its client wrote {written}", self.delivered));
         }
     }
 
@@ -266,17 +271,18 @@ impl Connection {
         wanted.into_iter().chain(stop).min().map(|at| at.max(host.now))
     }
 
-    /// Notes a wake-up; returns false if there were too many at this time.
+    /// Notes a wake-up; returns false if there were too many in this millisecond.
     fn may_wake(&mut self, now: Instant) -> bool {
         let (last, count) = self.last_wake;
-        self.last_wake = (now, if last == now { count + 1 } else { 0 });
+        let millisecond = now.as_nanos() / 1_000_000;
+        self.last_wake = (millisecond, if last == millisecond { count + 1 } else { 0 });
         self.last_wake.1 < MOST_WAKES
     }
 
     fn wake_ends(&mut self, host: &mut Host<'_>) {
         if !self.may_wake(host.now) {
             self.fault = Some(format!(
-                "it asked {MOST_WAKES} times to be woken at once; a deadline that has passed must move on when it is served"
+                "it asked {MOST_WAKES} times to be woken within a millisecond; a deadline moves on when it is served"
             ));
             return;
         }
@@ -310,6 +316,9 @@ impl Connection {
 
 impl Application for Connection {
     fn start(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        if self.began.is_some() {
+            return self.wake(host); // it asked to be woken at the time at which the flow began
+        }
         self.began = Some(host.now);
         self.turn(Side::Client, host);
         self.turn(Side::Server, host);

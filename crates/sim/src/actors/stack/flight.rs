@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 const OVERTAKEN_BY: u32 = 32_768;
 /// How many of those that arrived stay.
 const STAY: usize = 64;
+/// The most that are kept while none arrives: the first are forgotten.
+const MOST: usize = 1 << 18;
+/// The most forgotten ones whose memory is kept.
+const MOST_SPARE: usize = 1 << 10;
 
 /// The datagrams that one end has sent, in the order of their numbers.
 #[derive(Debug, Default)]
@@ -28,6 +32,9 @@ impl Flight {
     pub fn send(&mut self, datagram: &mut Vec<u8>) -> u32 {
         let memory = self.spare.pop().unwrap_or_default();
         self.slots.push_back(std::mem::replace(datagram, memory));
+        if self.slots.len() > MOST {
+            self.forget(self.first);
+        }
         self.first.wrapping_add(self.slots.len() as u32 - 1)
     }
 
@@ -54,7 +61,9 @@ impl Flight {
         if let Some(bytes) = self.slots.get_mut(place).filter(|bytes| !bytes.is_empty()) {
             let mut memory = std::mem::take(bytes);
             memory.clear();
-            self.spare.push(memory);
+            if self.spare.len() < MOST_SPARE {
+                self.spare.push(memory);
+            }
         }
         while self.slots.front().is_some_and(Vec::is_empty) {
             self.slots.pop_front();
@@ -113,6 +122,13 @@ mod tests {
         let spare = flight.spare.len();
         flight.send(&mut vec![1]);
         assert_eq!(flight.spare.len(), spare - 1);
+    }
+
+    #[test]
+    fn what_is_sent_into_nothing_is_bounded() {
+        let mut flight = Flight::default();
+        sent(&mut flight, MOST as u32 + 5);
+        assert!(!arrives(&mut flight, 4) && arrives(&mut flight, 5) && arrives(&mut flight, MOST as u32 + 4));
     }
 
     #[test]
