@@ -189,7 +189,8 @@ fn every_discipline_takes_a_stack() {
     let mut taken = 0;
     for entry in penstock_core::registry::all_entries().iter().filter(|entry| entry.kind != "cc") {
         let link = LINK.replace("\"codel\"", &format!("{:?}", entry.name));
-        let link = link.replace("[aqm]", "loss = 0.01\nduplicate = 0.01\njitter = { by = \"3ms\", keep_order = false }\n[aqm]");
+        let link = link
+            .replace("[aqm]", "loss = 0.01\nduplicate = 0.01\njitter = { by = \"3ms\", keep_order = false }\n[aqm]");
         let text = format!("duration = \"2s\"\n[topology]\nkind = \"dumbbell\"\n{link}{both}{others}");
         let Ok(scenario) = Scenario::parse_with(&text, "stack.toml", &Released) else { continue };
         let summary = run(&scenario);

@@ -17,7 +17,8 @@
 //! section.
 //!
 //! DIFFERENCE: nothing is saved, and no parameters expire (§3.1, §4.3.1): a scenario tells what a connection is to resume, and
-//! whoever writes it for two flows breaks the rule of one connection at a time (§3.2). `max_jump` has no limit of its own.
+//! whoever writes it for two flows breaks the rule of one connection at a time (§3.2). `max_jump` has no limit of its own. Pinned by
+//! `two_connections_jump_as_far_as_they_are_told`.
 
 use super::start::Saved;
 use super::{Ack, Loss};

@@ -20,7 +20,8 @@
 //!
 //! DIFFERENCE: between two bins the draft takes the bin after the one in question, which lies on the other side; here it is the
 //! bin before. Pinned by `what_was_sent_is_taken_between_two_bins`.
-//! DIFFERENCE: bins hold 64 bits, so that none has to be scaled down (optional in the draft).
+//! DIFFERENCE: bins hold 64 bits, so that none has to be scaled down (optional in the draft). Pinned by
+//! `a_bin_holds_more_than_32_bits`.
 //! DIFFERENCE: a pause of more than W bins begins anew with the next ACK (an option of the draft, whose limit is 2 round trips).
 //! Pinned by `a_pause_of_more_than_a_window_begins_anew`.
 //! DIFFERENCE: only until the first sign of congestion; slow start after a timeout is that of the control. Pinned by

@@ -46,6 +46,16 @@ fn bins_in_which_no_ack_came_hold_what_was_known() {
     assert_eq!([0, 2, 3].map(|i| bins.sent(i)), [10_000, 10_000, 13_000]);
 }
 
+/// 6 GB in a bin, of which 32 bits would hold the rest of a division.
+#[test]
+fn a_bin_holds_more_than_32_bits() {
+    let mut search = Search::new(IW);
+    search.on_ack(&ack(100, 1000, 9000, 100));
+    search.on_ack(&ack(136, 6_000_000_000, 9000, 100));
+    let bins = search.bins.unwrap();
+    assert_eq!((bins.index, bins.acked(1), bins.sent(1)), (1, 6_000_001_000, 6_000_010_000));
+}
+
 /// W bins may pass, 350 ms; after one more the state begins anew, with the round trip time of the next ACK.
 #[test]
 fn a_pause_of_more_than_a_window_begins_anew() {

@@ -158,6 +158,17 @@ fn rfc9959_3_3_the_window_jumps_to_half_of_the_saved_one() {
     }
 }
 
+/// Nobody forgets what was saved when a first connection resumes it, and no `max_jump` holds a second one back.
+#[test]
+fn two_connections_jump_as_far_as_they_are_told() {
+    for _ in 0..2 {
+        for (name, mut sender) in each_control(&json!({ "resume_cwnd": "400MB", "resume_rtt": "600ms" })) {
+            sender.confirm(SAVED_RTT_MS);
+            assert_eq!(sender.window(), 200_000, "{name}");
+        }
+    }
+}
+
 /// §3.2: the first window must be acknowledged, and a sender that does not fill its window waits until it does.
 #[test]
 fn the_jump_waits_for_the_first_window_and_for_data() {
