@@ -4,7 +4,7 @@
 //! the language in which a library is written. Each kind of algorithm has its traits beside the built-in ones: congestion
 //! controls in [`cc::foreign`](crate::cc::foreign), AQMs in [`aqm::foreign`](crate::aqm::foreign), packet schedulers in
 //! [`sched::foreign`](crate::sched::foreign), elements on the ACK path in [`ack::foreign`](crate::ack::foreign),
-//! whole transport stacks in [`stack`](crate::stack).
+//! whole transport stacks in [`stack`].
 //! [`Own`] is the library of somebody's own crate: its types implement the traits of the built-in algorithms.
 
 mod own;
