@@ -296,6 +296,15 @@ def test_cargo_finds_all_that_a_moved_crate_is_built_of(here: Path) -> None:
     assert (here / "elsewhere" / "penstock" / "bpf" / "pink.bpf.c").is_file()
 
 
+@pytest.mark.parametrize("kind", [*starters.ALGORITHMS, "stack"])
+def test_what_a_wheel_packs_serves_every_kind(tmp_path: Path, kind: str) -> None:
+    """The sources in a wheel are those of `crates.ALL`; a crate that is written from them alone has what it needs."""
+    for file, content in crates.files(crates.ALL).items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(content)
+    assert crates.files(starters.needed_by(kind), tmp_path).keys() == crates.files(starters.needed_by(kind)).keys()
+
+
 def test_a_crate_with_a_stack_is_complete(here: Path) -> None:
     """Its main is the one of docs/stacks.md; `tools/verify-crates` compiles it, tests it and hosts it."""
     done = CliRunner().invoke(app, ["new", "stack", "mine"])

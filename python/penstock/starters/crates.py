@@ -16,6 +16,7 @@ from penstock.mistake import MistakeError
 SIMULATED = ("core", "grammar", "trace", "sim")
 HOSTED = (*SIMULATED, "stacks")  # a transport stack
 REAL = (*SIMULATED, "conntrack", "linux", "shaper", "appliance", "emulator")
+ALL = (*REAL, "stacks")
 # Files outside of a crate that its sources include.
 _SHARED = {
     "linux": ("bpf", ("*.c", "*.h")),
