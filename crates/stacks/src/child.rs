@@ -26,7 +26,8 @@ pub struct Child {
     /// The program and its arguments.
     command: Vec<String>,
     patience: Duration,
-    process: Mutex<Option<Arc<Mutex<Process>>>>,
+    /// The program once it was started, or why it could not be: it is tried once.
+    process: Mutex<Option<Result<Arc<Mutex<Process>>, String>>>,
 }
 
 impl Child {
@@ -43,12 +44,8 @@ impl Child {
 
     fn process(&self) -> Result<Arc<Mutex<Process>>, String> {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(process) = &*process {
-            return Ok(process.clone());
-        }
-        let started = Arc::new(Mutex::new(Process::start(&self.command, self.patience)?));
-        *process = Some(started.clone());
-        Ok(started)
+        let start = || Process::start(&self.command, self.patience).map(|started| Arc::new(Mutex::new(started)));
+        process.get_or_insert_with(start).clone()
     }
 }
 
@@ -109,7 +106,7 @@ impl Process {
         if hello.value != VERSION {
             return Err(format!("{} speaks version {} of the protocol, not {VERSION}", self.program, hello.value));
         }
-        self.version = sentence(&hello.body);
+        self.version = sentence(&hello.body).unwrap_or_else(|| self.program.clone());
         Ok(())
     }
 
@@ -174,12 +171,13 @@ fn speak(input: ChildStdin, requests: &Receiver<Frame>) {
     }
 }
 
-/// Returns a text of a program as a part of a sentence: one line of at most [`LONGEST_SENTENCE`] characters.
-fn sentence(bytes: &[u8]) -> String {
+/// Returns a text of a program as a part of a sentence: one line of at most [`LONGEST_SENTENCE`] characters; `None` if it is
+/// empty.
+fn sentence(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let words = text.trim().chars().map(|one| if one.is_control() { ' ' } else { one }).take(LONGEST_SENTENCE);
     let words: String = words.collect();
-    if words.is_empty() { "it gives no reason".into() } else { words }
+    Some(words).filter(|words| !words.is_empty())
 }
 
 /// Reads the answers of a program, those to one request together.
@@ -259,7 +257,7 @@ impl End {
     }
 
     fn take(&mut self, answer: Frame, now: Instant) {
-        let text = || sentence(&answer.body);
+        let text = || sentence(&answer.body).unwrap_or_else(|| "it gives no reason".into());
         if (answer.connection, answer.side) != self.who {
             let named = |(number, side): (u32, u8)| format!("end {side} of connection {number}");
             let (given, own) = (named((answer.connection, answer.side)), named(self.who));

@@ -87,6 +87,19 @@ fn a_program_that_fails_ends_its_run_with_a_sentence() {
     }
 }
 
+/// A program that cannot be used is tried once, however many connections want it.
+#[test]
+fn a_program_that_fails_is_started_once() {
+    let file = std::env::temp_dir().join(format!("penstock-started-{}", std::process::id()));
+    let script = format!("echo once >> {}; exit 4", file.display());
+    let many = flows(&["theirs"; 5]);
+    let error = run(&hosted(&["sh", "-c", &script]), "duration = \"1s\"", &many).unwrap_err().to_string();
+    let started = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(error.contains("exit status: 4"), "{error}");
+    assert_eq!(started, "once\n");
+}
+
 /// The frame `Done` without a deadline, as printf writes it.
 fn done() -> String {
     let head = r"\0\0\0\0\025\0\0\0\0\0\0\0\0\0\0\0";

@@ -1,4 +1,4 @@
-"""Cases of a suite with a hosted stack in the place of a congestion control: its flows become those of the stack."""
+"""Cases of a suite with a hosted stack in the place of a congestion control: which it can stand in, and how."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.adversary.subject import STACK, SUBJECT, Subject
 from penstock.suites.model import Case
 from penstock.units import base
 
-_OF_TCP = ("cc", "tcp", "kind", "per_second", "max_size")
+_OF_WEB = ("per_second", "max_size")
 _WEB_SIZE = "50kB"  # the mean of the transfers of `web`, whose sizes a stack does not draw
 
 
@@ -19,7 +19,7 @@ def case_of(case: Case, subject: Subject) -> Case:
     if subject.kind != STACK:
         return case
     seconds = base(case.tables["duration"]) or 0.0
-    flows = [_flow(flow, subject.name, seconds) for flow in case.tables["flows"]]
+    flows = [_flow(flow, seconds) for flow in case.tables["flows"]]
     return dataclasses.replace(case, tables={**case.tables, "flows": flows})
 
 
@@ -34,13 +34,13 @@ def suits(case: Case, subject: Subject) -> str:
     return ""
 
 
-def _flow(flow: Mapping[str, Any], stack: str, seconds: float) -> dict[str, Any]:
-    if flow.get("cc") != SUBJECT:
+def _flow(flow: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Returns a flow with web traffic of the subject as transfers; `Subject.placed` makes connections of a stack of it.
+
+    DIFFERENCE: they have one size and begin at equal times; each is a connection, whose handshake is a part of it.
+    """
+    if flow.get("cc") != SUBJECT or flow["kind"] != "web":
         return dict(flow)
-    kept = {key: value for key, value in flow.items() if key not in _OF_TCP}
-    more: dict[str, Any] = {"kind": "stack", "stack": stack}
-    if flow["kind"] == "web":
-        # DIFFERENCE: transfers of one size at equal times; each is a connection, whose handshake is a part of it.
-        each = flow["per_second"]
-        more |= {"count": round(each * seconds), "start_step": f"{1e6 / each:.0f}us", "size": _WEB_SIZE}
-    return {**kept, **more}
+    each = flow["per_second"]
+    kept = {key: value for key, value in flow.items() if key not in _OF_WEB}
+    return {**kept, "count": round(each * seconds), "start_step": f"{1e6 / each:.0f}us", "size": _WEB_SIZE}

@@ -14,8 +14,13 @@ use serde::Serialize;
 /// Creates a datagram from the client that carries the time at which it was sent.
 pub fn datagram(flow: u32, payload: Payload, now: Instant) -> Segment {
     let mut packet = Segment::udp(flow, true, payload);
-    (packet.tsval, packet.tsecr) = ((now.as_nanos() >> 32) as u32, now.as_nanos() as u32);
+    stamp(&mut packet, now);
     packet
+}
+
+/// Writes the time at which it is sent into a datagram.
+pub fn stamp(datagram: &mut Segment, now: Instant) {
+    (datagram.tsval, datagram.tsecr) = ((now.as_nanos() >> 32) as u32, now.as_nanos() as u32);
 }
 
 /// Returns the time at which a datagram was sent.

@@ -8,7 +8,7 @@
 use super::action::Action;
 use super::application::{Application, Host, Setup};
 use super::settings::{FlowFacts, Settings, file_size};
-use super::{AnyApplication, Measures};
+use super::{AnyApplication, Measures, media};
 use crate::numbers::Source;
 use crate::quantiles::{MISSING, Quantiles, Times, round, same};
 use crate::segment::{Payload, Segment};
@@ -130,7 +130,7 @@ impl End {
             let seq = self.flight.send(datagram);
             let mut packet = Segment::udp(host.flow, self.side == Side::Client, Payload { seq, len });
             packet.set_ecn(ecn);
-            (packet.tsval, packet.tsecr) = ((host.now.as_nanos() >> 32) as u32, host.now.as_nanos() as u32);
+            media::stamp(&mut packet, host.now);
             self.sent += 1;
             self.bytes_sent += u64::from(len);
             match self.side {
@@ -350,7 +350,7 @@ impl Application for Connection {
         }
         to.received += 1;
         if to.side == Side::Server {
-            self.delay.record(host.now.since(super::media::sent_at(packet)));
+            self.delay.record(host.now.since(media::sent_at(packet)));
         }
         let side = to.side;
         to.stack.receive(&self.datagram, packet.ecn(), host.now);
